@@ -1,0 +1,244 @@
+"""The site's settings: one file, read from the environment, failing loudly. Every variable is in the README's table."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def env(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def env_number(name: str, default: float, *, low: float, high: float) -> float:
+    """A number from the environment. Raises ImproperlyConfigured with what was expected and what came."""
+    text = env(name, str(default))
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise ImproperlyConfigured(f"Unexpected value {name}={text!r}, use a number from {low:g} to {high:g}")
+    return value
+
+
+def env_int(name: str, default: int, *, low: int, high: int) -> int:
+    return int(env_number(name, default, low=low, high=high))
+
+
+def env_bool(name: str, *, default: bool) -> bool:
+    text = env(name, "yes" if default else "no").lower()
+    if text not in {"yes", "no", "true", "false", "1", "0", "on", "off"}:
+        raise ImproperlyConfigured(f"Unexpected value {name}={text!r}, use yes or no")
+    return text in {"yes", "true", "1", "on"}
+
+
+def env_list(name: str, default: str = "") -> list[str]:
+    return [part.strip() for part in env(name, default).split(",") if part.strip()]
+
+
+# Everything the site writes lives here: database, evidence, broker, secrets.
+STATE_DIR = Path(env("GRADINGSITE_STATE", str(BASE_DIR / "var"))).resolve()
+
+
+def generated_secret(path: Path) -> str:
+    """The site's own secret key, made on first use and readable by its owner only."""
+    if path.exists():
+        return path.read_text().strip()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(50))
+    except FileExistsError:
+        pass
+    return path.read_text().strip()
+
+
+SECRET_KEY = env("SECRET_KEY") or generated_secret(STATE_DIR / "secret_key")
+DEBUG = env_bool("DEBUG", default=False)
+ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
+CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
+# Behind a TLS proxy: cookies travel on https only and the forwarded scheme is believed.
+HTTPS = env_bool("HTTPS", default=False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SITE_URL = env("SITE_URL")
+
+INSTALLED_APPS = [
+    "bandit",
+    "grading",
+    "django.contrib.admin.apps.SimpleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "ninja",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+ROOT_URLCONF = "gradingsite.urls"
+WSGI_APPLICATION = "gradingsite.wsgi.application"
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# --- database: SQLite (WAL, IMMEDIATE) unless DATABASE_URL names PostgreSQL -----------------------------------------
+SQLITE_OPTIONS: dict[str, Any] = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+}
+
+
+def database() -> dict[str, Any]:
+    url = env("DATABASE_URL", f"sqlite:///{STATE_DIR / 'db.sqlite3'}")
+    config: dict[str, Any] = dict(dj_database_url.parse(url))
+    if config["ENGINE"].endswith("sqlite3"):
+        config["OPTIONS"] = {**SQLITE_OPTIONS, **config.get("OPTIONS", {})}
+        # A file, so that a worker process in the tests sees what the tests wrote.
+        config["TEST"] = {"NAME": str(STATE_DIR / "test.sqlite3")}
+    elif config["ENGINE"].endswith("postgresql"):
+        config["CONN_MAX_AGE"] = 60
+        config["CONN_HEALTH_CHECKS"] = True
+    else:
+        raise ImproperlyConfigured(f"Unexpected value DATABASE_URL={url!r}, use sqlite:/// or postgres://")
+    return config
+
+
+DATABASES = {"default": database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+# The effective day of a session is a day in this zone.
+TIME_ZONE = env("SITE_TIME_ZONE", "UTC")
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = STATE_DIR / "static"
+MEDIA_ROOT = STATE_DIR / "evidence"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True
+
+# --- background work: the database is the queue, Redis is the doorbell (L7) ------------------------------------------
+REDIS_URL = env("REDIS_URL", "redis://127.0.0.1:6379/0")
+CELERY_BROKER_URL = REDIS_URL
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Ringing the doorbell must never hold up a request when the broker is away.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 1, "socket_timeout": 5}
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_DEFAULT_EXPIRES = 300
+CELERY_TIMEZONE = "UTC"
+SWEEP_SECONDS = env_number("SWEEP_SECONDS", 5, low=0.2, high=300)
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "grading.tasks.sweep", "schedule": SWEEP_SECONDS, "options": {"expires": 2 * SWEEP_SECONDS}},
+}
+
+# --- the reward chain (20-chain.md); checked at start-up by grading.checks -------------------------------------------
+CHAIN_VERSION = "1"
+FLOOR = env_number("GRADE_FLOOR", 0.1, low=0, high=1)
+FLOOR_THRESHOLD = env_number("GRADE_FLOOR_THRESHOLD", 0.1, low=0, high=1)
+EVIDENCE_WEIGHTS = {
+    "human": 1.0,
+    "judge": 1.0,
+    "consumption": 1.0,
+    "trajectory": 0.3,
+    "journal": 0.3,
+    "floor": env_number("FLOOR_WEIGHT", 0, low=0, high=1),
+}
+
+# --- work selection (seed 000) ----------------------------------------------------------------------------------------
+CONSUMPTION_PER_DAY = env_int("CONSUMPTION_PER_DAY", 2, low=0, high=1000)
+CONSUMPTION_WINDOW_DAYS = 14
+CONSUMPTION_BOOST = 1.1
+CONSUMPTION_PENALTY = 0.8
+CONSUMPTION_MIN_SAMPLES = 5
+
+# --- evidence ---------------------------------------------------------------------------------------------------------
+EVIDENCE_MAX_BYTES = env_int("EVIDENCE_MAX_BYTES", 256 * 2**20, low=1024, high=2**34)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
+FILE_UPLOAD_MAX_MEMORY_SIZE = 1 * 2**20
+
+# --- the judge (30-judge.md) ------------------------------------------------------------------------------------------
+ANTHROPIC_API_KEY = env("ANTHROPIC_API_KEY")
+ANTHROPIC_BASE_URL = env("ANTHROPIC_BASE_URL")
+JUDGE_MODEL = env("JUDGE_MODEL", "claude-sonnet-5-5")
+JUDGE_TIMEOUT = env_number("JUDGE_TIMEOUT", 120, low=0.1, high=3600)
+JUDGE_LEASE_SECONDS = env_number("JUDGE_LEASE_SECONDS", 300, low=0.5, high=86_400)
+JUDGE_MAX_ATTEMPTS = env_int("JUDGE_MAX_ATTEMPTS", 8, low=1, high=1000)
+JUDGE_INPUT_TOKENS = env_int("JUDGE_INPUT_TOKENS", 24_000, low=1000, high=1_000_000)
+# Dollars per million tokens, in and out. "other" is used for a model that is not listed.
+JUDGE_PRICES = {
+    "claude-haiku-5-5": (0.10, 0.50),
+    "claude-sonnet-5-5": (2.0, 10.0),
+    "claude-opus-5-5": (4.0, 20.0),
+    "other": (4.0, 20.0),
+}
+# `make demo` sets this: every page says that the verdicts are simulated.
+SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env("LOG_LEVEL", "INFO").upper()},
+}
