@@ -1,0 +1,127 @@
+"""What a session left behind: evidence (bytes, by hash), artifacts found in it, and the rules that find them."""
+
+from enum import StrEnum
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from grading.core.vocabulary import Reason
+from grading.models.fields import enum_field, one_of
+from grading.models.sessions import Session
+
+
+class EvidenceKind(StrEnum):
+    TRANSCRIPT = "transcript"
+    JOURNAL = "journal"
+    PATCH = "patch"
+    FACTS = "facts"
+    METADATA = "metadata"
+
+
+class Evidence(models.Model):
+    """One piece of evidence: the hash and size of its bytes, never the bytes (`grading.evidence` has them).
+
+    `problem` is set where it must not be used for grading (log_overwritten, log_shared, format_unknown, ...) and
+    `detail` says what was expected and what came. `coverage` = recognised lines / lines of a transcript, in [0, 1].
+    """
+
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="evidence")
+    kind = enum_field(EvidenceKind)
+    sha256 = models.CharField(max_length=64)
+    size = models.BigIntegerField()
+    filename = models.CharField(max_length=255, blank=True)
+    format = models.CharField(max_length=40, blank=True)
+    coverage = models.FloatField(null=True, blank=True)
+    report = models.JSONField(default=dict, blank=True)
+    problem = enum_field(Reason, blank=True, default=Reason.NONE)
+    detail = models.TextField(blank=True)
+    received_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["pk"]
+        verbose_name_plural = "evidence"
+        constraints = [
+            models.UniqueConstraint(fields=["session", "kind", "sha256"], name="evidence_once"),
+            one_of("evidence", "kind", EvidenceKind),
+            one_of("evidence", "problem", Reason),
+            models.CheckConstraint(condition=Q(size__gte=0), name="evidence_size_not_negative"),
+        ]
+        indexes = [models.Index(fields=["sha256", "kind"], name="evidence_by_hash")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.sha256[:12]}"
+
+
+class ArtifactKind(StrEnum):
+    IDEA = "idea"
+    TASK = "task"
+    ENGAGEMENT = "engagement"
+    KNOWLEDGE = "knowledge"
+    COMMIT = "commit"
+    PULL_REQUEST = "pull_request"
+
+
+class Origin(StrEnum):
+    """Where an artifact was seen. `FACTS` is what the caller observed itself: independent of the transcript (L11)."""
+
+    FACTS = "facts"
+    PATCH = "patch"
+    TRANSCRIPT = "transcript"
+
+
+class ArtifactRule(models.Model):
+    """A rule that finds artifacts and says what they are worth. Seeded with the founding document's table."""
+
+    kind = models.SlugField(max_length=32, unique=True)
+    path_glob = models.CharField(max_length=200, blank=True)
+    line_pattern = models.CharField(max_length=300, blank=True)
+    new_files_only = models.BooleanField(default=False)
+    weight = models.FloatField()
+    scale = models.FloatField(default=1.0)
+    note = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["-weight", "kind"]
+        constraints = [
+            models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=1), name="artifact_rule_weight_range"),
+            models.CheckConstraint(condition=Q(scale__gt=0), name="artifact_rule_scale_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+class Artifact(models.Model):
+    """Something a session left behind: an idea, a task, a post, a note, or a commit or pull request known from facts.
+
+    `key` is what it is (path, URL, full commit hash or the line). A commit or pull request known from facts belongs to
+    one session at most (L11); the constraint says so.
+    """
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts")
+    kind = enum_field(ArtifactKind)
+    key = models.CharField(max_length=500)
+    origin = enum_field(Origin)
+    seen_at = models.CharField(max_length=300, blank=True)
+    rule = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "kind", "key", "origin"], name="artifact_once_per_session"),
+            models.UniqueConstraint(
+                fields=["kind", "key"],
+                condition=Q(origin=Origin.FACTS, kind__in=[ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST]),
+                name="artifact_one_owner",
+            ),
+            one_of("artifact", "kind", ArtifactKind),
+            one_of("artifact", "origin", Origin),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+    @property
+    def is_independent(self) -> bool:
+        return self.origin == Origin.FACTS

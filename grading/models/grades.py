@@ -1,0 +1,103 @@
+"""Grades (what each source said) and settlements (what the chain made of it): append-only, in the database too."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from grading.core.vocabulary import Reason, Source, Status
+from grading.models.fields import enum_field, one_of
+from grading.models.sessions import Session
+
+
+class Grade(models.Model):
+    """What one source said of one session, once. Never updated, never deleted (L3).
+
+    `value` in [0, 1] iff scored. `evidence` is the JSON of the sum. L8 and L14: `version` names the rule set, `model`,
+    `route` and `rubric` who answered, `inputs_sha256` what was read. A person's undo is a row that `withdraws` another.
+    """
+
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades")
+    source = enum_field(Source)
+    status = enum_field(Status)
+    value = models.FloatField(null=True, blank=True)
+    reason = enum_field(Reason, blank=True, default=Reason.NONE)
+    detail = models.TextField(blank=True)
+    evidence = models.JSONField(default=dict, blank=True)
+    version = models.CharField(max_length=80, blank=True)
+    model = models.CharField(max_length=120, blank=True)
+    route = models.CharField(max_length=120, blank=True)
+    rubric = models.CharField(max_length=64, blank=True)
+    inputs_sha256 = models.CharField(max_length=64, blank=True)
+    replicate = models.PositiveSmallIntegerField(default=0)
+    cost_usd = models.FloatField(null=True, blank=True)
+    duration_ms = models.PositiveIntegerField(null=True, blank=True)
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
+    withdraws = models.OneToOneField(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            one_of("grade", "source", Source),
+            one_of("grade", "status", Status),
+            one_of("grade", "reason", Reason),
+            models.CheckConstraint(
+                condition=Q(status=Status.SCORED, value__isnull=False) | (~Q(status=Status.SCORED) & Q(value=None)),
+                name="grade_value_iff_scored",
+            ),
+            models.CheckConstraint(condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="grade_value_range"),
+            models.CheckConstraint(
+                condition=Q(status=Status.SCORED) | ~Q(reason=Reason.NONE), name="grade_unscored_has_reason"
+            ),
+            models.CheckConstraint(
+                condition=~Q(source=Source.HUMAN) | Q(author__isnull=False), name="grade_human_has_author"
+            ),
+            models.UniqueConstraint(
+                fields=["session", "source", "inputs_sha256", "version", "model", "route", "rubric", "replicate"],
+                condition=Q(status=Status.SCORED) & ~Q(source=Source.HUMAN),
+                name="grade_once_per_inputs_and_identity",
+            ),
+        ]
+        indexes = [models.Index(fields=["session", "source", "-id"], name="grade_current")]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")
+
+
+class Settlement(models.Model):
+    """One resolution of the chain for one session; the highest revision is what holds. Never updated (L3).
+
+    `value` is None for "no reward". `steps` is the whole explanation; `sentence` sums it up. `reason` is set where the
+    reward is provisional, excluded or not graded, and says why.
+    """
+
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="settlements")
+    revision = models.PositiveIntegerField()
+    value = models.FloatField(null=True)
+    source = models.CharField(max_length=32, blank=True)
+    final = models.BooleanField()
+    weight = models.FloatField()
+    reason = enum_field(Reason, blank=True, default=Reason.NONE)
+    sentence = models.TextField(blank=True)
+    steps = models.JSONField()
+    grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
+    policy_version = models.CharField(max_length=80)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["session", "revision"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "revision"], name="settlement_revision_once"),
+            models.CheckConstraint(condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="settlement_range"),
+            models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=1), name="settlement_weight_range"),
+            models.CheckConstraint(condition=Q(revision__gte=1), name="settlement_revision_from_one"),
+            models.CheckConstraint(
+                condition=Q(value__isnull=False) | Q(weight=0), name="settlement_no_reward_no_weight"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session} settled {self.revision}"

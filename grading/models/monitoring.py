@@ -1,0 +1,51 @@
+"""Flags (a session that a rule found implausible) and alarms (a rule that fired too often), acknowledged by name."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from grading.models.sessions import Session
+
+
+class Flag(models.Model):
+    """A session that a validity rule put up for review. One a session and rule; a dismissed one never comes back."""
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="flags")
+    rule = models.CharField(max_length=16)
+    detail = models.TextField()
+    raised_at = models.DateTimeField(default=timezone.now)
+    cleared_at = models.DateTimeField(null=True, blank=True)
+    cleared_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
+    cleared_why = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["-raised_at"]
+        constraints = [models.UniqueConstraint(fields=["session", "rule"], name="flag_once")]
+        indexes = [models.Index(fields=["rule", "raised_at"], name="flag_recent")]
+
+    def __str__(self) -> str:
+        return f"{self.rule} {self.session}"
+
+
+class Alarm(models.Model):
+    """A rule that fired more often than its threshold. Open until resolved; acknowledged by a person, by name."""
+
+    rule = models.CharField(max_length=16)
+    detail = models.TextField()
+    opened_at = models.DateTimeField(default=timezone.now)
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-opened_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["rule"], condition=Q(resolved_at=None), name="alarm_one_open"),
+            models.CheckConstraint(
+                condition=Q(acknowledged_at=None) | Q(acknowledged_by__isnull=False), name="alarm_acknowledged_by_name"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rule} since {self.opened_at:%F %H:%M}"

@@ -1,0 +1,99 @@
+"""A finished session of an agent. Its grades, settlements and evidence hang on it."""
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+from django.utils import timezone
+
+from grading.core.vocabulary import Outcome
+from grading.models.agents import Agent
+from grading.models.fields import enum_field, one_of
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    def with_reward(self) -> "SessionQuerySet":
+        """Each session with its current settlement's columns (`reward_*`), in one query."""
+        from grading.models.grades import Settlement
+
+        live = Settlement.objects.filter(session=models.OuterRef("pk")).order_by("-revision")
+        return self.annotate(
+            reward_id=models.Subquery(live.values("pk")[:1]),
+            reward_value=models.Subquery(live.values("value")[:1]),
+            reward_source=models.Subquery(live.values("source")[:1]),
+            reward_final=models.Subquery(live.values("final")[:1]),
+            reward_weight=models.Subquery(live.values("weight")[:1]),
+            reward_reason=models.Subquery(live.values("reason")[:1]),
+            reward_sentence=models.Subquery(live.values("sentence")[:1]),
+        )
+
+    def with_people(self) -> "SessionQuerySet":
+        return self.select_related("agent", "category", "harness", "selection")
+
+    def samples(self) -> "SessionQuerySet":
+        return self.filter(is_sample=True)
+
+
+class Session(models.Model):
+    """One finished session, identified by (agent, the agent's own session id).
+
+    `category` and `harness` are the arms that ran; None where they are not known (yet). `category_claimed` is what the
+    caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows. `ended_at` is event
+    time and gives the effective day; `received_at` is ingestion time (N13).
+    """
+
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
+    external_id = models.CharField(max_length=200)
+    title = models.CharField(max_length=300, blank=True)
+    category = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    category_claimed = models.CharField(max_length=200, blank=True)
+    harness = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    model = models.CharField(max_length=120, blank=True)
+    selection = models.ForeignKey("bandit.Selection", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField()
+    received_at = models.DateTimeField(default=timezone.now)
+    exit_code = models.IntegerField(null=True, blank=True)
+    outcome = enum_field(Outcome, default=Outcome.COMPLETED)
+    outcome_reason = models.CharField(max_length=300, blank=True)
+    cost_usd = models.FloatField(null=True, blank=True)
+    # What the trajectory says happened, as extracted by `signals_version`; None where no transcript could be read.
+    signals = models.JSONField(null=True, blank=True)
+    signals_version = models.CharField(max_length=40, blank=True)
+    is_sample = models.BooleanField(default=False)
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-ended_at", "-pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["agent", "external_id"], name="session_once_per_agent"),
+            one_of("session", "outcome", Outcome),
+            models.CheckConstraint(
+                condition=Q(outcome=Outcome.COMPLETED) | ~Q(outcome_reason=""), name="session_failed_has_reason"
+            ),
+            models.CheckConstraint(condition=~Q(external_id=""), name="session_has_id"),
+        ]
+        indexes = [
+            models.Index(fields=["-ended_at", "-id"], name="session_recent"),
+            models.Index(fields=["category", "-ended_at"], name="session_by_category"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.category or 'session'} {self.short_id}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("admin:session", args=[self.pk])
+
+    @property
+    def short_id(self) -> str:
+        """The last eight characters of the id: what people say aloud, and distinct for time-ordered ids too."""
+        return self.external_id[-8:]
+
+    @property
+    def observation(self) -> str:
+        """The name under which the bandits know this session."""
+        return f"session:{self.pk}"
+
+    @property
+    def duration_seconds(self) -> float | None:
+        return None if self.started_at is None else max(0.0, (self.ended_at - self.started_at).total_seconds())
