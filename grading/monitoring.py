@@ -103,11 +103,15 @@ def _outage(quota: Quota) -> str:
 
 
 def _set_alarm(rule: str, *, active: bool, detail: str) -> None:
-    open_alarm = Alarm.objects.filter(rule=rule, resolved_at=None)
-    if not active:
-        open_alarm.update(resolved_at=timezone.now())
-    elif not open_alarm.exclude(detail=detail).update(detail=detail) and not open_alarm.exists():
-        Alarm.objects.get_or_create(rule=rule, resolved_at=None, defaults={"detail": detail})
+    """At most one open alarm a rule, saying what holds now; resolved once the rule no longer holds."""
+    alarm = Alarm.objects.filter(rule=rule, resolved_at=None).first()
+    if alarm is None:
+        if active:
+            Alarm.objects.get_or_create(rule=rule, resolved_at=None, defaults={"detail": detail})
+    elif not active:
+        Alarm.objects.filter(pk=alarm.pk).update(resolved_at=timezone.now())
+    elif alarm.detail != detail:
+        Alarm.objects.filter(pk=alarm.pk).update(detail=detail)
 
 
 def _reopen_if_acknowledged(rule: str) -> None:
