@@ -1,7 +1,7 @@
 """Settling, correcting and undoing leave the bandits exactly as if only the final grades had ever been (L4, L5)."""
 
 import pytest
-from django.db import IntegrityError, DatabaseError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
