@@ -73,8 +73,6 @@ X_FRAME_OPTIONS = "DENY"
 SITE_URL = env("SITE_URL")
 
 INSTALLED_APPS = [
-    "bandit",
-    "grading",
     "django.contrib.admin.apps.SimpleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -83,6 +81,9 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "ninja",
+    # Ours last: what they do after a migration (roles) needs the permissions that auth makes then.
+    "bandit",
+    "grading",
 ]
 
 MIDDLEWARE = [

@@ -39,6 +39,9 @@ class JobState(StrEnum):
     ABANDONED = "abandoned"
 
 
+OPEN_STATES = (JobState.QUEUED, JobState.LEASED)
+
+
 class JudgeJob(models.Model):
     """One verdict to be had. Claimed by a conditional UPDATE; `lease_token` fences a worker that comes back late.
 
@@ -64,7 +67,7 @@ class JudgeJob(models.Model):
             one_of("judge_job", "reason", Reason),
             models.UniqueConstraint(
                 fields=["session"],
-                condition=Q(state__in=[JobState.QUEUED, JobState.LEASED]),
+                condition=Q(state__in=OPEN_STATES),
                 name="judge_job_one_open",
             ),
             models.CheckConstraint(
@@ -79,7 +82,7 @@ class JudgeJob(models.Model):
 
     @property
     def is_open(self) -> bool:
-        return self.state in {JobState.QUEUED, JobState.LEASED}
+        return self.state in OPEN_STATES
 
 
 class AttemptOutcome(StrEnum):

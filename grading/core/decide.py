@@ -1,0 +1,167 @@
+"""From grade rows to one decision: judge, else trajectory, else journal, else floor; `max` with consumption; a person
+overrides (20-chain.md). Pure and without a clock. This is the only place that knows how grades become a reward.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from grading.core.vocabulary import Outcome, Reason, Source, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How much each source counts. `weights` in [0, 1] by source; `floor` and `threshold` in [0, 1]."""
+
+    version: str
+    floor: float
+    threshold: float
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeView:
+    """One grade row as the chain sees it. `id` orders rows; a row that `withdraws` another undoes it."""
+
+    id: int
+    source: Source
+    status: Status
+    value: float | None = None
+    reason: Reason = Reason.NONE
+    detail: str = ""
+    withdraws: int | None = None
+
+    @property
+    def is_verdict(self) -> bool:
+        """A person's word: a value, or "exclude this session"."""
+        return self.value is not None or self.reason is Reason.EXCLUDED
+
+
+Holds = Mapping[Source, GradeView]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the chain makes of the grades that hold.
+
+    `value` in [0, 1], or None for "no reward"; `decider` None where an infrastructure outcome gives no reward.
+    `production` and `production_by` are the outcome of the chain before `max`. `judge_open`: a verdict may still come.
+    """
+
+    holds: Holds
+    policy: Policy
+    production: float | None
+    production_by: Source | None
+    value: float | None
+    decider: Source | None
+    judge_open: bool
+    outcome: Outcome
+    outcome_reason: str
+
+    @property
+    def is_judged(self) -> bool:
+        return value_of(self.holds, Source.JUDGE) is not None
+
+    @property
+    def is_final(self) -> bool:
+        """A person or a judge has spoken, or the session says nothing about an arm (L12)."""
+        return self.decider in (Source.HUMAN, None) or self.is_judged
+
+    @property
+    def weight(self) -> float:
+        """Evidence weight in [0, 1] by deciding source; 0 where there is no reward."""
+        return 0.0 if self.value is None or self.decider is None else self.policy.weights[self.decider]
+
+    @property
+    def grade(self) -> GradeView | None:
+        return None if self.decider is None else self.holds.get(self.decider)
+
+    @property
+    def reason(self) -> Reason:
+        """Why this is not a plain final reward; empty where it is one."""
+        if self.decider is None:
+            return Reason.INFRASTRUCTURE
+        if self.decider is Source.HUMAN:
+            return self.holds[Source.HUMAN].reason
+        if self.is_final:
+            return Reason.NONE
+        judge = self.holds.get(Source.JUDGE)
+        if judge is not None:
+            return judge.reason
+        return Reason.AWAITING_JUDGE if self.judge_open else Reason.NOT_CONFIGURED
+
+
+def value_of(holds: Holds, source: Source) -> float | None:
+    """The value in [0, 1] that holds for a source, or None where it has none."""
+    grade = holds.get(source)
+    return None if grade is None else grade.value
+
+
+def current(grades: Iterable[GradeView]) -> dict[Source, GradeView]:
+    """The row that holds for each source, in whatever order the rows are handed over.
+
+    A machine source: its latest row, except that a judge's later failure never hides its verdict. A person: the latest
+    verdict that was not withdrawn.
+    """
+    rows = sorted(grades, key=lambda grade: grade.id)
+    withdrawn = {grade.withdraws for grade in rows if grade.withdraws is not None}
+    holds: dict[Source, GradeView] = {}
+    for grade in rows:
+        if grade.source is Source.HUMAN and (grade.id in withdrawn or not grade.is_verdict):
+            continue
+        if grade.source is Source.JUDGE and grade.value is None and value_of(holds, Source.JUDGE) is not None:
+            continue
+        holds[grade.source] = grade
+    return holds
+
+
+def decide(
+    grades: Iterable[GradeView],
+    policy: Policy,
+    *,
+    judge_open: bool,
+    outcome: Outcome = Outcome.COMPLETED,
+    outcome_reason: str = "",
+) -> Decision:
+    """The decision of 20-chain.md over all grade rows of one session, in any order."""
+    holds = current(grades)
+    production, production_by = _production(holds, policy)
+    value, decider = _joined(production, production_by, value_of(holds, Source.CONSUMPTION))
+    human = holds.get(Source.HUMAN)
+    if human is not None:
+        value, decider = human.value, Source.HUMAN
+    elif outcome in (Outcome.INFRASTRUCTURE, Outcome.REFUSED):
+        value, decider = None, None
+    elif value is None:
+        value, decider = policy.floor, Source.FLOOR
+    return Decision(
+        holds=holds,
+        policy=policy,
+        production=production,
+        production_by=production_by,
+        value=value,
+        decider=decider,
+        judge_open=judge_open,
+        outcome=outcome,
+        outcome_reason=outcome_reason,
+    )
+
+
+def _production(holds: Holds, policy: Policy) -> tuple[float | None, Source | None]:
+    """Rule 2: the judge; else the trajectory above the threshold; else the better of trajectory and journal."""
+    judge, trajectory, journal = (value_of(holds, s) for s in (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL))
+    if judge is not None:
+        return judge, Source.JUDGE
+    if trajectory is not None and (trajectory > policy.threshold or journal is None or journal <= trajectory):
+        return trajectory, Source.TRAJECTORY
+    if journal is not None:
+        return journal, Source.JOURNAL
+    return None, None
+
+
+def _joined(
+    production: float | None, production_by: Source | None, consumption: float | None
+) -> tuple[float | None, Source | None]:
+    """Rule 3: `max` over those that exist; production decides where they are equal (L6)."""
+    if consumption is not None and (production is None or consumption > production):
+        return consumption, Source.CONSUMPTION
+    return production, production_by

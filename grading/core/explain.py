@@ -1,0 +1,198 @@
+"""A decision in words: one step a source (the tiles of the chain) and one sentence. The only explanation there is."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from grading.core.decide import Decision, GradeView, value_of
+from grading.core.vocabulary import Outcome, Reason, Source, Status
+
+
+class StepState(StrEnum):
+    """What became of a source: it decides, was not needed or beaten, failed, was not reached, or may still come."""
+
+    DECIDES = "decides"
+    BEATEN = "beaten"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One tile of the chain.
+
+    `headline` stands where there is no value; `why` is one sentence; `join` is the rule that ties it to what came
+    before (else, max, overrides, or empty for the first); `grade` is the row's id.
+    """
+
+    source: Source
+    state: StepState
+    join: str
+    value: float | None = None
+    headline: str = ""
+    why: str = ""
+    reason: Reason = Reason.NONE
+    provisional: bool = False
+    grade: int | None = None
+
+
+ORDER = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.FLOOR, Source.CONSUMPTION, Source.HUMAN)
+JOINS = {Source.JUDGE: "", Source.CONSUMPTION: "max", Source.HUMAN: "overrides"}
+
+# Reasons that say "there was nothing to read here", as opposed to "reading it went wrong".
+NOTHING_THERE = frozenset(
+    {
+        Reason.NO_JOURNAL,
+        Reason.NO_SIGNAL,
+        Reason.NO_ARTIFACTS,
+        Reason.NOT_CONSUMPTION,
+        Reason.NOT_CONFIGURED,
+        Reason.NO_TRANSCRIPT,
+    }
+)
+HEADLINES = {
+    Reason.EXCLUDED: "Excluded",
+    Reason.AWAITING_JUDGE: "Waiting",
+    Reason.NOT_CONFIGURED: "Not configured",
+}
+
+
+def number(value: float | None) -> str:
+    """A grade as people read it: two digits, no leading zero; a dash where it is missing."""
+    if value is None:
+        return "–"
+    return "1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")  # noqa: PLR2004 - where .2f shows 1.00
+
+
+def steps(decision: Decision) -> tuple[Step, ...]:
+    """One step a source, in the order of the chain."""
+    return tuple(_step(source, decision) for source in ORDER)
+
+
+def sentence(decision: Decision) -> str:
+    """The reward, whether it is final, who decides, and what could still change it."""
+    if decision.decider is None:
+        what = "refused to start" if decision.outcome is Outcome.REFUSED else "died of infrastructure"
+        return f"No reward. The session {what}: {decision.outcome_reason}. It neither rewards nor punishes an arm."
+    if decision.decider is Source.HUMAN:
+        return _human_sentence(decision)
+    if decision.decider is Source.FLOOR:
+        effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {number(decision.weight)}"
+        return (
+            f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}.{_hope(decision)}"
+        )
+    finality = "final" if decision.is_final else "provisional"
+    return f"Reward {number(decision.value)}, {finality}. {_body(decision)}{_hope(decision)}"
+
+
+def _human_sentence(decision: Decision) -> str:
+    if decision.value is None:
+        return "No reward, final. A person excluded this session."
+    told = f"Reward {number(decision.value)}, final. A person graded it."
+    if decision.production is None:
+        return told
+    return f"{told} It overrides the {decision.production_by}'s {number(decision.production)}."
+
+
+def _body(decision: Decision) -> str:
+    weight, consumption = number(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
+    if consumption is None or decision.production is None:
+        return f"The {decision.decider} decides, at weight {weight}."
+    joined = (
+        f"max({number(decision.production)}, {number(consumption)}) = {number(decision.value)}, at weight {weight}."
+    )
+    if decision.decider is Source.CONSUMPTION:
+        return f"What the session left behind is worth more than what it produced: {joined}"
+    return f"The {decision.decider} decides: {joined}"
+
+
+def _hope(decision: Decision) -> str:
+    if decision.is_final:
+        return ""
+    if decision.judge_open:
+        return " The judge's verdict replaces it exactly."
+    return " No judge will be asked; a person can grade it."
+
+
+def _step(source: Source, decision: Decision) -> Step:
+    if source is Source.FLOOR:
+        return _floor_step(decision)
+    grade = decision.holds.get(source)
+    if grade is None:
+        return _absent_step(source, decision)
+    decides = source is decision.decider
+    return Step(
+        source=source,
+        state=_state(grade, decides=decides),
+        join=JOINS.get(source, "else"),
+        value=grade.value,
+        headline="" if grade.value is not None else _headline(grade),
+        why=_why(grade, decision),
+        reason=grade.reason,
+        provisional=decides and not decision.is_final,
+        grade=grade.id,
+    )
+
+
+def _floor_step(decision: Decision) -> Step:
+    if decision.decider is not Source.FLOOR:
+        why = "A source above it has a score" if decision.decider else "This session gets no reward"
+        return Step(source=Source.FLOOR, state=StepState.SKIPPED, join="else", headline="Not reached", why=why)
+    return Step(
+        source=Source.FLOOR,
+        state=StepState.DECIDES,
+        join="else",
+        value=decision.value,
+        headline="Not graded yet",
+        why="No source could score it" + ("; no evidence for the bandit" if decision.weight == 0 else ""),
+        provisional=True,
+    )
+
+
+def _absent_step(source: Source, decision: Decision) -> Step:
+    join = JOINS.get(source, "else")
+    if source is Source.HUMAN:
+        return Step(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not reviewed")
+    if source is Source.JUDGE and decision.judge_open:
+        reason = Reason.AWAITING_JUDGE
+        return Step(
+            source=source, state=StepState.WAITING, join=join, headline="Waiting", why=reason.words, reason=reason
+        )
+    return Step(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not asked")
+
+
+def _state(grade: GradeView, *, decides: bool) -> StepState:
+    if decides:
+        return StepState.DECIDES
+    if grade.value is not None:
+        return StepState.BEATEN
+    if grade.reason is Reason.AWAITING_JUDGE:
+        return StepState.WAITING
+    return StepState.SKIPPED if grade.reason in NOTHING_THERE else StepState.FAILED
+
+
+def _headline(grade: GradeView) -> str:
+    failed = "Failed" if grade.status is Status.FAILED else "No score"
+    return HEADLINES.get(grade.reason, "None" if grade.reason in NOTHING_THERE else failed)
+
+
+def _why(grade: GradeView, decision: Decision) -> str:
+    said = grade.detail or grade.reason.words or "It has a score"
+    if grade.value is None or grade.source is decision.decider or decision.decider is None:
+        return said
+    return ". ".join(part for part in (_not_used(grade, decision), said) if part)
+
+
+def _not_used(grade: GradeView, decision: Decision) -> str:
+    """Why a scored source did not decide."""
+    if decision.decider is Source.HUMAN:
+        return "Overridden by a person"
+    if grade.source is Source.CONSUMPTION:
+        return "Not higher, so max leaves it"
+    if grade.source is decision.production_by:
+        return "Lower than consumption, so max takes that"
+    if decision.is_judged:
+        return "Not used: the judge has scored"
+    if decision.production_by is Source.TRAJECTORY:
+        return "Not used: the trajectory has scored"
+    return "At the floor, and the journal says more"

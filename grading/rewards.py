@@ -1,0 +1,121 @@
+"""Settling: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
+
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from bandit import ledger
+from bandit.ledger import Credit, GraderKey
+from grading.core.chain import Resolution, resolve
+from grading.core.decide import GradeView, Policy
+from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.models import Grade, JudgeJob, Session, Settlement
+from grading.models.judging import OPEN_STATES
+
+
+def policy() -> Policy:
+    """The chain policy in force; its version changes with any of its numbers."""
+    weights = settings.EVIDENCE_WEIGHTS
+    numbers = ",".join(f"{source}={weights[source]:g}" for source in sorted(weights))
+    return Policy(
+        version=f"chain/{settings.CHAIN_VERSION} floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g} {numbers}",
+        floor=settings.FLOOR,
+        threshold=settings.FLOOR_THRESHOLD,
+        weights=weights,
+    )
+
+
+def views(grades: Iterable[Grade]) -> list[GradeView]:
+    """Grade rows as the pure chain sees them."""
+    return [
+        GradeView(
+            id=grade.pk,
+            source=Source(grade.source),
+            status=Status(grade.status),
+            value=grade.value,
+            reason=Reason(grade.reason),
+            detail=grade.detail,
+            withdraws=grade.withdraws_id,
+        )
+        for grade in grades
+    ]
+
+
+def settle(session: Session) -> Settlement:
+    """Resolve the session's grades; append a settlement and move the bandits where the result differs.
+
+    Runs in a transaction of its own or the caller's, with the session locked. Settling twice records once.
+    """
+    with transaction.atomic():
+        locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+        resolution = resolve(
+            views(locked.grades.all()),
+            policy(),
+            judge_open=JudgeJob.objects.filter(session=locked, state__in=OPEN_STATES).exists(),
+            outcome=Outcome(locked.outcome),
+            outcome_reason=locked.outcome_reason,
+        )
+        settlement = _append(locked, resolution)
+        _record(locked, settlement)
+    return settlement
+
+
+def live(session: Session) -> Settlement | None:
+    """The settlement that holds, or None for a session that was never settled."""
+    return session.settlements.order_by("-revision").first()
+
+
+def _append(session: Session, resolution: Resolution) -> Settlement:
+    held = live(session)
+    settlement = Settlement(
+        session=session,
+        revision=1 if held is None else held.revision + 1,
+        value=resolution.value,
+        source=resolution.source or "",
+        final=resolution.final,
+        weight=resolution.weight,
+        reason=resolution.reason,
+        sentence=resolution.sentence,
+        steps=resolution.steps_json(),
+        grade_id=resolution.grade,
+        policy_version=policy().version,
+    )
+    if held is not None and _says_the_same(held, settlement):
+        return held
+    settlement.save(force_insert=True)
+    return settlement
+
+
+def _says_the_same(held: Settlement, new: Settlement) -> bool:
+    fields = ("value", "source", "final", "weight", "reason", "sentence", "steps", "grade_id", "policy_version")
+    return all(getattr(held, field) == getattr(new, field) for field in fields)
+
+
+def _record(session: Session, settlement: Settlement) -> None:
+    """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
+    credit = _credit(settlement)
+    for bandit, arm in (("category", session.category), ("harness", session.harness)):
+        ledger.set_reward(
+            bandit=bandit,
+            observation=session.observation,
+            credits={arm.name: credit} if arm is not None and credit is not None else {},
+            effective_day=timezone.localdate(session.ended_at),
+            settlement=f"settlement:{settlement.pk}",
+            policy_version=settlement.policy_version,
+            provisional=not settlement.final,
+        )
+
+
+def _credit(settlement: Settlement) -> Credit | None:
+    """What the bandits learn: nothing where there is no reward, or where its source carries no evidence (L2)."""
+    if settlement.value is None or settlement.weight == 0:
+        return None
+    grade = settlement.grade
+    if grade is None:
+        return Credit(value=settlement.value, grader=GraderKey(source=settlement.source))
+    return Credit(
+        value=settlement.value,
+        grader=GraderKey(source=grade.source, model=grade.model, route=grade.route, rubric=grade.rubric),
+    )

@@ -1,0 +1,140 @@
+"""The chain's rules as tables: 20-chain.md, R1 of the incident catalogue, L2 and L6."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grading.core.chain import Resolution, resolve
+from grading.core.decide import GradeView, Policy
+from grading.core.explain import StepState
+from grading.core.vocabulary import Outcome, Reason, Source, Status
+
+POLICY = Policy(
+    version="test",
+    floor=0.1,
+    threshold=0.1,
+    weights={"human": 1, "judge": 1, "consumption": 1, "trajectory": 0.3, "journal": 0.3, "floor": 0},
+)
+MISSING = {
+    Source.JUDGE: Reason.QUOTA_EXHAUSTED,
+    Source.TRAJECTORY: Reason.STUB_NO_TOOL_CALLS,
+    Source.JOURNAL: Reason.NO_JOURNAL,
+    Source.CONSUMPTION: Reason.NO_ARTIFACTS,
+}
+
+
+def grade(number: int, source: Source, value: float | None, reason: Reason = Reason.NONE) -> GradeView:
+    if value is None:
+        return GradeView(id=number, source=source, status=Status.UNSCORED, reason=reason or MISSING[source])
+    return GradeView(id=number, source=source, status=Status.SCORED, value=value)
+
+
+def reward(*, judge_open: bool = True, outcome: Outcome = Outcome.COMPLETED, **values: float | None) -> Resolution:
+    grades = [grade(n, Source(name), value) for n, (name, value) in enumerate(values.items(), start=1)]
+    return resolve(grades, POLICY, judge_open=judge_open, outcome=outcome, outcome_reason="login expired")
+
+
+@pytest.mark.parametrize(
+    ("judge", "trajectory", "journal", "expected", "by"),
+    [
+        (0.9, 0.1, 0.32, 0.9, Source.JUDGE),
+        (0.05, 0.9, 0.32, 0.05, Source.JUDGE),  # an honest judge may say .05
+        (None, 0.9, 0.32, 0.9, Source.TRAJECTORY),
+        (None, 0.32, 0.9, 0.32, Source.TRAJECTORY),  # above the threshold the journal isn't asked
+        (None, 0.1, 0.32, 0.32, Source.JOURNAL),  # seed 001: not .1
+        (None, 0.1, 0.05, 0.1, Source.TRAJECTORY),  # the journal never downgrades
+        (None, 0.05, None, 0.05, Source.TRAJECTORY),
+        (None, None, 0.32, 0.32, Source.JOURNAL),
+        (None, None, None, 0.1, Source.FLOOR),
+    ],
+)
+def test_production_is_judge_then_trajectory_then_journal_then_floor(judge, trajectory, journal, expected, by):
+    result = reward(judge=judge, trajectory=trajectory, journal=journal)
+    assert (result.value, result.source) == (expected, by)
+    assert result.final is (judge is not None)
+
+
+def test_the_floor_is_displayed_and_carries_no_evidence():
+    result = reward(judge=None, trajectory=None, journal=None)
+    assert (result.value, result.source, result.weight, result.final) == (0.1, Source.FLOOR, 0, False)
+    assert "floor" in result.sentence
+
+
+@pytest.mark.parametrize(
+    ("production", "consumption"), list(itertools.product([None, 0.05, 0.1, 0.3, 0.9], [None, 0.1, 0.3, 0.6]))
+)
+def test_consumption_and_production_never_lower_each_other(production, consumption):
+    result = reward(judge=production, consumption=consumption)
+    present = [value for value in (production, consumption) if value is not None]
+    assert result.value == (max(present) if present else POLICY.floor)
+
+
+def test_human_grade_outranks_judge_up_and_down():
+    for value in (0.0, 0.2, 1.0):
+        result = reward(judge=0.5, consumption=0.6, human=value)
+        assert (result.value, result.source, result.final, result.weight) == (value, Source.HUMAN, True, 1)
+
+
+def test_excluding_a_session_leaves_no_reward():
+    grades = [grade(1, Source.JUDGE, 0.9), grade(2, Source.HUMAN, None, Reason.EXCLUDED)]
+    result = resolve(grades, POLICY, judge_open=False)
+    assert (result.value, result.source, result.weight, result.final) == (None, Source.HUMAN, 0, True)
+
+
+def test_undoing_a_correction_brings_back_the_one_before():
+    undo = GradeView(id=4, source=Source.HUMAN, status=Status.SKIPPED, reason=Reason.WITHDRAWN, withdraws=3)
+    grades = [grade(1, Source.JUDGE, 0.5), grade(2, Source.HUMAN, 0.8), grade(3, Source.HUMAN, 0.9), undo]
+    assert resolve(grades, POLICY, judge_open=False).value == 0.8
+
+
+def test_a_later_failure_of_the_judge_does_not_hide_its_verdict():
+    grades = [grade(1, Source.JUDGE, 0.7), grade(2, Source.JUDGE, None)]
+    assert resolve(grades, POLICY, judge_open=True).value == 0.7
+
+
+@pytest.mark.parametrize("outcome", [Outcome.INFRASTRUCTURE, Outcome.REFUSED])
+def test_a_session_that_died_of_infrastructure_gets_no_reward(outcome):
+    result = reward(trajectory=0.9, journal=0.4, outcome=outcome)
+    assert (result.value, result.source, result.weight) == (None, None, 0)
+    assert "login expired" in result.sentence
+
+
+def test_every_source_has_a_step_with_its_reason_in_words():
+    result = reward(judge=None, trajectory=None, journal=0.32, consumption=None)
+    steps = {step.source: step for step in result.steps}
+    assert set(steps) == set(Source)
+    assert steps[Source.JUDGE].why == "Quota exhausted"
+    assert steps[Source.TRAJECTORY].state is StepState.FAILED
+    assert steps[Source.JOURNAL].state is StepState.DECIDES
+    assert steps[Source.JOURNAL].provisional
+    assert steps[Source.CONSUMPTION].state is StepState.SKIPPED
+    assert all(step.why for step in result.steps)
+
+
+def test_beaten_sources_keep_their_number_and_say_why():
+    steps = {step.source: step for step in reward(judge=0.22, trajectory=0.14, consumption=0.6).steps}
+    assert (steps[Source.JUDGE].state, steps[Source.JUDGE].value) == (StepState.BEATEN, 0.22)
+    assert "consumption" in steps[Source.JUDGE].why
+    assert steps[Source.TRAJECTORY].why.startswith("Not used: the judge has scored")
+
+
+optional_value = st.none() | st.floats(0, 1).map(lambda value: round(value, 6))
+
+
+@given(st.permutations(range(6)), st.tuples(*[optional_value] * 6))
+def test_the_order_in_which_rows_are_handed_over_changes_nothing(order, values):
+    sources = [Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION, Source.JUDGE, Source.TRAJECTORY]
+    rows = [grade(n, source, value) for n, (source, value) in enumerate(zip(sources, values, strict=True), start=1)]
+    assert resolve([rows[n] for n in order], POLICY, judge_open=True) == resolve(rows, POLICY, judge_open=True)
+
+
+@given(optional_value, optional_value, optional_value, optional_value)
+def test_exactly_one_step_decides_and_missing_is_never_a_number(judge, trajectory, journal, consumption):
+    result = reward(judge=judge, trajectory=trajectory, journal=journal, consumption=consumption)
+    assert [step.source for step in result.steps if step.state is StepState.DECIDES] == [result.source]
+    given_values = {Source.JUDGE: judge, Source.TRAJECTORY: trajectory, Source.JOURNAL: journal}
+    for step in result.steps:
+        if step.source in given_values:
+            assert step.value == given_values[step.source]
