@@ -16,19 +16,19 @@ from bandit.core.names import canonical, nearest
 MICRO = 1_000_000
 
 
-class UnknownArm(LookupError):  # noqa: N818 - the domain's word
+class UnknownArm(LookupError):
     """No arm of that name. The message names the nearest one and what to do; nothing is ever made from free text."""
 
     def __init__(self, bandit: str, text: str, names: list[str]) -> None:
         near = nearest(text, names)
-        hint = f"did you mean {near!r}? " if near else ""
+        hint = f" Did you mean {near!r}?" if near else ""
         super().__init__(
-            f"bandit {bandit!r} has no arm {text!r}; {hint}Its arms are {', '.join(sorted(names)) or 'none yet'}. "
+            f"bandit {bandit!r} has no arm {text!r}.{hint} Its arms are {', '.join(sorted(names)) or 'none yet'}. "
             "Add the arm, or an alias of an existing one, in the admin."
         )
 
 
-class UnknownBandit(LookupError):  # noqa: N818 - the domain's word
+class UnknownBandit(LookupError):
     """No bandit of that name."""
 
     def __init__(self, name: str) -> None:
