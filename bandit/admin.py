@@ -1,15 +1,22 @@
 """Plain admin pages: arms and policies can be edited, what happened can only be read."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import AdminSite, ModelAdmin, TabularInline
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest
 
 from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Selection
 
+if TYPE_CHECKING:
+    AnyModelAdmin = ModelAdmin[Model]
+    AnyAliasInline = TabularInline[ArmAlias, Arm]
+else:
+    AnyModelAdmin = ModelAdmin
+    AnyAliasInline = TabularInline
 
-class KeepAdmin(ModelAdmin[Model]):
+
+class KeepAdmin(AnyModelAdmin):
     """Rows that may be added and changed, and never deleted: arms retire (I57)."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
@@ -28,11 +35,6 @@ class RecordAdmin(KeepAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
         return False
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
-        return super().get_queryset(request).select_related(*self.related)
-
-    related: tuple[str, ...] = ()
-
 
 class BanditAdmin(KeepAdmin):
     list_display = ["name", "title", "half_life_days", "prior_strength", "evidence_scale", "floor", "policy_version"]
@@ -45,7 +47,7 @@ class BanditAdmin(KeepAdmin):
         super().save_model(request, obj, form, change)
 
 
-class AliasInline(TabularInline[ArmAlias, Arm]):
+class AliasInline(AnyAliasInline):
     model = ArmAlias
     fields = ["alias"]
     extra = 1
@@ -67,21 +69,21 @@ class LedgerEntryAdmin(RecordAdmin):
     list_display = ["observation", "arm", "op", "revision", "value", "grader", "effective_day", "recorded_at"]
     list_filter = ["bandit", "op", "grader__source"]
     search_fields = ["=observation", "=settlement"]
-    related = ("bandit", "arm", "grader")
+    list_select_related = ["bandit", "arm", "grader"]
 
 
 class BucketAdmin(RecordAdmin):
     list_display = ["effective_day", "arm", "grader", "n", "s", "q"]
     list_filter = ["bandit", "grader__source"]
     date_hierarchy = "effective_day"
-    related = ("bandit", "arm", "grader")
+    list_select_related = ["bandit", "arm", "grader"]
 
 
 class SelectionAdmin(RecordAdmin):
     list_display = ["decision_id", "created", "arm", "propensity", "executed_arm", "observation", "completed_at"]
     list_filter = ["bandit", "arm"]
     search_fields = ["=decision_id", "=observation", "=agent"]
-    related = ("bandit", "arm", "executed_arm")
+    list_select_related = ["bandit", "arm", "executed_arm"]
 
 
 class GraderAdmin(RecordAdmin):
