@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from grading.core.changes import FileChange, glob_regex, path_matches
 from grading.core.patch import Patch
@@ -127,10 +128,9 @@ def _takes(rule: Rule, change: FileChange, root: str) -> bool:
 def _rows(rule: Rule, change: FileChange) -> list[str]:
     """Added lines that match, without table headers, separators and rows that replace a similar removed row."""
     assert rule.regex is not None  # noqa: S101 (a rule with a line pattern has compiled it)
-    following = [*change.added[1:], ""]
     rows = [
         line
-        for line, after in zip(change.added, following, strict=True)
+        for line, after in zip_longest(change.added, change.added[1:], fillvalue="")
         if not SEPARATOR.fullmatch(line) and not _is_separator(after) and rule.regex.search(line)
     ]
     removed = [_words(line) for line in change.removed[:MAX_ROWS]]

@@ -22,19 +22,35 @@ MAX_COUNT = 3
 # Chosen so that one submitted pull request is worth the founding document's 0.32.
 WEIGHTS = MappingProxyType({"merged": 0.75, "submitted": 0.62, "fixed": 0.45, "pushed": 0.40, "completed": 0.35})
 PULL = r"(?:PRs?|MRs?|pull requests?|merge requests?|patch(?:es)?)"
-OUTCOMES = (
-    ("merged", re.compile(r"\b(?:squash-)?merged\b(?! (?:origin/)?(?:main|master|upstream)\b)", re.IGNORECASE)),
-    ("submitted", re.compile(rf"\bsubmitted\b|\b(?:opened|created|raised|sent|filed)\b(?=.{{0,40}}\b{PULL}\b)|"
-                             rf"\b{PULL}\b.{{0,30}}\b(?:opened|created|raised|sent)\b", re.IGNORECASE)),
-    ("fixed", re.compile(r"\b(?:fixed|resolved|repaired|corrected)\b", re.IGNORECASE)),
-    ("pushed", re.compile(r"\b(?:pushed|committed|deployed|released|shipped|landed|published)\b|"
-                          r"\bproduced \d{1,3} commits?\b", re.IGNORECASE)),
-    ("completed", re.compile(r"\b(?:completed|finished|implemented|closed)\b|"
-                             r"\b(?:session|task|work|everything|all) (?:is |are )?(?:complete|done)\b", re.IGNORECASE)),
-    ("blocked", re.compile(r"\b(?:blocked|stuck|gave up|unable to|could not|couldn't|failed to)\b", re.IGNORECASE)),
-    ("noop", re.compile(r"\bno-?op\b|\bnothing to (?:do|change|report)\b|\bno (?:work|changes?) (?:was |were )?"
-                        r"(?:done|made|needed|available)\b", re.IGNORECASE)),
-)  # fmt: skip
+OUTCOMES = MappingProxyType(
+    {
+        kind: re.compile(pattern, re.IGNORECASE)
+        for kind, pattern in (
+            ("merged", r"\b(?:squash-)?merged\b(?! (?:origin/)?(?:main|master|upstream)\b)"),
+            (
+                "submitted",
+                rf"\bsubmitted\b|\b(?:opened|created|raised|sent|filed)\b(?=.{{0,40}}\b{PULL}\b)|"
+                rf"\b{PULL}\b.{{0,30}}\b(?:opened|created|raised|sent)\b",
+            ),
+            ("fixed", r"\b(?:fixed|resolved|repaired|corrected)\b"),
+            (
+                "pushed",
+                r"\b(?:pushed|committed|deployed|released|shipped|landed|published)\b|\bproduced \d{1,3} commits?\b",
+            ),
+            (
+                "completed",
+                r"\b(?:completed|finished|implemented|closed)\b|"
+                r"\b(?:session|task|work|everything|all) (?:is |are )?(?:complete|done)\b",
+            ),
+            ("blocked", r"\b(?:blocked|stuck|gave up|unable to|could not|couldn't|failed to)\b"),
+            (
+                "noop",
+                r"\bno-?op\b|\bnothing to (?:do|change|report)\b|"
+                r"\bno (?:work|changes?) (?:was |were )?(?:done|made|needed|available)\b",
+            ),
+        )
+    }
+)
 NEGATIONS = re.compile(
     r"\b(?:not|never|no|none|nothing|neither|nor|without|cannot|unable|fail(?:ed|s)? to|hardly|barely|isn't|aren't|"
     r"wasn't|weren't|didn't|don't|doesn't|hasn't|haven't|hadn't|couldn't|can't|won't|wouldn't|instead of|rather than|"
@@ -52,6 +68,7 @@ DENIED = re.compile(r"\W{0,5}(?:no|none|false|0|never|not yet)\b", re.IGNORECASE
 UNBLOCKED = re.compile(r"\b(?:not|no|never|nothing|isn't|wasn't|aren't|weren't|longer)\b", re.IGNORECASE)
 CLAUSES = re.compile(r"(?<=[.!;])\s|[;—–]|\s-\s|,?\s(?:but|however|although|though|while)\s|\n", re.IGNORECASE)
 COMMA = re.compile(r",\s(?:and|then|so)?\b", re.IGNORECASE)
+PULL_ADDRESS = re.compile(r"https?://\S{1,300}/(?:pull|pulls|merge_requests)/\d")
 FENCE = re.compile(r"[ \t]{0,12}(?P<mark>`{3,}|~{3,})")
 HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<title>.{0,200})")
 OPEN_TASK = re.compile(r"\s*(?:[-*+]|\d+\.)\s+\[ \]")
@@ -116,11 +133,16 @@ def hits(text: str) -> list[Hit]:
     """Every outcome word in the journal's own prose, with its line (from 1) and whether it counts; at most 100."""
     found: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        for clause in _clauses(FOREIGN.sub(" … ", line[:MAX_LINE])):
+        for clause in _clauses(FOREIGN.sub(_stand_in, line[:MAX_LINE])):
             found += _in_clause(clause, number, is_self=is_self)
             if len(found) >= MAX_HITS:
                 return found[:MAX_HITS]
     return found
+
+
+def _stand_in(foreign: re.Match[str]) -> str:
+    """What takes the place of foreign text: its address may say that it is a pull request, its words say nothing."""
+    return " PR " if PULL_ADDRESS.search(foreign.group()) else " … "
 
 
 def _adds(weight: float, count: int) -> float:
@@ -163,7 +185,7 @@ def _clauses(line: str) -> list[str]:
 
 
 def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
-    for kind, pattern in OUTCOMES:
+    for kind, pattern in OUTCOMES.items():
         match = pattern.search(clause)
         if match is None:
             continue

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from unidiff import PatchedFile, PatchSet
 from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchedFile, PatchSet
 
 from grading.core.changes import FileChange, capped
 
@@ -32,7 +32,7 @@ def parse(text: str) -> Patch:
         raise MalformedPatch(
             f"expected a patch of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; leave out generated files"
         )
-    lines = [line[:MAX_LINE] + "\n" for line in text.replace("\r\n", "\n").split("\n")]
+    lines = [line[:MAX_LINE] + "\n" for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
     reader = _Counting(lines)
     try:
         files = list(PatchSet(reader))

@@ -72,6 +72,8 @@ def open_commits(intents: Sequence[Intent], confirmed: int, text: str, ok: bool 
 def effect_keys(intent: Intent, text: str, ok: bool | None) -> list[str]:  # noqa: FBT001 (three-valued)
     """Which effects of the intent's kind the output shows: addresses, references; empty where it shows none."""
     kind = intent.kind
+    if not isinstance(kind, EffectKind):
+        return []
     if kind is EffectKind.PUSH:
         return [f"{m['target']} {m['new'] or m['source']}" for m in outputs.PUSH.finditer(text)][:MAX_KEYS]
     if kind is EffectKind.PR_OPENED and outputs.ALREADY.search(text):
@@ -79,7 +81,7 @@ def effect_keys(intent: Intent, text: str, ok: bool | None) -> list[str]:  # noq
     if kind in URLS:
         found = URLS[kind].search(text)
         return [found.group()] if found else []
-    said = SENTENCES[EffectKind(kind)].search(text) if kind else None
+    said = SENTENCES[kind].search(text)
     if said is not None:
         return [intent.target or (said["what"] or "").rstrip(".") or said.group()]
     # gh says nothing of a merge or review unless it has a terminal: then its own success and the number it named count.

@@ -119,7 +119,7 @@ def _of_commands(commands: tuple[Command, ...]) -> Iterator[Intent]:
                 yield commit if sub == "commit" else replace(commit, paths=())
             elif sub == "push" and not {"-n", "--dry-run", "--delete", "-d"} & set(arguments):
                 yield Intent(kind=EffectKind.PUSH, is_last=is_last, proven=proven)
-            elif re.search("commit|^ci$", sub) and not sub.startswith("commit-"):
+            elif re.search("commit|^ci$", sub) and not re.match("commit(?:-|$)", sub):
                 yield Intent(kind=None, opaque=True, is_last=is_last)
         elif command.program in ("gh", "glab", "hub"):
             yield from _forge(command.argv, is_last=is_last, proven=proven)
