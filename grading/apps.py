@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class GradingConfig(AppConfig):
@@ -7,3 +8,7 @@ class GradingConfig(AppConfig):
 
     def ready(self) -> None:
         from grading import checks  # noqa: F401 - registers the system checks
+        from grading.roles import sync_roles
+
+        # Permissions come into being after all migrations have run, so the groups are filled then.
+        post_migrate.connect(sync_roles, sender=self)

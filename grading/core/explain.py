@@ -177,7 +177,7 @@ def _headline(grade: GradeView) -> str:
 
 
 def _why(grade: GradeView, decision: Decision) -> str:
-    said = grade.detail or grade.reason.words
+    said = grade.detail or grade.reason.words or "It has a score"
     if grade.value is None or grade.source is decision.decider or decision.decider is None:
         return said
     return ". ".join(part for part in (_not_used(grade, decision), said) if part)

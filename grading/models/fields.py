@@ -1,5 +1,7 @@
 """Columns that several models share."""
 
+from __future__ import annotations
+
 from enum import StrEnum
 from typing import Any
 

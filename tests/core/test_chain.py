@@ -63,7 +63,7 @@ def test_the_floor_is_displayed_and_carries_no_evidence():
 
 
 @pytest.mark.parametrize(
-    ("production", "consumption"), itertools.product([None, 0.05, 0.1, 0.3, 0.9], [None, 0.1, 0.3, 0.6])
+    ("production", "consumption"), list(itertools.product([None, 0.05, 0.1, 0.3, 0.9], [None, 0.1, 0.3, 0.6]))
 )
 def test_consumption_and_production_never_lower_each_other(production, consumption):
     result = reward(judge=production, consumption=consumption)

@@ -1,0 +1,20 @@
+"""One name for one thing (L13): how two spellings are told to be the same, and which name was probably meant."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+
+def canonical(text: str) -> str:
+    """The one spelling of a name: lower case, every run of spaces, underscores and hyphens a single hyphen.
+
+    >>> canonical(" Cross_Repo ")
+    'cross-repo'
+    """
+    return re.sub(r"[\s_-]+", "-", text.strip().lower()).strip("-")
+
+
+def nearest(text: str, names: Iterable[str]) -> str | None:
+    """The name most like `text`, or None where nothing comes near (difflib's ratio below .6)."""
+    found = difflib.get_close_matches(canonical(text), sorted(names), n=1)
+    return found[0] if found else None

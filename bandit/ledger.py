@@ -1,0 +1,197 @@
+"""Rewards in, exact sums out: the only writer of the ledger and of the buckets.
+
+A change is a reverse of what was live and an apply of what holds now, never an update; the buckets move by the same
+integers in the same transaction. So any order of verdicts, corrections and retries ends in the same bits (L4, L5).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from bandit.models import MICRO, Arm, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
+
+APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderKey:
+    """Who gave a value, in the caller's words; opaque here but for `source`, by which evidence is weighted."""
+
+    source: str
+    model: str = ""
+    route: str = ""
+    rubric: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credit:
+    """A reward in [0, 1] and who gave it. Raises ValueError for any other value, NaN included."""
+
+    value: float
+    grader: GraderKey
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value) or not 0 <= self.value <= 1:
+            raise ValueError(f"a reward must be a number from 0 to 1; got {self.value!r}")
+
+    @property
+    def micro(self) -> int:
+        return round(self.value * MICRO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The rows that a call appended. Empty, and false, where everything already was as asked."""
+
+    applied: tuple[LedgerEntry, ...] = ()
+    reversed: tuple[LedgerEntry, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.applied or self.reversed)
+
+
+def set_reward(
+    *,
+    bandit: str,
+    observation: str,
+    credits: Mapping[str, Credit],  # noqa: A002 - the domain's word
+    effective_day: date,
+    settlement: str,
+    policy_version: str,
+    provisional: bool = False,
+) -> Change:
+    """Make `credits` (arm name to credit) the live rewards of this observation in this bandit; none if empty.
+
+    Whatever is live and differs in arm, value, grader or day is reversed on the day it was given, then what holds is
+    applied as the next revision. A call that would change none of these four records nothing: `settlement`,
+    `policy_version` and `provisional` describe the row they came with and are no reason for a new one.
+
+    Must run in the caller's transaction, so that a grade and its reward commit together, and holds the bandit's row
+    until that ends: writers of one bandit take turns, which also keeps their bucket updates from deadlocking.
+    Raises UnknownBandit, UnknownArm, ValueError (two names of one arm) or TransactionManagementError.
+    """
+    if not connection.in_atomic_block:
+        raise transaction.TransactionManagementError(
+            "set_reward was called outside a transaction; call it inside transaction.atomic(), with the settlement"
+        )
+    row = Bandit.objects.locked(bandit)
+    wanted = _resolved(bandit, credits)
+    undone = []
+    for entry in live_entries(bandit, observation):
+        credit = wanted.get(entry.arm)
+        if credit and _same(entry, credit, effective_day):
+            del wanted[entry.arm]
+        else:
+            undone.append(entry)
+    context = {"settlement": settlement, "policy_version": policy_version, "provisional": provisional}
+    reverses = [_append(_key(entry, REVERSE), _value(entry) | context) for entry in undone]
+    applies = [
+        _append(
+            {"bandit": row, "arm": arm, "observation": observation, "revision": revision, "op": APPLY},
+            {"value_micro": credit.micro, "grader": _grader(credit.grader), "effective_day": effective_day} | context,
+        )
+        for arm, credit, revision in _next_revisions(row, observation, wanted)
+    ]
+    return Change(
+        applied=tuple(entry for entry in applies if entry), reversed=tuple(entry for entry in reverses if entry)
+    )
+
+
+def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
+    """The applied and not reversed entries of an observation; at most one for each arm."""
+    entries = LedgerEntry.objects.filter(bandit__name=bandit, observation=observation).live()
+    return entries.select_related("bandit", "arm", "grader").order_by("arm__name")
+
+
+def history(observation: str) -> LedgerEntryQuerySet:
+    """Every entry of an observation in every bandit, in the order they were written."""
+    return LedgerEntry.objects.filter(observation=observation).select_related("bandit", "arm", "grader").order_by("pk")
+
+
+def erase(observations: Iterable[str], counts: Counter[str]) -> None:
+    """Take these observations out of the buckets and the ledger, as if they had never been.
+
+    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions stay,
+    without the name of the session that they led to.
+    """
+    for observation in sorted(set(observations)):
+        entries = LedgerEntry.objects.filter(observation=observation)
+        for name in entries.order_by("bandit__name").values_list("bandit__name", flat=True).distinct():
+            Bandit.objects.locked(name)
+        for entry in entries.live():
+            _move(entry, -1)
+        counts["ledger entries"] += entries.delete()[0]
+        counts["selections unlinked"] += Selection.objects.filter(observation=observation).update(observation="")
+    counts["empty buckets"] += Bucket.objects.filter(n=0).delete()[0]
+
+
+def _resolved(bandit: str, credits: Mapping[str, Credit]) -> dict[Arm, Credit]:  # noqa: A002 - the domain's word
+    wanted: dict[Arm, Credit] = {}
+    for name in sorted(credits):
+        arm = Arm.objects.resolve(bandit, name)
+        if arm in wanted:
+            raise ValueError(f"{name!r} is the arm {arm.name!r}, which is credited already; name each arm once")
+        wanted[arm] = credits[name]
+    return wanted
+
+
+def _same(entry: LedgerEntry, credit: Credit, day: date) -> bool:
+    grader = GraderKey(
+        source=entry.grader.source, model=entry.grader.model, route=entry.grader.route, rubric=entry.grader.rubric
+    )
+    return (entry.value_micro, grader, entry.effective_day) == (credit.micro, credit.grader, day)
+
+
+def _next_revisions(
+    bandit: Bandit, observation: str, wanted: Mapping[Arm, Credit]
+) -> Iterable[tuple[Arm, Credit, int]]:
+    for arm, credit in wanted.items():
+        past = LedgerEntry.objects.filter(bandit=bandit, arm=arm, observation=observation)
+        last = past.order_by("-revision").values_list("revision", flat=True).first()
+        yield arm, credit, (last or 0) + 1
+
+
+def _grader(key: GraderKey) -> Grader:
+    return Grader.objects.get_or_create(source=key.source, model=key.model, route=key.route, rubric=key.rubric)[0]
+
+
+def _key(entry: LedgerEntry, op: str) -> dict[str, object]:
+    return {
+        "bandit": entry.bandit,
+        "arm": entry.arm,
+        "observation": entry.observation,
+        "revision": entry.revision,
+        "op": op,
+    }
+
+
+def _value(entry: LedgerEntry) -> dict[str, object]:
+    return {"value_micro": entry.value_micro, "grader": entry.grader, "effective_day": entry.effective_day}
+
+
+def _append(key: dict[str, object], value: dict[str, object]) -> LedgerEntry | None:
+    """Append the row and move its bucket, both or neither; None if a row of that key is there already."""
+    entry, inserted = LedgerEntry.objects.get_or_create(**key, defaults=value)
+    if not inserted:
+        return None
+    _move(entry, 1 if entry.op == APPLY else -1)
+    return entry
+
+
+def _move(entry: LedgerEntry, sign: int) -> None:
+    key = {
+        "bandit_id": entry.bandit_id,
+        "arm_id": entry.arm_id,
+        "grader_id": entry.grader_id,
+        "effective_day": entry.effective_day,
+    }
+    bucket, value = Bucket.objects.filter(**key), sign * entry.value_micro
+    step = {"n": F("n") + sign, "s": F("s") + value, "q": F("q") + value * entry.value_micro}
+    if not bucket.update(**step):
+        Bucket.objects.bulk_create([Bucket(**key)], ignore_conflicts=True)
+        bucket.update(**step)

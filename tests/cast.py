@@ -1,0 +1,65 @@
+"""The cast of the tests: an agent, people in their roles, sessions with grades. Plain functions on a real database."""
+
+import datetime as dt
+import itertools
+
+from django.contrib.auth.models import Group, User
+
+from bandit.models import Arm
+from grading.core.vocabulary import Reason, Source, Status
+from grading.models import Agent, Artifact, Grade, JudgeJob, Rubric, Session
+from grading.models.evidence import ArtifactKind, Origin
+
+NOON = dt.datetime(2026, 3, 31, 12, 0, tzinfo=dt.UTC)
+_numbers = itertools.count(1)
+
+
+def agent(name: str = "bob") -> Agent:
+    return Agent.objects.get_or_create(name=name)[0]
+
+
+def person(name: str, role: str) -> User:
+    """A staff user in one of the three groups."""
+    user = User.objects.create_user(name, password="correct horse battery", is_staff=True)
+    user.groups.add(Group.objects.get(name=role))
+    return user
+
+
+def session(*, category: str | None = "cross-repo", harness: str | None = "claude-code", **fields) -> Session:
+    """A finished session without grades."""
+    return Session.objects.create(
+        agent=fields.pop("agent", None) or agent(),
+        external_id=fields.pop("external_id", f"session-{next(_numbers):04d}"),
+        category=category and Arm.objects.resolve("category", category),
+        harness=harness and Arm.objects.resolve("harness", harness),
+        ended_at=fields.pop("ended_at", NOON),
+        **fields,
+    )
+
+
+def grade(session: Session, source: Source, value: float | None, reason: Reason = Reason.NONE, **fields) -> Grade:
+    """One grade row, as a grader would append it; each with inputs of its own unless told."""
+    return Grade.objects.create(
+        session=session,
+        source=source,
+        status=Status.UNSCORED if value is None else Status.SCORED,
+        value=value,
+        reason=reason,
+        inputs_sha256=fields.pop("inputs_sha256", f"{next(_numbers):064d}"),
+        **fields,
+    )
+
+
+def pull_request(session: Session, url: str = "") -> Artifact:
+    """A pull request that the caller observed itself."""
+    return Artifact.objects.create(
+        session=session,
+        kind=ArtifactKind.PULL_REQUEST,
+        key=url or f"https://example.test/pull/{next(_numbers)}",
+        origin=Origin.FACTS,
+    )
+
+
+def open_judge_job(session: Session) -> JudgeJob:
+    rubric = Rubric.objects.filter(is_active=True).get()
+    return JudgeJob.objects.create(session=session, rubric=rubric)

@@ -1,0 +1,221 @@
+"""Settling, correcting and undoing leave the bandits exactly as if only the final grades had ever been (L4, L5)."""
+
+import hypothesis
+import pytest
+from django.db import DatabaseError, IntegrityError, transaction
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from bandit.models import Bucket, LedgerEntry
+from grading import review, rewards
+from grading.core.vocabulary import Outcome, Reason, Source
+from grading.models import Grade, Settlement
+from tests import cast
+
+
+def buckets(name="category"):
+    """The state of a bandit: its non-empty buckets, bit for bit."""
+    rows = Bucket.objects.filter(bandit__name=name).exclude(n=0, s=0, q=0)
+    return sorted(
+        rows.values_list(
+            "arm__name", "grader__source", "grader__model", "grader__rubric", "effective_day", "n", "s", "q"
+        )
+    )
+
+
+@pytest.mark.django_db
+def test_settling_twice_records_once():
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, 0.41)
+    first = rewards.settle(session)
+    assert rewards.settle(session) == first
+    assert Settlement.objects.filter(session=session).count() == 1
+    assert LedgerEntry.objects.filter(observation=session.observation, bandit__name="category").count() == 1
+
+
+@pytest.mark.django_db
+def test_a_session_that_nothing_graded_teaches_nothing():
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
+    settlement = rewards.settle(session)
+    assert (settlement.value, settlement.source, settlement.weight) == (0.1, "floor", 0)
+    assert not LedgerEntry.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_late_verdict_replaces_the_fallback_exactly():
+    late = cast.session()
+    cast.grade(late, Source.JOURNAL, 0.32)
+    rewards.settle(late)
+    cast.grade(late, Source.JUDGE, 0.84, model="m", rubric="r")
+    rewards.settle(late)
+    after = buckets()
+    early = cast.session(category="code")
+    cast.grade(early, Source.JUDGE, 0.84, model="m", rubric="r")
+    rewards.settle(early)
+    assert [row[1:] for row in buckets() if row[0] == "code"] == [row[1:] for row in after]
+
+
+@pytest.mark.django_db
+def test_a_floor_forced_into_the_ledger_and_corrected_leaves_no_trace(settings):
+    reviewer = cast.person("rita", "reviewer")
+    settings.EVIDENCE_WEIGHTS = {**settings.EVIDENCE_WEIGHTS, "floor": 1.0}
+    session = cast.session()
+    rewards.settle(session)
+    assert [row[5:7] for row in buckets()] == [(1, 100_000)]
+    review.record_correction(session, reviewer, value=0.8, reason="the pull request was merged")
+    assert [row[1] for row in buckets()] == ["human"]
+    other = cast.session(category="code")
+    review.record_correction(other, reviewer, value=0.8, reason="right from the start")
+    by_arm = {row[0]: row[1:] for row in buckets()}
+    assert by_arm["code"] == by_arm["cross-repo"]
+
+
+@pytest.mark.django_db
+def test_an_infrastructure_death_neither_rewards_nor_punishes():
+    session = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired")
+    cast.grade(session, Source.TRAJECTORY, 0.05)
+    assert rewards.settle(session).value is None
+    assert not LedgerEntry.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_session_moved_to_another_arm_takes_its_reward_along():
+    session = cast.session(category="code")
+    cast.grade(session, Source.JUDGE, 0.6)
+    rewards.settle(session)
+    session.category = cast.session(category="infra").category
+    session.save()
+    rewards.settle(session)
+    assert [row[0] for row in buckets()] == ["infra"]
+
+
+@pytest.mark.django_db
+def test_excluding_removes_the_reward_and_undo_brings_it_back():
+    reviewer = cast.person("rita", "reviewer")
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, 0.6)
+    rewards.settle(session)
+    before = buckets()
+    review.record_correction(session, reviewer, exclude=True, reason="another session's log")
+    assert buckets() == []
+    review.undo(Grade.objects.get(source="human"), reviewer, reason="it was its own after all")
+    assert buckets() == before
+
+
+@pytest.mark.django_db
+def test_a_stale_review_is_refused_with_what_changed():
+    reviewer = cast.person("rita", "reviewer")
+    session = cast.session()
+    cast.grade(session, Source.JOURNAL, 0.32)
+    seen = rewards.settle(session).revision
+    cast.grade(session, Source.JUDGE, 0.84)
+    rewards.settle(session)
+    with pytest.raises(review.StaleReview, match=r"\.84"):
+        review.record_correction(session, reviewer, value=0.3, seen_revision=seen)
+    assert not Grade.objects.filter(source="human").exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), float("inf"), None])
+def test_a_correction_must_be_a_number_from_0_to_1(value):
+    reviewer = cast.person("rita", "reviewer")
+    with pytest.raises(review.CorrectionError):
+        review.record_correction(cast.session(), reviewer, value=value, reason="x")
+
+
+@pytest.mark.django_db
+def test_a_correction_that_moves_the_grade_much_needs_a_reason():
+    reviewer = cast.person("rita", "reviewer")
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, 0.5)
+    rewards.settle(session)
+    with pytest.raises(review.CorrectionError, match="reason"):
+        review.record_correction(session, reviewer, value=0.8)
+    assert review.record_correction(session, reviewer, value=0.6).value == 0.6
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("model", "field"), [(Grade, "detail"), (Settlement, "sentence"), (LedgerEntry, "settlement")])
+@pytest.mark.parametrize("verb", ["update", "delete"])
+def test_the_database_refuses_to_change_history(model, field, verb):
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, 0.6)
+    rewards.settle(session)
+    rows = model.objects.all()
+    with pytest.raises(DatabaseError), transaction.atomic():
+        rows.update(**{field: "rewritten"}) if verb == "update" else rows._raw_delete(rows.db)
+    assert rows.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "scored", "value": None},
+        {"status": "unscored", "value": 0.5, "reason": "timeout"},
+        {"status": "scored", "value": 1.5},
+        {"status": "scored", "value": -0.1},
+        {"status": "scored", "value": float("nan")},
+        {"status": "unscored", "value": None, "reason": ""},
+        {"status": "whatever", "value": 0.5},
+    ],
+)
+def test_the_database_refuses_a_grade_that_breaks_a_law(fields):
+    session = cast.session()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Grade.objects.create(session=session, source="trajectory", **fields)
+
+
+value = st.integers(0, 100).map(lambda n: n / 100)
+step = st.one_of(
+    st.tuples(st.just("trajectory"), st.none() | value),
+    st.tuples(st.just("journal"), st.none() | value),
+    st.tuples(st.just("consumption"), st.none() | value),
+    st.tuples(st.just("judge"), st.none() | value),
+    st.tuples(st.just("human"), st.none() | value),
+    st.tuples(st.just("undo"), st.none()),
+    st.tuples(st.just("redeliver"), st.none()),
+)
+
+
+class AnyOrderLeavesTheFinalGrades(TestCase):
+    """L5: the buckets after any history equal those of a replay in which only the final grades ever existed."""
+
+    @hypothesis.settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.lists(st.tuples(st.integers(0, 2), step), max_size=14))
+    def test_any_interleaving_equals_the_replay_of_the_final_grades(self, history):
+        reviewer = cast.person("rita", "reviewer")
+        sessions = [cast.session(external_id=f"s{n}") for n in range(3)]
+        for number, (verb, given_value) in history:
+            self._apply(sessions[number], verb, given_value, reviewer)
+        lived = buckets()
+        for session in sessions:
+            self._replay(session, reviewer)
+        assert [row[1:] for row in buckets() if row[0] == "code"] == [row[1:] for row in lived]
+
+    def _apply(self, session, verb, given_value, reviewer):
+        if verb == "human":
+            review.record_correction(session, reviewer, value=given_value, exclude=given_value is None, reason="r")
+        elif verb == "undo":
+            last = Grade.objects.filter(session=session, source="human", withdraws=None, withdrawn_by=None).last()
+            if last is not None:
+                review.undo(last, reviewer)
+        elif verb != "redeliver":
+            reason = Reason.NONE if given_value is not None else Reason.TIMEOUT
+            cast.grade(session, Source(verb), given_value, reason)
+        rewards.settle(session)
+
+    def _replay(self, session, reviewer):
+        """A session of another arm in which only what finally holds ever happened."""
+        from grading.core.decide import current
+
+        twin = cast.session(category="code", harness=None)
+        for source, held in current(rewards.views(session.grades.all())).items():
+            if source is Source.HUMAN:
+                excluded = held.value is None
+                review.record_correction(twin, reviewer, value=held.value, exclude=excluded, reason="r")
+            else:
+                cast.grade(twin, source, held.value, held.reason)
+        rewards.settle(twin)

@@ -1,0 +1,98 @@
+"""The founding document on consumption rewards, through the real intake: its formula's numbers, and one direction."""
+
+import io
+import math
+
+import pytest
+
+from grading import intake, rewards
+from grading.core.vocabulary import Source
+from tests import cast
+
+BACKLOG = "idea-backlog.md"
+
+
+def new_file(path: str, *lines: str) -> str:
+    body = "".join(f"+{line}\n" for line in lines)
+    head = f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n"
+    return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}"
+
+
+def ideas(count: int) -> str:
+    rows = "".join(f"+| {n} | Idea: thing number {n} | HN | 7 |\n" for n in range(1, count + 1))
+    return (
+        f"diff --git a/{BACKLOG} b/{BACKLOG}\n--- a/{BACKLOG}\n+++ b/{BACKLOG}\n"
+        f"@@ -1,2 +1,{2 + count} @@\n | # | Idea | Source | Score |\n |---|---|---|---|\n{rows}"
+    )
+
+
+TWEET = new_file("tweets/drafts/replay.md", "A failed agent run is a fixture you have already paid for.")
+TASK = new_file("tasks/look-into-replay.md", "# Look into replay")
+NOTE = new_file("knowledge/replay.md", "# Replay")
+
+
+def submitted(patch: str | None, *, category: str = "news", journal: str | None = None):
+    metadata = intake.SubmittedSession(session_id=f"s{next(cast._numbers)}", category=category, ended_at=cast.NOON)
+    receipt = intake.submit(
+        agent=cast.agent(),
+        metadata=metadata,
+        patch=None if patch is None else io.BytesIO(patch.encode()),
+        journal=None if journal is None else io.BytesIO(journal.encode()),
+    )
+    return receipt.session
+
+
+def consumption(session) -> float | None:
+    return session.grades.filter(source=Source.CONSUMPTION).last().value
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        (ideas(1), 0.30),
+        (ideas(2), round(0.4 * math.log(3) / math.log(4) + 0.1, 6)),
+        (ideas(3), 0.50),
+        (ideas(10), 0.50),
+        (ideas(3) + TWEET, 0.60),
+        (ideas(3) + TWEET + TASK, 0.70),
+        (ideas(3) + TWEET + TASK + NOTE, 0.75),
+        (new_file("notes/nothing.md", "nothing"), 0.10),
+    ],
+)
+def test_a_reading_session_gets_exactly_the_numbers_of_the_formula(patch, expected):
+    session = submitted(patch)
+    assert consumption(session) == expected
+    assert rewards.live(session).value == expected
+
+
+@pytest.mark.django_db
+def test_a_productive_session_is_never_lowered_by_consumption():
+    session = submitted(ideas(1))
+    cast.grade(session, Source.JUDGE, 0.85)
+    assert rewards.settle(session).value == 0.85
+
+
+@pytest.mark.django_db
+def test_a_reading_session_is_not_punished_for_committing_nothing():
+    session = submitted(ideas(3) + TWEET)
+    cast.grade(session, Source.JUDGE, 0.05)
+    settlement = rewards.settle(session)
+    assert (settlement.value, settlement.source) == (0.60, Source.CONSUMPTION)
+
+
+@pytest.mark.django_db
+def test_max_does_not_lift_an_honest_verdict_to_the_floor():
+    session = submitted(new_file("src/empty.py", "pass"), category="code")
+    cast.grade(session, Source.JUDGE, 0.05)
+    assert rewards.settle(session).value == 0.05
+
+
+@pytest.mark.django_db
+def test_an_edited_or_header_row_is_no_idea():
+    edited = (
+        f"diff --git a/{BACKLOG} b/{BACKLOG}\n--- a/{BACKLOG}\n+++ b/{BACKLOG}\n@@ -1,3 +1,3 @@\n"
+        "-| # | Idea | Source | Score |\n+| No | Idea | Source | Score |\n |---|---|---|---|\n"
+        "-| 1 | Idea: thing number one | HN | 7 |\n+| 1 | Idea: thing number one | HN | 8 |\n"
+    )
+    assert consumption(submitted(edited)) == 0.10
