@@ -7,6 +7,7 @@ from grading.core.signals.intents import Check, Intent
 from grading.core.signals.model import Commit, EffectKind
 
 MAX_KEYS = 20
+MIN_SUBJECT = 8
 URLS = {
     EffectKind.PR_OPENED: outputs.PULL,
     EffectKind.ISSUE_OPENED: outputs.ISSUE,
@@ -50,16 +51,23 @@ def _files_named(intent: Intent) -> tuple[str, ...]:
 
 
 def _quiet_commit(intents: Sequence[Intent], text: str, ok: bool | None, at: int) -> list[tuple[Commit, bool]]:  # noqa: FBT001 (three-valued)
-    """A `commit -q` whose hash the same, successful call then printed (`git log --oneline -1`, `git rev-parse`)."""
-    if ok is not True or not any(intent.quiet and intent.shows_hash for intent in intents):
+    """Quiet commits whose hash the same call then printed: under their own subject, or right after they succeeded."""
+    found = [commit for intent in intents if intent.quiet for commit in logged_commit(intent, text, at)]
+    first = next((intent for intent in intents if intent.quiet and intent.shows_hash), None)
+    if found or ok is not True or first is None or (match := outputs.BARE_HASH.search(text)) is None:
+        return found
+    subject = match["subject"] or ""
+    commit = Commit(hash=match["hash"], branch="", subject=subject, at=at, paths=_files_named(first))
+    return [(commit, first.amends)]
+
+
+def logged_commit(intent: Intent, text: str, at: int) -> list[tuple[Commit, bool]]:
+    """The commit that a log lists under the very subject that the quiet commit command gave."""
+    hash_ = outputs.logged(text, intent.subject) if len(intent.subject) >= MIN_SUBJECT else None
+    if hash_ is None:
         return []
-    match = outputs.BARE_HASH.search(text)
-    if match is None:
-        return []
-    commit = Commit(
-        hash=match["hash"], branch="", subject=match["subject"] or "", at=at, paths=_files_named(intents[0])
-    )
-    return [(commit, intents[0].amends)]
+    commit = Commit(hash=hash_, branch="", subject=intent.subject[:200], at=at, paths=_files_named(intent))
+    return [(commit, intent.amends)]
 
 
 def open_commits(intents: Sequence[Intent], confirmed: int, text: str, ok: bool | None) -> list[Intent]:  # noqa: FBT001 (three-valued)

@@ -20,7 +20,7 @@ from grading.core.events import (
     Usage,
 )
 from grading.core.signals import confirm, files
-from grading.core.signals.intents import Check, Intent, commands_of, is_continuation, of_call
+from grading.core.signals.intents import Check, Intent, commands_of, is_continuation, of_call, prints_log
 from grading.core.signals.model import Commit, Effect, EffectKind, Signals, TestRun, Tokens
 from grading.core.signals.outputs import readable
 from grading.core.signals.shell import Command
@@ -32,6 +32,7 @@ MAX_RECORDS = 1_000
 MAX_OPEN_CALLS = 2_000
 MAX_LINES_KEPT = 4_000
 MAX_KEY = 300
+MAX_CARRIED = 50
 
 
 def extract(events: Iterable[Event]) -> Signals:
@@ -66,6 +67,7 @@ class _Collector:
         self.open: OrderedDict[str, _Open] = OrderedDict()
         self.failed: OrderedDict[str, None] = OrderedDict()
         self.carried: list[Intent] = []
+        self.quiet: list[Intent] = []
         self.commits: list[Commit] = []
         self.effects: dict[tuple[EffectKind, str], Effect] = {}
         self.files: list[FileChange] = []
@@ -147,6 +149,8 @@ class _Collector:
                 self.failed.popitem(last=False)
         else:
             self.on_success(opened, text)
+        if self.quiet and ok is not False and prints_log(opened.commands):
+            self.confirm_quiet(text, result.number)
         self.confirm(list(opened.intents), text, ok, result.number, carried=False)
 
     def on_success(self, opened: _Open, text: str) -> None:
@@ -177,6 +181,8 @@ class _Collector:
         found = confirm.commits(committing, text, ok, at)
         for commit, amends in found:
             self.add_commit(commit, amends=amends)
+        if not found:
+            self.quiet = [*self.quiet, *(intent for intent in committing if intent.quiet)][-MAX_CARRIED:]
         still_open = confirm.open_commits(committing, len(found), text, ok)
         for intent in intents:
             if isinstance(intent.kind, Check):
@@ -191,7 +197,14 @@ class _Collector:
         if carried:
             self.carried[:] = still_open
         else:
-            self.carried = [*self.carried, *still_open][-50:]
+            self.carried = [*self.carried, *still_open][-MAX_CARRIED:]
+
+    def confirm_quiet(self, text: str, at: int) -> None:
+        """A later log may list what a quiet commit command made: under its own subject, or it is not that commit."""
+        for intent in list(self.quiet):
+            for commit, amends in confirm.logged_commit(intent, text, at):
+                self.add_commit(commit, amends=amends)
+                self.quiet.remove(intent)
 
     def on_check(self, intent: Intent, text: str, ok: bool | None, at: int) -> bool:  # noqa: FBT001 (three-valued)
         """Follow a check's outcome; returns whether the result has one."""
