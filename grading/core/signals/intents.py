@@ -135,7 +135,7 @@ def _of_commands(commands: tuple[Command, ...]) -> Iterator[Intent]:
 def _is_script(command: Command) -> bool:
     """Whether a command runs something whose commands are not in sight, and that may commit."""
     script = command.argv[1] if command.program in SHELLS and len(command.argv) > 1 else "".join(command.argv[:1])
-    return script.startswith(("./", "../")) or script.endswith(".sh") or command.program in ("make", "just")
+    return script.startswith(("./", "../")) or script.endswith(".sh") or command.program in ("make", "just", "for")
 
 
 def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -148,8 +148,9 @@ def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 def _subject(command: Command, before: Command) -> str:
     """The first line of a commit's message where the command line holds it; `before` may be `$(cat <<EOF …)`."""
     message = next((word for flag, word in pairwise(command.argv) if MESSAGE.fullmatch(flag)), "")
-    document = before.document if message.startswith("$()") else command.document if not message else message
-    return (document or "").strip().split("\n")[0].strip()
+    if message.startswith("$()"):
+        message = before.document or ""
+    return (message or command.document or "").strip().split("\n")[0].strip()
 
 
 def prints_log(commands: tuple[Command, ...]) -> bool:
