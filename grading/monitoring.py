@@ -2,7 +2,7 @@
 
 import datetime as dt
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -66,7 +66,7 @@ def _flag(session: Session, rule: str, detail: str) -> None:
         _reopen_if_acknowledged(rule)
 
 
-def clear_flags(session: Session, *, by: AbstractBaseUser, why: str) -> int:
+def clear_flags(session: Session, *, by: User, why: str) -> int:
     """Take a session off the review list, with a name and a reason. It is never put back by the same rule."""
     open_flags = Flag.objects.filter(session=session, cleared_at=None)
     return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
@@ -123,7 +123,7 @@ def open_alarms() -> QuerySet[Alarm]:
     return Alarm.objects.filter(resolved_at=None).select_related("acknowledged_by")
 
 
-def acknowledge(alarm: Alarm, user: AbstractBaseUser) -> bool:
+def acknowledge(alarm: Alarm, user: User) -> bool:
     """Put a name on an alarm. False where somebody else was first."""
     with transaction.atomic():
         return bool(

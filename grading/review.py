@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -42,7 +42,7 @@ class Preview:
 
 def record_correction(
     session: Session,
-    reviewer: AbstractBaseUser,
+    reviewer: User,
     *,
     value: float | None = None,
     exclude: bool = False,
@@ -75,7 +75,7 @@ def record_correction(
         return rewards.settle(session)
 
 
-def undo(grade: Grade, reviewer: AbstractBaseUser, *, reason: str = "") -> Settlement:
+def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
     """Withdraw a person's verdict. What held before it holds again, exactly. CorrectionError if it can't be undone."""
     with transaction.atomic():
         _locked_settlement(grade.session)

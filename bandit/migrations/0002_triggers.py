@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from bandit.append_only import Refuse, append_only
+from bandit.append_only import append_only, refuse
 
 LEDGER = "bandit_ledgerentry"
 
@@ -28,35 +28,35 @@ class Migration(migrations.Migration):
 
     operations = [
         *append_only("bandit", "LedgerEntry"),
-        Refuse(
+        refuse(
             LEDGER,
             "own_arm",
             "INSERT",
             f"NOT {OWN_ARM}",
             f"{LEDGER}: the arm belongs to another bandit.",
         ),
-        Refuse(
+        refuse(
             LEDGER,
             "one_live",
             "INSERT",
             f"(NEW.op = 'apply' AND NEW.revision > 1 AND NOT {UNDONE_BEFORE})",
             f"{LEDGER}: reverse the revision before this one first; revisions have no gaps.",
         ),
-        Refuse(
+        refuse(
             LEDGER,
             "exact_reverse",
             "INSERT",
             f"(NEW.op = 'reverse' AND NOT {SAME_APPLY})",
             f"{LEDGER}: a reverse repeats the value, day and grader of an apply of the same revision.",
         ),
-        Refuse(
+        refuse(
             "bandit_erasure",
             "closed_stays",
             "UPDATE",
             "OLD.closed_at IS NOT NULL",
             "bandit_erasure: the record of an erasure never changes once it is closed.",
         ),
-        Refuse(
+        refuse(
             "bandit_erasure",
             "no_delete",
             "DELETE",

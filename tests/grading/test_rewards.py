@@ -1,12 +1,15 @@
 """Settling, correcting and undoing leave the bandits exactly as if only the final grades had ever been (L4, L5)."""
 
+import hypothesis
 import pytest
+import time_machine
 from django.db import DatabaseError, IntegrityError, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from bandit.models import Bucket, LedgerEntry
+from bandit.selection import posterior_of
 from grading import review, rewards
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Grade, Settlement
@@ -44,7 +47,7 @@ def test_a_session_that_nothing_graded_teaches_nothing():
 
 @pytest.mark.django_db
 def test_a_late_verdict_replaces_the_fallback_exactly():
-    late, early = cast.session(), None
+    late = cast.session()
     cast.grade(late, Source.JOURNAL, 0.32)
     rewards.settle(late)
     cast.grade(late, Source.JUDGE, 0.84, model="m", rubric="r")
@@ -136,15 +139,15 @@ def test_a_correction_that_moves_the_grade_much_needs_a_reason():
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("model", [Grade, Settlement, LedgerEntry])
+@pytest.mark.parametrize(("model", "field"), [(Grade, "detail"), (Settlement, "sentence"), (LedgerEntry, "settlement")])
 @pytest.mark.parametrize("verb", ["update", "delete"])
-def test_the_database_refuses_to_change_history(model, verb):
+def test_the_database_refuses_to_change_history(model, field, verb):
     session = cast.session()
     cast.grade(session, Source.JUDGE, 0.6)
     rewards.settle(session)
     rows = model.objects.all()
     with pytest.raises(DatabaseError), transaction.atomic():
-        rows.update(pk=9_999) if verb == "update" else rows._raw_delete(rows.db)
+        rows.update(**{field: "rewritten"}) if verb == "update" else rows._raw_delete(rows.db)
     assert rows.exists()
 
 
@@ -182,7 +185,7 @@ step = st.one_of(
 class AnyOrderLeavesTheFinalGrades(TestCase):
     """L5: the buckets after any history equal those of a replay in which only the final grades ever existed."""
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @hypothesis.settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.tuples(st.integers(0, 2), step), max_size=14))
     def test_any_interleaving_equals_the_replay_of_the_final_grades(self, history):
         reviewer = cast.person("rita", "reviewer")
@@ -218,3 +221,23 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             else:
                 cast.grade(twin, source, held.value, held.reason)
         rewards.settle(twin)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", [0.0, 0.35, 0.8, 1.0, None])
+def test_the_preview_of_a_correction_is_what_saving_it_does(value):
+    reviewer = cast.person("rita", "reviewer")
+    for judged in (0.3, 0.5, 0.9):
+        other = cast.session(category="code")
+        cast.grade(other, Source.JUDGE, judged)
+        rewards.settle(other)
+    session = cast.session()
+    cast.grade(session, Source.JOURNAL, 0.32)
+    rewards.settle(session)
+    with time_machine.travel(cast.NOON, tick=False):
+        promised = review.preview(session, value)
+        review.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
+        now = posterior_of("category", cast.NOON)
+    assert (promised.after.alpha, promised.after.beta) == (now.arms["cross-repo"].alpha, now.arms["cross-repo"].beta)
+    assert promised.share_after == now.share_of_next_100("cross-repo")
+    assert promised.before.mean != promised.after.mean

@@ -1,0 +1,194 @@
+"""From integer buckets to Beta posteriors, folded when read; nothing here is stored (40-bandit.md).
+
+With λ = 2^(−1/H), H the half-life in days, and for arm a on day t:
+
+    α = κ·m_a     + e·Σ_source w_source·Σ_day λ^(t−day)·S
+    β = κ·(1−m_a) + e·Σ_source w_source·Σ_day λ^(t−day)·(N−S)
+
+Decay is by time and at read, so that an idle arm is not eroded by the others' updates (I73) and a late correction is
+exact. The prior's centre m_a is the arm's own long-run mean, so that a drought does not lift a weak arm (I74):
+
+    m_a = (κ·μ + e·S_long) / (κ + e·N_long)      the same sums with the long half-life
+    μ   = (κ·½ + e·ΣS_long) / (κ + e·ΣN_long)    over all arms: the bandit's mean
+    e   = μ(1−μ) / σ²                            σ² within arms, of judge and human grades; clipped to [1, 8]
+
+μ and e are shared by the arms, and read from the days before t only: a reward of day t moves its own arm and leaves
+every other bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit (I69).
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+
+import numpy as np
+from scipy.special import betaincinv
+
+from bandit.core.propensity import p_best
+from bandit.core.table import Floats, Row, Table, positions, tabulate
+
+# Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
+GRADED = ("human", "judge")
+SCALE_RANGE = (1.0, 8.0)
+# The scale starts from "no better than a coin" with this many pseudo-grades behind it, so that it moves smoothly.
+SCALE_PRIOR = 10.0
+TAIL = 0.05
+# Evidence older than this many long half-lives is left out: a thousandth of its mass.
+HALF_LIVES_READ = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How evidence is read. Half-lives in days, `prior_strength` κ in pseudo-observations, `floor` a probability.
+
+    `evidence_scale` e is in [1, 8], or None to estimate it. `weights` maps a source to [0, 1]; a source that is not
+    named weighs nothing. `version` is the caller's name for all of this.
+    """
+
+    half_life: float = 21.0
+    long_run_half_life: float = 180.0
+    prior_strength: float = 12.0
+    evidence_scale: float | None = None
+    floor: float = 0.01
+    weights: Mapping[str, float]
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceEvidence:
+    """What one source adds to one arm: `n` rewards ever read, `pseudo` = e·w·Σλ^age·N, `mean` of the n in [0, 1]."""
+
+    source: str
+    n: int
+    pseudo: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmPosterior:
+    """Beta(`alpha`, `beta`) of one arm; `low` and `high` bound the central 90 %; evidence in order of source."""
+
+    arm: str
+    alpha: float
+    beta: float
+    mean: float
+    low: float
+    high: float
+    long_run_mean: float
+    evidence: tuple[SourceEvidence, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Posterior:
+    """The arms' posteriors of one bandit on one day, as columns in the order of `names` (sorted)."""
+
+    names: tuple[str, ...]
+    alpha: Floats
+    beta: Floats
+    long_run_mean: Floats
+    mean: float
+    evidence_scale: float
+    day: date
+    policy: Policy
+    evidence: Mapping[str, tuple[SourceEvidence, ...]]
+
+    @cached_property
+    def arms(self) -> Mapping[str, ArmPosterior]:
+        low, high = (betaincinv(self.alpha, self.beta, tail) for tail in (TAIL, 1 - TAIL))
+        return {
+            name: ArmPosterior(
+                arm=name,
+                alpha=float(self.alpha[i]),
+                beta=float(self.beta[i]),
+                mean=float(self.alpha[i] / (self.alpha[i] + self.beta[i])),
+                low=float(low[i]),
+                high=float(high[i]),
+                long_run_mean=float(self.long_run_mean[i]),
+                evidence=self.evidence.get(name, ()),
+            )
+            for i, name in enumerate(self.names)
+        }
+
+    @cached_property
+    def version(self) -> str:
+        """A name for exactly these numbers: the same bits, day, arms and policy give the same version."""
+        text = "\n".join((self.policy.version, repr(self.policy), self.day.isoformat(), *self.names))
+        return hashlib.sha256(text.encode() + self.alpha.tobytes() + self.beta.tobytes()).hexdigest()[:16]
+
+    def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
+        """P(best) among `names`, by quadrature."""
+        chosen, position = sorted(set(names)), positions(self.names)
+        at = [position[name] for name in chosen]
+        return dict(zip(chosen, p_best(self.alpha[at], self.beta[at]).tolist(), strict=True))
+
+
+def oldest_day(policy: Policy, today: date) -> date:
+    """The first day whose rewards still count on the day `today`."""
+    return date.fromordinal(max(1, today.toordinal() - math.floor(HALF_LIVES_READ * policy.long_run_half_life)))
+
+
+def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:
+    """The posterior of every arm in `arms` on the day `today`, from rows in any order; later days, and days too old to
+    count, are left out.
+
+    The bits depend on the sums of n, s and q for each (arm, source, day) only: rows of zeros, their order and how they
+    are split make no difference. Raises KeyError for a row of an arm that is not in `arms`.
+    """
+    names, oldest = tuple(sorted(set(arms))), oldest_day(policy, today)
+    table = tabulate([row for row in rows if oldest <= row.day <= today], names, today)
+    weight = np.array([policy.weights.get(source, 0.0) for source in table.sources])[table.source]
+    short = weight * np.exp2(-table.age / policy.half_life)
+    long = weight * np.exp2(-table.age / policy.long_run_half_life)
+    mean, scale = _shared(table, long, policy)
+    n_long, s_long = table.by_arm(long * table.n), table.by_arm(long * table.s)
+    prior = policy.prior_strength
+    centre = (prior * mean + scale * s_long) / (prior + scale * n_long)
+    return Posterior(
+        names=names,
+        alpha=prior * centre + scale * table.by_arm(short * table.s),
+        beta=prior * (1 - centre) + scale * table.by_arm(short * table.f),
+        long_run_mean=centre,
+        mean=mean,
+        evidence_scale=scale,
+        day=today,
+        policy=policy,
+        evidence=_evidence(table, scale * short),
+    )
+
+
+def _shared(table: Table, long: Floats, policy: Policy) -> tuple[float, float]:
+    """μ and e, from the days before today."""
+    past = np.where(table.age > 0, long, 0.0)
+    n, s = float((past * table.n).sum()), float((past * table.s).sum())
+    scale = policy.evidence_scale or _scale(table)
+    prior = policy.prior_strength
+    return (prior / 2 + scale * s) / (prior + scale * n), scale
+
+
+def _scale(table: Table) -> float:
+    """The scale e = μ(1−μ)/σ² of past judge and human grades, σ² = Σ(Q − S²/N) / Σ(N − 1) within arms."""
+    graded = np.isin(table.source, [i for i, source in enumerate(table.sources) if source in GRADED])
+    past = np.where((table.age > 0) & graded, 1.0, 0.0)
+    n, s, q = (table.by_arm(past * column) for column in (table.n, table.s, table.q))
+    if not n.sum():
+        return SCALE_RANGE[0]
+    mean = s.sum() / n.sum()
+    coin = mean * (1 - mean)
+    within = np.maximum(q - s**2 / np.maximum(n, 1), 0).sum() + SCALE_PRIOR * coin
+    variance = within / (np.maximum(n - 1, 0).sum() + SCALE_PRIOR)
+    return float(np.clip(coin / variance, *SCALE_RANGE)) if variance > 0 else SCALE_RANGE[0]
+
+
+def _evidence(table: Table, scaled: Floats) -> dict[str, tuple[SourceEvidence, ...]]:
+    width = max(len(table.sources), 1)
+    slot = table.arm * width + table.source
+    n, s, pseudo = (np.bincount(slot, weights=values) for values in (table.n, table.s, scaled * table.n))
+    found: dict[str, list[SourceEvidence]] = {}
+    for at in np.flatnonzero(n):
+        record = SourceEvidence(
+            source=table.sources[at % width], n=int(n[at]), pseudo=float(pseudo[at]), mean=float(s[at] / n[at])
+        )
+        found.setdefault(table.names[at // width], []).append(record)
+    return {arm: tuple(records) for arm, records in found.items()}

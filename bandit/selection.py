@@ -1,0 +1,184 @@
+"""Deciding what comes next: eligibility first, then the odds, then a draw that a retry repeats (N7, N11, L12)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from django.db import transaction
+
+from bandit.core.feedback import Feedback
+from bandit.core.posterior import Posterior, fold
+from bandit.core.thompson import draw, uniform
+from bandit.eligibility import consumption_feedback, consumption_today, reason_against
+from bandit.models import Arm, Bandit, Selection
+from bandit.reading import Outlook, chances, policy_of, posterior_of, rows_of, site_day, what_if
+
+__all__ = ["AlreadyCompleted", "NothingEligible", "Outlook", "complete", "posterior_of", "select", "what_if"]
+
+
+class NothingEligible(LookupError):
+    """Every arm is left out. `reasons` maps each arm to why."""
+
+    def __init__(self, bandit: str, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        listed = "; ".join(f"{arm}: {reason}" for arm, reason in sorted(reasons.items())) or "it has no arms"
+        super().__init__(
+            f"bandit {bandit!r} has nothing to choose from: {listed}. Offer other work, or name an override."
+        )
+
+
+class AlreadyCompleted(ValueError):
+    """A decision is closed by one session, and a session closes one decision of a bandit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What was decided, before it becomes a row: the arm, every arm's π or reason, and the words for it."""
+
+    arm: Arm
+    odds: Mapping[str, float]
+    left_out: Mapping[str, str]
+    feedback: Mapping[str, Feedback]
+    posterior: Posterior
+    override: Mapping[str, Any] | None
+
+
+def select(
+    *,
+    bandit: str,
+    decision_id: str,
+    agent: str = "",
+    supply: Mapping[str, int] | None,
+    override: str | None = None,
+    now: datetime,
+) -> Selection:
+    """Choose an arm and log the decision; asked again with the same `decision_id`, the same row comes back.
+
+    `supply` says how many pieces of work each arm has: an arm at 0, or not named, is left out; None means that every
+    arm has work. `override` is an arm that the caller insists on: it is chosen even if it would have been left out,
+    and the row says so. Writes no reward (L12). Raises UnknownBandit, UnknownArm, NothingEligible, or ValueError for
+    a blank decision id or a supply that is no whole number from 0 up.
+    """
+    if not decision_id.strip():
+        raise ValueError("a decision needs an id of the caller's own, so that a retry gets the same answer; got none")
+    with transaction.atomic():
+        row = Bandit.objects.locked(bandit)
+        held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
+        if held:
+            return held
+        choice = _choose(row, decision_id, _supply(bandit, supply), override, site_day(now))
+        return Selection.objects.create(
+            bandit=row,
+            decision_id=decision_id,
+            arm=choice.arm,
+            agent=agent,
+            requested={"supply": None if supply is None else dict(supply), "override": override},
+            eligible={**choice.odds, **choice.left_out},
+            propensity=1.0 if choice.override else choice.odds[choice.arm.name],
+            posterior_version=choice.posterior.version,
+            explanation=_explain(choice),
+            override=choice.override,
+            created=now,
+        )
+
+
+def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
+    """Close a decision with the session that came of it and the arm that ran, chosen or not (I83, I85).
+
+    The reward is the ledger's, and goes to the arm that ran. Repeating it changes nothing. Raises AlreadyCompleted
+    when another session closed the decision, or the session closed another decision; UnknownArm.
+    """
+    with transaction.atomic():
+        held = Selection.objects.select_for_update(of=("self",)).select_related("bandit", "arm").get(pk=selection.pk)
+        arm = Arm.objects.resolve(held.bandit.name, executed_arm)
+        if held.completed_at and (held.observation, held.executed_arm_id) == (observation, arm.pk):
+            return held
+        _require_open(held, observation)
+        held.observation, held.executed_arm, held.completed_at = observation, arm, now
+        held.save(update_fields=["observation", "executed_arm", "completed_at"])
+    return held
+
+
+def _require_open(held: Selection, observation: str) -> None:
+    if not observation:
+        raise ValueError("a decision is completed by an observation; got a blank one")
+    if held.completed_at:
+        raise AlreadyCompleted(
+            f"decision {held.decision_id!r} was closed by {held.observation or 'an erased session'} "
+            f"at {held.completed_at:%Y-%m-%d %H:%M}; {observation} cannot close it too"
+        )
+    other = Selection.objects.filter(bandit=held.bandit, observation=observation).first()
+    if other:
+        raise AlreadyCompleted(f"{observation} closed decision {other.decision_id!r} already, not {held.decision_id!r}")
+
+
+def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | None:
+    if supply is None:
+        return None
+    for name, count in supply.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise ValueError(f"supply[{name!r}] is the number of pieces of work, a whole number from 0; got {count!r}")
+    return {Arm.objects.resolve(bandit, name).name: count for name, count in supply.items()}
+
+
+def _choose(
+    bandit: Bandit, decision_id: str, supply: dict[str, int] | None, override: str | None, today: date
+) -> Choice:
+    arms = {arm.name: arm for arm in bandit.arms.all()}
+    forced = Arm.objects.resolve(bandit.name, override) if override else None
+    used = consumption_today(bandit, today)
+    reasons = {name: reason_against(arm, supply, used) for name, arm in arms.items()}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    rows = rows_of(bandit, today)
+    posterior = fold(rows, arms=arms, policy=policy_of(bandit), today=today)
+    moved = consumption_feedback(rows, [arm.name for arm in arms.values() if arm.is_consumption], today)
+    factors = {name: moved[name].factor for name in moved}
+    odds = chances(posterior, sorted(arms.keys() - left_out.keys()), factors)
+    if not odds and not forced:
+        raise NothingEligible(bandit.name, left_out)
+    drawn = draw(odds, uniform(bandit.name, decision_id)) if odds else None
+    return Choice(
+        arm=forced or arms[str(drawn)],
+        odds=odds,
+        left_out=left_out,
+        feedback={name: moved[name] for name in moved if name in odds},
+        posterior=posterior,
+        override=None
+        if forced is None
+        else {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")},
+    )
+
+
+def _explain(choice: Choice) -> dict[str, Any]:
+    """The decision in words, and the numbers it rests on."""
+    name, odds = choice.arm.name, choice.odds
+    sentences = [_why_chosen(choice)]
+    sentences += [f"{arm}: {moved.sentence}." for arm, moved in sorted(choice.feedback.items())]
+    sentences += [f"{arm} was left out: {reason}." for arm, reason in sorted(choice.left_out.items())]
+    best = choice.posterior.chance_of_best(odds) if odds else {}
+    numbers = {
+        arm: {
+            "mean": round(choice.posterior.arms[arm].mean, 6),
+            "low": round(choice.posterior.arms[arm].low, 6),
+            "high": round(choice.posterior.arms[arm].high, 6),
+            "p_best": best[arm],
+            "factor": choice.feedback[arm].factor if arm in choice.feedback else 1.0,
+            "propensity": odds[arm],
+        }
+        for arm in sorted(odds)
+    }
+    return {"chosen": name, "sentences": sentences, "arms": numbers, "policy": choice.posterior.policy.version}
+
+
+def _why_chosen(choice: Choice) -> str:
+    name = choice.arm.name
+    if choice.override:
+        instead = choice.override["drawn"]
+        drawn = f"the draw would have said {instead}" if instead else "nothing was eligible"
+        return f"{name} because the caller insisted; {drawn}."
+    arm = choice.posterior.arms[name]
+    return (
+        f"{name} by a draw with a chance of {choice.odds[name]:.0%} among {len(choice.odds)} eligible; "
+        f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
+    )

@@ -1,0 +1,136 @@
+"""The founding rule: a floor grade from a session that also committed code deserves a flag."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from grading import monitoring, rewards, trust
+from grading.core.vocabulary import Reason, Source
+from grading.models import Alarm, Flag, Quota
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    """No test straddles midnight."""
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+def inspected(*, proof=True, ended_at=None, **values):
+    session = cast.session(ended_at=ended_at or timezone.now())
+    if proof:
+        cast.pull_request(session)
+    for name, value in values.items():
+        cast.grade(session, Source(name), value, Reason.NONE if value is not None else Reason.STUB_NO_TOOL_CALLS)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    return session
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"trajectory": 0.1}, {"trajectory": None}, {"trajectory": None, "journal": 0.32}]
+)
+def test_a_pull_request_without_a_real_grade_is_flagged_at_once(values):
+    session = inspected(**values)
+    flag = Flag.objects.get(session=session)
+    assert flag.rule == "A1"
+    assert "1 pull request" in flag.detail
+    assert list(monitoring.flagged_sessions()) == [flag]
+
+
+@pytest.mark.parametrize("values", [{"trajectory": 0.41}, {"judge": 0.1}, {"judge": 0.1, "trajectory": 0.1}])
+def test_a_real_grade_is_not_flagged_however_low(values):
+    inspected(**values)
+    assert not Flag.objects.exists()
+
+
+def test_a_floor_without_independent_work_is_not_flagged():
+    inspected(proof=False)
+    assert not Flag.objects.exists()
+
+
+def test_the_third_flag_in_seven_days_raises_one_alarm():
+    for expected in (0, 0, 1, 1):
+        inspected()
+        assert monitoring.open_alarms().count() == expected
+
+
+def test_flags_of_sessions_that_ended_long_ago_raise_no_alarm_today():
+    for _ in range(5):
+        inspected(ended_at=timezone.now() - dt.timedelta(days=30))
+    assert not Alarm.objects.exists()
+
+
+def test_an_alarm_is_acknowledged_once_by_name_and_reopens_on_the_next_case():
+    rita, otto = cast.person("rita", "reviewer"), cast.person("otto", "operator")
+    for _ in range(3):
+        inspected()
+    alarm = monitoring.open_alarms().get()
+    assert monitoring.acknowledge(alarm, rita)
+    assert not monitoring.acknowledge(alarm, otto)
+    alarm.refresh_from_db()
+    assert alarm.acknowledged_by == rita
+    inspected()
+    again = monitoring.open_alarms().get()
+    assert again != alarm
+    assert again.acknowledged_by is None
+
+
+def test_an_alarm_resolves_when_its_rule_no_longer_holds():
+    sessions = [inspected() for _ in range(3)]
+    for session in sessions:
+        Flag.objects.filter(session=session).delete()
+    monitoring.refresh()
+    assert not monitoring.open_alarms().exists()
+
+
+def test_a_judge_that_is_out_is_an_alarm_until_it_is_back():
+    quota = Quota.objects.create(key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED)
+    monitoring.refresh()
+    assert "Quota exhausted" in monitoring.open_alarms().get().detail
+    quota.state = "open"
+    quota.save()
+    monitoring.refresh()
+    assert not monitoring.open_alarms().exists()
+
+
+def test_coverage_and_validity_are_two_numbers():
+    inspected(proof=False, judge=0.7)
+    inspected(proof=False, trajectory=0.4)
+    inspected(proof=False)
+    inspected(trajectory=None, journal=0.32)
+    figures = trust.trust()
+    assert (figures.coverage.part, figures.coverage.whole) == (3, 4)
+    assert (figures.validity.part, figures.validity.whole) == (1, 3)
+    assert (figures.provisional_today.part, figures.contradicted) == (3, 1)
+
+
+def test_an_empty_site_says_so_and_shows_no_number():
+    figures = trust.trust()
+    assert figures.answer == "Nothing to trust yet."
+    assert figures.coverage.percent is None
+    assert figures.agreement.error is None
+
+
+def test_the_judge_is_compared_with_people_on_the_same_sessions():
+    reviewer = cast.person("rita", "reviewer")
+    for judge, human in ((0.5, 0.7), (0.8, 0.7)):
+        session = cast.session()
+        cast.grade(session, Source.JUDGE, judge)
+        cast.grade(session, Source.HUMAN, human, author=reviewer)
+    found = trust.agreement()
+    assert found.pairs == 2
+    assert found.error == pytest.approx(0.15)
+    assert found.bias == pytest.approx(-0.05)
+
+
+def test_the_dashboard_takes_a_constant_number_of_queries(django_assert_max_num_queries):
+    for _ in range(12):
+        inspected(judge=0.5)
+    with django_assert_max_num_queries(8):
+        trust.trust()
