@@ -1,0 +1,1 @@
+"""The site people see: an admin site of ours at /, one module a screen."""

@@ -1,0 +1,38 @@
+"""Alarms: rules that fired too often, what they found, and who has taken note."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from grading import monitoring
+from grading.admin.dashboard import with_rewards
+from grading.models import Alarm
+
+LISTED = 50
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    alarms = list(Alarm.objects.select_related("acknowledged_by")[:LISTED])
+    context = {
+        "title": "Alarms",
+        "open": [alarm for alarm in alarms if alarm.resolved_at is None],
+        "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
+        "rules": monitoring.RULES,
+        "flags": with_rewards(monitoring.flagged_sessions()[:LISTED]),
+    }
+    return TemplateResponse(request, "gradingsite/alarms.html", context)
+
+
+@require_POST
+def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
+    alarm = get_object_or_404(Alarm, pk=pk)
+    if monitoring.acknowledge(alarm, request.user):  # type: ignore[arg-type] # the screen needs a login
+        messages.success(request, f"{alarm.rule} is acknowledged by you. It stays open until the rule no longer holds.")
+    else:
+        messages.info(request, f"Somebody else acknowledged {alarm.rule} first.")
+    back = request.headers.get("Referer", "")
+    safe = url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure())
+    return redirect(back if safe else "admin:alarms")

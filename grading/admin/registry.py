@@ -1,0 +1,66 @@
+"""Agents, tokens, rules, rubrics and people: ordinary model admins in the same house."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+import bandit.admin
+from grading.models import Agent, ApiToken, ArtifactRule, Rubric
+
+
+class AgentAdmin(admin.ModelAdmin[Agent]):
+    list_display = ["name", "title", "is_sample", "created_at"]
+    search_fields = ["name", "title"]
+
+
+class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
+    """Tokens are issued on the connect page, where the secret is shown once; here they are looked at and revoked."""
+
+    list_display = ["agent", "hint", "note", "created_by", "created_at", "last_used_at", "revoked_at"]
+    list_select_related = ["agent", "created_by"]
+    list_filter = ["agent"]
+    readonly_fields = ["agent", "hint", "created_by", "created_at", "last_used_at"]
+    fields = ["agent", "hint", "note", "created_by", "created_at", "last_used_at", "revoked_at"]
+    actions = ["revoke"]
+
+    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:  # noqa: ARG002 - see the docstring
+        return False
+
+    @admin.action(description="Revoke the selected tokens", permissions=["change"])
+    def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
+        count = tokens.filter(revoked_at=None).update(revoked_at=timezone.now())
+        self.message_user(request, f"{count} tokens revoked: they open nothing any more.")
+
+
+class ArtifactRuleAdmin(admin.ModelAdmin[ArtifactRule]):
+    list_display = ["kind", "path_glob", "line_pattern", "new_files_only", "weight", "scale"]
+
+
+class RubricAdmin(admin.ModelAdmin[Rubric]):
+    """A rubric is named by its content's hash and grades refer to it, so that it is read here and not changed."""
+
+    list_display = ["title", "sha256", "is_active", "created_at"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Rubric | None = None) -> bool:  # noqa: ARG002
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Rubric | None = None) -> bool:  # noqa: ARG002
+        return False
+
+
+def register(site: admin.AdminSite) -> None:
+    site.register(Agent, AgentAdmin)
+    site.register(ApiToken, ApiTokenAdmin)
+    site.register(ArtifactRule, ArtifactRuleAdmin)
+    site.register(Rubric, RubricAdmin)
+    site.register(User, UserAdmin)
+    site.register(Group, GroupAdmin)
+    bandit.admin.register(site)

@@ -1,0 +1,81 @@
+"""Sessions: every finished session with its reward, filtered, searched and paged in a constant number of queries."""
+
+from typing import Any
+
+from django import forms
+from django.core.paginator import Paginator
+from django.db.models import Exists, OuterRef, Q
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from bandit.models import Arm
+from grading.core.vocabulary import Source
+from grading.models import Agent, Flag, Session
+from grading.models.sessions import SessionQuerySet
+
+PAGE_SIZE = 50
+
+
+class Filters(forms.Form):
+    """What the list is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
+
+    q = forms.CharField(required=False, max_length=200, label="Search")
+    category = forms.ModelChoiceField(
+        Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="any"
+    )
+    harness = forms.ModelChoiceField(
+        Arm.objects.filter(bandit__name="harness"), required=False, to_field_name="name", empty_label="any"
+    )
+    agent = forms.ModelChoiceField(Agent.objects.all(), required=False, to_field_name="name", empty_label="any")
+    source = forms.ChoiceField(
+        required=False, label="Decided by", choices=[("", "any"), *((source, source) for source in Source)]
+    )
+    state = forms.ChoiceField(
+        required=False,
+        label="Reward",
+        choices=[("", "any"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
+    )
+    flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
+    samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
+
+    def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
+        chosen = self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {})
+        for name, choice in chosen.items():
+            if choice:
+                sessions = sessions.filter(_condition(name, choice))
+        return sessions
+
+
+def _condition(name: str, choice: Any) -> Q:
+    if name == "q":
+        return Q(external_id__icontains=choice) | Q(title__icontains=choice)
+    if name == "source":
+        return Q(reward_source=choice)
+    if name == "state":
+        return {
+            "final": Q(reward_final=True, reward_value__isnull=False),
+            "provisional": Q(reward_final=False),
+            "none": Q(reward_value__isnull=True),
+        }[choice]
+    if name == "flagged":
+        return Q(flagged=choice == "yes")
+    if name == "samples":
+        return Q(is_sample=choice == "only")
+    return Q(**{name: choice})
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    filters = Filters(request.GET)
+    flags = Flag.objects.filter(session=OuterRef("pk"), cleared_at=None)
+    everything = Session.objects.with_reward().with_people().annotate(flagged=Exists(flags))
+    page = Paginator(filters.narrow(everything), PAGE_SIZE).get_page(request.GET.get("page"))
+    query = request.GET.copy()
+    query.pop("page", None)
+    context = {
+        "title": "Sessions",
+        "filters": filters,
+        "page": page,
+        "query": query.urlencode(),
+        "narrowed": any(query.values()),
+    }
+    return TemplateResponse(request, "gradingsite/sessions.html", context)

@@ -1,0 +1,92 @@
+"""The admin site is the site: its index is the dashboard, its everyday screens are views of ours."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver, path
+
+from grading.admin import (
+    alarms,
+    bandits,
+    connect,
+    correct,
+    dashboard,
+    quota,
+    registry,
+    review,
+    sample_data,
+    session,
+    sessions,
+    settings_page,
+)
+from grading.admin.house import house
+
+View = Callable[..., HttpResponseBase]
+
+VIEW, CORRECT = "grading.view_session", "grading.add_grade"
+
+# Address, name, view, and the permission without which it is a 403.
+SCREENS: tuple[tuple[str, str, View, str], ...] = (
+    ("sessions/", "sessions", sessions.show, VIEW),
+    ("sessions/<int:pk>/", "session", session.show, VIEW),
+    ("sessions/<int:pk>/correct/", "correct", correct.show, CORRECT),
+    ("sessions/<int:pk>/preview/", "preview", correct.preview, CORRECT),
+    ("grades/<int:pk>/undo/", "undo", correct.undo, CORRECT),
+    ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
+    ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
+    ("quota/", "quota", quota.show, "grading.view_quota"),
+    ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
+    ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
+    ("review/", "review", review.show, VIEW),
+    ("connect/", "connect", connect.show, "grading.add_apitoken"),
+    ("samples/", "samples", sample_data.show, "grading.delete_session"),
+    ("settings/", "settings", settings_page.show, VIEW),
+)
+
+
+class GradingAdminSite(admin.AdminSite):
+    site_title = site_header = "gradingsite"
+    site_url = None
+    enable_nav_sidebar = False
+    # The admin is the whole site, so an unknown address is a plain 404.
+    final_catch_all_view = False
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        screens = [path(route, self.screen(view, need), name=name) for route, name, view, need in SCREENS]
+        return [*screens, *super().get_urls()]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
+        """The dashboard."""
+        response: TemplateResponse = self.in_the_house(dashboard.show, VIEW)(request)
+        return response
+
+    def screen(self, view: View, permission: str) -> View:
+        """`view` behind the login, its permission and the house's context."""
+        return self.admin_view(self.in_the_house(view, permission))
+
+    def in_the_house(self, view: View, permission: str) -> Callable[..., Any]:
+        """The context of every page is read after the view has done its work, so that it shows what now holds."""
+
+        @wraps(view)
+        def inner(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
+            if not request.user.has_perm(permission):
+                raise PermissionDenied
+            response = view(request, **arguments)
+            if isinstance(response, TemplateResponse):
+                response.context_data = {**self.each_context(request), **(response.context_data or {})}
+            return response
+
+        return inner
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        inside = self.has_permission(request) and request.user.has_perm(VIEW)
+        return {**super().each_context(request), "house": house(request) if inside else None}
+
+
+site = GradingAdminSite()
+registry.register(site)

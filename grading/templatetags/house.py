@@ -1,0 +1,121 @@
+"""How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
+
+import datetime as dt
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from grading.charts import thousandths
+from grading.core.explain import number
+from grading.core.vocabulary import Reason
+
+register = template.Library()
+register.filter("grade", number)
+
+DASH = "–"
+FLOOR_TITLE = "not graded yet (floor)"
+KILO, MINUTE, HOUR, DAY = 1000, 60, 3600, 86_400
+
+
+@register.filter
+def mean3(value: float | None) -> str:
+    return DASH if value is None else thousandths(value)
+
+
+@register.filter
+def signed(value: float | None) -> str:
+    """A difference of two means: +.020, with a true minus."""
+    if value is None:
+        return DASH
+    return f"{'−' if value < 0 else '+'}{thousandths(abs(value))}"
+
+
+@register.filter
+def signed2(value: float | None) -> str:
+    """A difference of two grades: +.48, with a true minus."""
+    if value is None:
+        return DASH
+    return f"{'−' if value < 0 else '+'}{number(abs(value))}"
+
+
+@register.filter
+def usd(value: float | None) -> str:
+    """$1.99; under ten cents 6.9 ¢."""
+    if value is None:
+        return DASH
+    if 0 < value < 0.1:  # noqa: PLR2004 - ten cents
+        return f"{100 * value:.1f} ¢"
+    return "$" + f"{value:.2f}".removeprefix("0")
+
+
+@register.filter
+def short_number(value: float | None) -> str:
+    """18.4 k for token counts."""
+    if value is None:
+        return DASH
+    return f"{value / KILO:.1f} k" if value >= KILO else f"{value:g}"
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    return DASH if value is None else f"{value:.1f}"
+
+
+@register.filter
+def lasting(seconds: float | None) -> str:
+    """34 min, 7 h 36 min, 2 d."""
+    if seconds is None:
+        return DASH
+    if seconds < MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < HOUR:
+        return f"{seconds / MINUTE:.0f} min"
+    if seconds < DAY:
+        hours, minutes = divmod(round(seconds / MINUTE), 60)
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{seconds / DAY:.0f} d"
+
+
+@register.filter
+def age(moment: dt.datetime | None) -> str:
+    return DASH if moment is None else lasting(max((timezone.now() - moment).total_seconds(), 0))
+
+
+@register.filter
+def stamp(moment: dt.datetime | None) -> str:
+    """31 Mar, 09:47 in the site's zone; the year only where it isn't this one."""
+    if moment is None:
+        return DASH
+    local = timezone.localtime(moment)
+    return f"{local:%-d %b, %H:%M}" if local.year == timezone.localtime().year else f"{local:%-d %b %Y, %H:%M}"
+
+
+@register.filter
+def words(reason: str) -> str:
+    """A reason in words."""
+    return Reason(reason).words
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    """A source's shape in its colour; `label` for a reader, else it is decoration."""
+    named = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
+    return format_html('<svg class="ic c-{}" {}><use href="#i-{}"/></svg>', name, named, name)
+
+
+@register.simple_tag
+def chip(value: float | None, source: str | None, final: bool | None) -> SafeString:  # noqa: FBT001 - a template calls it
+    """The grade chip: hatched while it can still change; a dash where nothing is graded (floor) or there is no reward."""
+    if not source:
+        return SafeString('<span class="chip c-none none" title="no reward">–</span>')
+    if value is None or source == "floor":
+        title = FLOOR_TITLE if source == "floor" else "no reward: excluded"
+        return format_html('<span class="chip c-{} {}" title="{}">–</span>', source, _state(final), title)
+    title = "final" if final else "provisional"
+    return format_html('<span class="chip c-{} {}" title="{}">{}</span>', source, _state(final), title, number(value))
+
+
+def _state(final: bool | None) -> str:  # noqa: FBT001
+    return "" if final else "prov"
