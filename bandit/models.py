@@ -127,7 +127,8 @@ class Arm(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        other = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=canonical(self.name)).first()
+        self.name = canonical(self.name)
+        other = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.name).first()
         if other:
             raise ValidationError({"name": f"{other.alias!r} is already an alias of {other.arm}; remove that first."})
 
@@ -141,7 +142,10 @@ class ArmAlias(models.Model):
 
     class Meta:
         verbose_name_plural = "arm aliases"
-        constraints = [models.UniqueConstraint(fields=["bandit", "alias"], name="bandit_alias_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["bandit", "alias"], name="bandit_alias_once"),
+            models.CheckConstraint(condition=~Q(alias=""), name="bandit_alias_named"),
+        ]
 
     def __str__(self) -> str:
         return self.alias
@@ -151,8 +155,14 @@ class ArmAlias(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        if Arm.objects.filter(bandit_id=self.arm.bandit_id, name=canonical(self.alias)).exists():
-            raise ValidationError({"alias": f"{canonical(self.alias)!r} is an arm of its own; choose another alias."})
+        self.alias, self.bandit_id = canonical(self.alias), self.arm.bandit_id
+        if Arm.objects.filter(bandit_id=self.bandit_id, name=self.alias).exists():
+            raise ValidationError({"alias": f"{self.alias!r} is an arm of its own; choose another alias."})
+        others = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.alias).exclude(pk=self.pk)
+        if other := others.select_related("arm").first():
+            raise ValidationError(
+                {"alias": f"{self.alias!r} is an alias of {other.arm} already; remove it there first."}
+            )
 
 
 class Grader(models.Model):

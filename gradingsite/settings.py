@@ -8,6 +8,8 @@ from typing import Any
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from gradingsite import broker
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
@@ -68,6 +70,9 @@ HTTPS = env_bool("HTTPS", default=False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+# Cookies know no port: two sites on one machine would log each other out.
+SESSION_COOKIE_NAME = f"sessionid_{env('PORT', '8000')}"
+CSRF_COOKIE_NAME = f"csrftoken_{env('PORT', '8000')}"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SITE_URL = env("SITE_URL")
@@ -168,20 +173,25 @@ TIME_ZONE = env("SITE_TIME_ZONE", "UTC")
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = STATE_DIR / "static"
 MEDIA_ROOT = STATE_DIR / "evidence"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+# Straight from the packages: no collectstatic step, and none to forget.
 WHITENOISE_USE_FINDERS = True
 
 # --- background work: the database is the queue, Redis is the doorbell (L7) ------------------------------------------
-REDIS_URL = env("REDIS_URL", "redis://127.0.0.1:6379/0")
+own_broker = broker.saved(STATE_DIR / "broker")
+REDIS_URL = env("REDIS_URL") or (own_broker.url if own_broker else "redis://127.0.0.1:6379/0")
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_POOL = "threads"
+CELERY_WORKER_CONCURRENCY = env_int("WORKER_CONCURRENCY", 8, low=1, high=200)
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Ringing the doorbell must never hold up a request when the broker is away.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 1, "socket_timeout": 5}
@@ -242,4 +252,6 @@ LOGGING = {
     "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env("LOG_LEVEL", "INFO").upper()},
+    # A line for each ring of the doorbell would bury the rest.
+    "loggers": {name: {"level": "WARNING"} for name in ("celery.worker.strategy", "celery.app.trace", "celery.beat")},
 }

@@ -1,0 +1,112 @@
+"""Plain admin pages: arms and policies can be edited, what happened can only be read."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import AdminSite, ModelAdmin, TabularInline
+from django.db.models import Model
+from django.http import HttpRequest
+
+from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Selection
+
+if TYPE_CHECKING:
+    AnyModelAdmin = ModelAdmin[Model]
+    AnyAliasInline = TabularInline[ArmAlias, Arm]
+else:
+    AnyModelAdmin = ModelAdmin
+    AnyAliasInline = TabularInline
+
+
+class KeepAdmin(AnyModelAdmin):
+    """Rows that may be added and changed, and never deleted: arms retire (I57)."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+
+class RecordAdmin(KeepAdmin):
+    """Rows that the program writes and people read."""
+
+    list_per_page = 50
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
+
+
+class BanditAdmin(KeepAdmin):
+    list_display = ["name", "title", "half_life_days", "prior_strength", "evidence_scale", "floor", "policy_version"]
+    readonly_fields = ["policy_version"]
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        """A changed policy is a new version, so that a decision says by which numbers it was made."""
+        if change and form.changed_data:
+            obj.policy_version += 1
+        super().save_model(request, obj, form, change)
+
+
+class AliasInline(AnyAliasInline):
+    model = ArmAlias
+    fields = ["alias"]
+    extra = 1
+
+
+class ArmAdmin(KeepAdmin):
+    list_display = ["name", "bandit", "title", "is_consumption", "paused", "retired_at"]
+    list_filter = ["bandit", "is_consumption", "paused"]
+    list_select_related = ["bandit"]
+    search_fields = ["name", "title", "aliases__alias"]
+    inlines = [AliasInline]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
+        """An arm's bandit and name are what its record hangs on; another spelling is an alias."""
+        return ["bandit", "name"] if obj else []
+
+
+class LedgerEntryAdmin(RecordAdmin):
+    list_display = ["observation", "arm", "op", "revision", "value", "grader", "effective_day", "recorded_at"]
+    list_filter = ["bandit", "op", "grader__source"]
+    search_fields = ["=observation", "=settlement"]
+    list_select_related = ["bandit", "arm", "grader"]
+
+
+class BucketAdmin(RecordAdmin):
+    list_display = ["effective_day", "arm", "grader", "n", "s", "q"]
+    list_filter = ["bandit", "grader__source"]
+    date_hierarchy = "effective_day"
+    list_select_related = ["bandit", "arm", "grader"]
+
+
+class SelectionAdmin(RecordAdmin):
+    list_display = ["decision_id", "created", "arm", "propensity", "executed_arm", "observation", "completed_at"]
+    list_filter = ["bandit", "arm"]
+    search_fields = ["=decision_id", "=observation", "=agent"]
+    list_select_related = ["bandit", "arm", "executed_arm"]
+
+
+class GraderAdmin(RecordAdmin):
+    list_display = ["source", "model", "route", "rubric"]
+    list_filter = ["source"]
+
+
+class ErasureAdmin(RecordAdmin):
+    list_display = ["opened_at", "who", "why", "counts"]
+
+
+PAGES = {
+    Bandit: BanditAdmin,
+    Arm: ArmAdmin,
+    LedgerEntry: LedgerEntryAdmin,
+    Bucket: BucketAdmin,
+    Selection: SelectionAdmin,
+    Grader: GraderAdmin,
+    Erasure: ErasureAdmin,
+}
+
+
+def register(site: AdminSite) -> None:
+    """Add this app's pages to the project's admin site."""
+    for model, page in PAGES.items():
+        site.register(model, page)

@@ -1,0 +1,213 @@
+"""The journal grade: what a session says of itself in words. Self-reported, so the weakest source, and capped."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from grading.core.grade import SourceGrade, scored, unscored
+from grading.core.vocabulary import Reason, Source
+
+VERSION = "journal/1"
+BASE = 0.08
+CAP = 0.60
+BLOCKED_PENALTY = 0.04
+MAX_TEXT = 500_000
+MAX_LINE = 2_000
+MAX_HITS = 100
+# Beyond this many hits of a kind more words are not more work.
+MAX_COUNT = 3
+# Chosen so that one submitted pull request is worth the founding document's 0.32.
+WEIGHTS = MappingProxyType({"merged": 0.75, "submitted": 0.62, "fixed": 0.45, "pushed": 0.40, "completed": 0.35})
+PULL = r"(?:PRs?|MRs?|pull requests?|merge requests?|patch(?:es)?)"
+OUTCOMES = MappingProxyType(
+    {
+        kind: re.compile(pattern, re.IGNORECASE)
+        for kind, pattern in (
+            ("merged", r"\b(?:squash-)?merged\b(?! (?:origin/)?(?:main|master|upstream)\b)"),
+            (
+                "submitted",
+                rf"\bsubmitted\b|\b(?:opened|created|raised|sent|filed)\b(?=.{{0,40}}\b{PULL}\b)|"
+                rf"\b{PULL}\b.{{0,30}}\b(?:opened|created|raised|sent)\b",
+            ),
+            ("fixed", r"\b(?:fixed|resolved|repaired|corrected)\b"),
+            (
+                "pushed",
+                r"\b(?:pushed|committed|deployed|released|shipped|landed|published)\b|\bproduced \d{1,3} commits?\b",
+            ),
+            (
+                "completed",
+                r"\b(?:completed|finished|implemented|closed)\b|"
+                r"\b(?:session|task|work|everything|all) (?:is |are )?(?:complete|done)\b",
+            ),
+            ("blocked", r"\b(?:blocked|stuck|gave up|unable to|could not|couldn't|failed to)\b"),
+            (
+                "noop",
+                r"\bno-?op\b|\bnothing to (?:do|change|report)\b|"
+                r"\bno (?:work|changes?) (?:was |were )?(?:done|made|needed|available)\b",
+            ),
+        )
+    }
+)
+NEGATIONS = re.compile(
+    r"\b(?:not|never|no|none|nothing|neither|nor|without|cannot|unable|fail(?:ed|s)? to|hardly|barely|isn't|aren't|"
+    r"wasn't|weren't|didn't|don't|doesn't|hasn't|haven't|hadn't|couldn't|can't|won't|wouldn't|instead of|rather than|"
+    r"un(?:resolved|finished|merged))\b",
+    re.IGNORECASE,
+)
+UNREAL = re.compile(
+    r"\b(?:will|would|should|shall|could|can|may|might|must|to be|needs?|going to|plan(?:s|ned|ning)?|todo|next|once|if|"
+    r"when|until|unless|after|before|waiting|awaiting|pending|hope|try(?:ing)?|tried|expect(?:s|ed)?|already|previously|"
+    r"earlier|almost|partly|partially|half)\b|\?",
+    re.IGNORECASE,
+)
+ARTICLE = re.compile(r"(?:\b(?:a|an|the|any|every|each|this|that)|[(/])\s?$", re.IGNORECASE)
+DENIED = re.compile(r"\W{0,5}(?:no|none|false|0|never|not yet)\b", re.IGNORECASE)
+UNBLOCKED = re.compile(r"\b(?:not|no|never|nothing|isn't|wasn't|aren't|weren't|longer)\b", re.IGNORECASE)
+CLAUSES = re.compile(r"(?<=[.!;])\s|[;—–]|\s-\s|,?\s(?:but|however|although|though|while)\s|\n", re.IGNORECASE)
+COMMA = re.compile(r",\s(?:and|then|so)?\b", re.IGNORECASE)
+PULL_ADDRESS = re.compile(r"https?://\S{1,300}/(?:pull|pulls|merge_requests)/\d")
+FENCE = re.compile(r"[ \t]{0,12}(?P<mark>`{3,}|~{3,})")
+HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<title>.{0,200})")
+OPEN_TASK = re.compile(r"\s*(?:[-*+]|\d+\.)\s+\[ \]")
+SELF = re.compile(
+    r"outcome|summary|result|status|assess|blocker|what (?:i did|was done|happened)|done|deliver|reflection",
+    re.IGNORECASE,
+)
+ELSEWHERE = re.compile(
+    r"next|plan|todo|to do|context|background|lessons|follow|future|remaining|backlog|ideas|notes from|reading|sources",
+    re.IGNORECASE,
+)
+# Inline code, links, images, quotations, comments: somebody else's words, or names.
+FOREIGN = re.compile(
+    r"`[^`\n]{0,500}`|!?\[[^\]\n]{0,300}\]\([^)\n]{0,500}\)|!?\[[^\]\n]{0,300}\]\[[^\]\n]{0,100}\]|<[^>\n]{1,500}>|"
+    r"https?://\S{1,500}|\"[^\"\n]{0,500}\"|“[^”\n]{0,500}”|«[^»\n]{0,500}»|(?<!\w)'[^'\n]{2,300}'(?!\w)",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One outcome word in one clause; "did not merge" and "will be merged" are listed, not counted."""
+
+    kind: str
+    line: int
+    text: str
+    counted: bool
+    why: str = ""
+
+
+def grade(text: str | None) -> SourceGrade:
+    """What a journal claims, in [0, 0.6].
+
+    `0.08 + 0.52·(1 − exp(−u)) − 0.04·blocked`, where u is the sum of `weight·log2(1 + min(count, 3))` over kinds of
+    outcome. Quoted, fenced, linked text, headings and front matter say nothing; without an outcome word it is unscored.
+    """
+    if text is None or not text.strip():
+        return unscored(Source.JOURNAL, Reason.NO_JOURNAL, version=VERSION, detail="No journal was submitted")
+    found = hits(text)
+    counts = Counter(hit.kind for hit in found if hit.counted)
+    listed = [{"kind": h.kind, "line": h.line, "text": h.text, "counted": h.counted, "why": h.why} for h in found]
+    if not counts:
+        return unscored(
+            Source.JOURNAL,
+            Reason.NO_SIGNAL,
+            version=VERSION,
+            detail="The journal names no outcome (submitted, merged, fixed, completed, blocked, nothing to do)",
+            hits=listed,
+        )
+    terms = [
+        {"kind": kind, "count": counts[kind], "weight": weight, "adds": round(_adds(weight, counts[kind]), 6)}
+        for kind, weight in WEIGHTS.items()
+        if counts[kind]
+    ]
+    units = math.fsum(_adds(weight, counts[kind]) for kind, weight in WEIGHTS.items())
+    penalty = BLOCKED_PENALTY * (counts["blocked"] > 0)
+    value = max(0.0, BASE + (CAP - BASE) * -math.expm1(-units) - penalty)
+    detail = f"The journal says: {', '.join(f'{kind} ×{count}' for kind, count in counts.most_common())}"
+    return scored(Source.JOURNAL, value, version=VERSION, detail=detail, terms=terms, penalty=penalty, hits=listed)
+
+
+def hits(text: str) -> list[Hit]:
+    """Every outcome word in the journal's own prose, with its line (from 1) and whether it counts; at most 100."""
+    found: list[Hit] = []
+    for number, line, is_self in _prose(text[:MAX_TEXT]):
+        for clause in _clauses(FOREIGN.sub(_stand_in, line[:MAX_LINE])):
+            found += _in_clause(clause, number, is_self=is_self)
+            if len(found) >= MAX_HITS:
+                return found[:MAX_HITS]
+    return found
+
+
+def _stand_in(foreign: re.Match[str]) -> str:
+    """What takes the place of foreign text: its address may say that it is a pull request, its words say nothing."""
+    return " PR " if PULL_ADDRESS.search(foreign.group()) else " … "
+
+
+def _adds(weight: float, count: int) -> float:
+    return weight * math.log2(1 + min(count, MAX_COUNT))
+
+
+def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Lines that are the writer's own report, with whether they stand where a session assesses itself.
+
+    A journal without headings is one assessment. Sections about plans, context and reading are left out.
+    """
+    lines = text.removeprefix("\ufeff").split("\n")
+    start = _front_matter(lines)
+    fence = ""
+    is_self, is_elsewhere = not any(HEADING.match(line) for line in lines), False
+    for number, line in enumerate(lines[start:], start=start + 1):
+        mark = FENCE.match(line)
+        if mark is not None and (not fence or mark["mark"].startswith(fence)):
+            fence = "" if fence else mark["mark"][:3]
+            continue
+        if fence or line.lstrip().startswith((">", "|")) or line.startswith(("    ", "\t")) or OPEN_TASK.match(line):
+            continue
+        heading = HEADING.match(line)
+        if heading is not None:
+            is_elsewhere = ELSEWHERE.search(heading["title"]) is not None
+            is_self = not is_elsewhere and SELF.search(heading["title"]) is not None
+        elif not is_elsewhere:
+            yield number, line, is_self
+
+
+def _front_matter(lines: list[str]) -> int:
+    """How many lines at the top are front matter: from `---` to the next `---`."""
+    if lines[0].strip() != "---":
+        return 0
+    return next((at + 1 for at, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
+
+
+def _clauses(line: str) -> list[str]:
+    return [clause for part in CLAUSES.split(line) if part for clause in COMMA.split(part) if clause.strip()]
+
+
+def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
+    for kind, pattern in OUTCOMES.items():
+        match = pattern.search(clause)
+        if match is None:
+            continue
+        why = _bad_news(clause[: match.start()], is_self) if kind in ("blocked", "noop") else _unreal(clause, match)
+        yield Hit(kind=kind, line=line, text=clause.strip()[:200], counted=not why, why=why)
+
+
+def _bad_news(before: str, is_self: bool) -> str:  # noqa: FBT001 (named by its only caller)
+    """Why a word of failure is not held against the session (I03: only where it assesses itself)."""
+    if not is_self:
+        return "not in the session's own assessment"
+    return "negated" if UNBLOCKED.search(before) else ""
+
+
+def _unreal(clause: str, match: re.Match[str]) -> str:
+    """Why a word of success is no claim that it happened in this session."""
+    before = clause[max(0, match.start() - 60) : match.end()]
+    lead = before[: len(before) - len(match.group())]
+    if NEGATIONS.search(before) or DENIED.match(clause, match.end()):
+        return "negated"
+    if UNREAL.search(lead) or clause.rstrip().endswith("?"):
+        return "planned, conditional or earlier"
+    if ARTICLE.search(lead):
+        return "describes a thing"
+    return ""

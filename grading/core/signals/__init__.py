@@ -1,0 +1,8 @@
+"""Signals: what the tool results of a transcript show, the same for every harness (10-evidence.md)."""
+
+from grading.core.signals.extract import extract
+from grading.core.signals.model import Commit, Effect, EffectKind, Signals, TestRun, Tokens
+
+VERSION = "signals/1"
+
+__all__ = ["VERSION", "Commit", "Effect", "EffectKind", "Signals", "TestRun", "Tokens", "extract"]

@@ -1,0 +1,197 @@
+"""A command line as the simple commands it runs: what an agent really called, apart from what it only mentions.
+
+Enough of the shell's grammar for that: quotes, operators, comments, redirections, here-documents, substitutions and
+`sh -c`. One pass, linear in the text, nothing is run or expanded.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+MAX_COMMAND = 200_000
+MAX_DEPTH = 8
+TOKEN = re.compile(
+    r"""(?P<join>\\\n)|(?P<space>[ \t\r]+)|(?P<newline>\n)|(?P<comment>(?<![^\s;&|(])\#[^\n]*)
+    |(?P<heredoc><<-?[ \t]*(?:'(?P<q1>[^'\n]+)'|"(?P<q2>[^"\n]+)"|\\?(?P<q3>[\w.-]+)))
+    |(?P<redirect>&>>?|\d*>>?\|?(?:&[\d-])?|\d*<{1,3}(?:&[\d-])?)
+    |(?P<operator>&&|\|\||;;|\|&|[;|&`])
+    |(?P<single>'[^']*'?)|(?P<double>\$?")|(?P<substitution>[$<>]\()|(?P<open>\()|(?P<close>\))
+    |(?P<escape>\\.)|(?P<plain>[^\s'"\\$;|&()<>`]+|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+IN_DOUBLE = re.compile(r"""(?P<end>")|(?P<escape>\\.)|(?P<substitution>\$\()|(?P<plain>[^"\\$]+|.)""", re.DOTALL)
+KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "time"})
+WRAPPERS = frozenset({"sudo", "env", "nohup", "command", "exec", "nice", "timeout", "stdbuf", "xargs"})
+SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+DURATION = re.compile(r"\d+[smhd]?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One simple command. `then` is the operator after it (`&&`, `||`, `;`, `|`, `&`; empty at the end).
+
+    `outputs` are the files its output goes to, as (path, appends); `document` is its here-document, if it has one.
+    """
+
+    argv: tuple[str, ...]
+    then: str = ""
+    outputs: tuple[tuple[str, bool], ...] = ()
+    document: str | None = None
+
+    @property
+    def program(self) -> str:
+        return self.argv[0].rsplit("/", 1)[-1] if self.argv else ""
+
+
+@dataclass(slots=True)
+class _Draft:
+    words: list[str] = field(default_factory=list)
+    outputs: list[tuple[str, bool]] = field(default_factory=list)
+    document: str | None = None
+    word: str | None = None
+    redirect: str = ""
+
+    def add(self, text: str) -> None:
+        self.word = (self.word or "") + text
+
+    def end_word(self) -> None:
+        if self.word is None:
+            return
+        if not self.redirect:
+            self.words.append(self.word)
+        elif ">" in self.redirect:
+            self.outputs.append((self.word, ">>" in self.redirect))
+        self.word, self.redirect = None, ""
+
+
+def parse(text: str) -> tuple[Command, ...]:
+    """The simple commands of a command line or script, substitutions and `sh -c` included, in order of their end."""
+    return tuple(_unwrapped(_Scanner(text[:MAX_COMMAND]).run(), MAX_DEPTH))
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.found: list[Command] = []
+        self.documents: list[tuple[str, _Draft]] = []
+
+    def run(self) -> list[Command]:
+        while self.at < len(self.text):
+            self.scan(depth=0)
+        return self.found
+
+    def scan(self, depth: int) -> None:
+        """Commands up to the closing parenthesis of this level, or the end of the text."""
+        draft = _Draft()
+        while (match := TOKEN.match(self.text, self.at)) is not None:
+            self.at = match.end()
+            kind, value = match.lastgroup or "", match.group()
+            if kind in ("q1", "q2", "q3"):
+                kind = "heredoc"
+            if kind == "close":
+                break
+            draft = self.take(kind, value, match, draft, depth)
+        self.close(draft, "" if depth == 0 else ";")
+
+    def take(self, kind: str, value: str, match: re.Match[str], draft: _Draft, depth: int) -> _Draft:
+        if kind in ("single", "escape", "plain"):
+            draft.add(value.strip("'") if kind == "single" else value.removeprefix("\\"))
+        elif kind == "double":
+            self.double(draft, depth)
+        elif kind == "substitution":
+            self.nested(draft, depth)
+        elif kind == "space":
+            draft.end_word()
+        elif kind == "heredoc":
+            draft.end_word()
+            self.documents.append((match["q1"] or match["q2"] or match["q3"], draft))
+        elif kind == "redirect":
+            self.redirect(value, draft)
+        elif kind in ("newline", "operator", "open"):
+            if kind == "newline":
+                draft.end_word()
+                self.read_documents()
+            self.close(draft, value if kind == "operator" else ";")
+            return _Draft()
+        return draft
+
+    def redirect(self, value: str, draft: _Draft) -> None:
+        if draft.word is not None and not draft.word.isdigit():
+            draft.end_word()
+        draft.word = None
+        draft.redirect = "" if "&" in value[1:] else value
+
+    def double(self, draft: _Draft, depth: int) -> None:
+        draft.add("")
+        while (match := IN_DOUBLE.match(self.text, self.at)) is not None:
+            self.at = match.end()
+            if match.lastgroup == "end":
+                return
+            if match.lastgroup == "substitution":
+                self.nested(draft, depth)
+            else:
+                draft.add(match.group())
+
+    def nested(self, draft: _Draft, depth: int) -> None:
+        draft.add("$()")
+        if depth < MAX_DEPTH:
+            self.scan(depth + 1)
+
+    def read_documents(self) -> None:
+        """The bodies of the here-documents that this line announced: text, never commands."""
+        for word, draft in self.documents:
+            end = re.compile(rf"^\t*{re.escape(word)}[ \t\r]*$", re.MULTILINE).search(self.text, self.at)
+            stop = end.start() if end else len(self.text)
+            draft.document = self.text[self.at : stop]
+            self.at = end.end() if end else len(self.text)
+        self.documents = []
+
+    def close(self, draft: _Draft, then: str) -> None:
+        draft.end_word()
+        if draft.words or draft.outputs:
+            self.found.append(
+                Command(argv=tuple(draft.words), then=then, outputs=tuple(draft.outputs), document=draft.document)
+            )
+
+
+def _unwrapped(commands: list[Command], depth: int) -> Iterator[Command]:
+    """Commands without assignments, keywords and wrappers; the script of `sh -c` in place of the shell."""
+    for command in commands:
+        bare = replace(command, argv=_bare(command.argv))
+        script = _script(bare)
+        if script is None or depth == 0:
+            yield bare
+            continue
+        inner = list(_unwrapped(_Scanner(script).run(), depth - 1))
+        yield from inner[:-1]
+        if inner:
+            yield replace(inner[-1], then=command.then)
+
+
+def _bare(argv: tuple[str, ...]) -> tuple[str, ...]:
+    at = 0
+    while at < len(argv):
+        first = argv[at].rsplit("/", 1)[-1]
+        if ASSIGNMENT.match(argv[at]) or first in KEYWORDS:
+            at += 1
+        elif first in WRAPPERS and at + 1 < len(argv):
+            at += 1
+            while at < len(argv) and (argv[at].startswith("-") or DURATION.fullmatch(argv[at])):
+                at += 1
+        else:
+            break
+    return argv[at:]
+
+
+def _script(command: Command) -> str | None:
+    """What a shell was given to run: the word after `-c`, the words after `eval`, or a here-document."""
+    if command.program == "eval":
+        return " ".join(command.argv[1:])
+    if command.program not in SHELLS:
+        return None
+    for flag, word in zip(command.argv[1:], command.argv[2:], strict=False):
+        if re.fullmatch(r"-[a-z]*c", flag):
+            return word
+    return command.document if len(command.argv) == 1 or command.argv[1] in ("-s", "-e", "-l") else None

@@ -1,0 +1,134 @@
+"""What is known of a session besides its evidence: the caller's metadata and the transcript's header, into its row."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.utils import timezone
+
+from bandit import selection as decisions
+from bandit.models import Arm, Selection, UnknownArm
+from grading.core.plain import plain_text
+from grading.core.signals import Signals
+from grading.core.vocabulary import Outcome
+from grading.models import Session
+from grading.reading import Reading
+from grading.submission import Problem, SubmittedSession
+
+# Marks an outcome that was inferred from a transcript; a fuller transcript may take it back.
+NO_MODEL_TURN = "No model turn: "
+
+
+def describe(session: Session, said: SubmittedSession, transcript: Reading) -> tuple[bool, list[Problem]]:
+    """Fill what is blank in the session's row; whether anything changed, and what was not known by its name (L13)."""
+    problems: list[Problem] = []
+    before = _state(session)
+    header = transcript.header
+    session.title = session.title or said.title or plain_text((header and header.title) or "", 300)
+    session.model = plain_text((header and header.model) or "", 120) or session.model or said.model or ""
+    _times(session, said, transcript)
+    if session.exit_code is None:
+        session.exit_code = said.exit_code
+    if session.cost_usd is None:
+        session.cost_usd = said.cost_usd
+    if said.outcome is not None:
+        session.outcome = said.outcome
+        session.outcome_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
+    problems += _harness(session, said, transcript)
+    problems += _category(session, said)
+    changed = before != _state(session)
+    if changed:
+        session.save()
+    return changed, problems
+
+
+def infer_outcome(session: Session, signals: Signals | None) -> None:
+    """A session that ended in API errors without any turn of the model died of infrastructure (L12, I23).
+
+    A stated outcome holds; an inferred one is taken back when a fuller transcript shows a turn.
+    """
+    inferred = session.outcome_reason.startswith(NO_MODEL_TURN)
+    if session.outcome != Outcome.COMPLETED and not inferred:
+        return
+    died = signals is not None and not signals.has_model_turn and bool(signals.api_errors)
+    outcome = Outcome.INFRASTRUCTURE if died else Outcome.COMPLETED
+    if outcome == session.outcome:
+        return
+    errors = ", ".join(sorted(signals.api_errors)) if signals else ""
+    session.outcome = outcome
+    session.outcome_reason = plain_text(f"{NO_MODEL_TURN}{errors}", 300) if died else ""
+    session.save(update_fields=["outcome", "outcome_reason"])
+
+
+def _state(session: Session) -> dict[str, Any]:
+    return {name: value for name, value in vars(session).items() if not name.startswith("_")}
+
+
+def _times(session: Session, said: SubmittedSession, transcript: Reading) -> None:
+    """The widest span that was seen: a later submission of a session that went on moves its end."""
+    starts = [moment for moment in (session.started_at, said.started_at or transcript.started_at) if moment]
+    session.ended_at = max(session.ended_at, said.ended_at or session.ended_at)
+    session.started_at = min(*starts, session.ended_at) if starts else None
+
+
+def _harness(session: Session, said: SubmittedSession, transcript: Reading) -> Iterator[Problem]:
+    """The harness that the transcript shows; the caller's word only where there is none."""
+    name = transcript.format or (said.harness if session.harness is None else None)
+    if name:
+        try:
+            session.harness = Arm.objects.resolve("harness", name)
+        except UnknownArm as error:
+            yield _unknown("harness", name, error)
+
+
+def _category(session: Session, said: SubmittedSession) -> Iterator[Problem]:
+    """The category that ran: the caller's, else that of the selection, which is completed by this session."""
+    if said.category:
+        session.category_claimed = session.category_claimed or said.category
+    if session.category is None and said.category:
+        try:
+            session.category = Arm.objects.resolve("category", said.category)
+        except UnknownArm as error:
+            yield _unknown("category", said.category, error)
+    if said.selection_id and session.selection is None:
+        yield from _selection(session, said)
+
+
+def _selection(session: Session, said: SubmittedSession) -> Iterator[Problem]:
+    """Close the decision with the arm that ran. A category that nobody knows is not taken for the one chosen."""
+    found = Selection.objects.filter(bandit__name="category", decision_id=said.selection_id).select_related("arm")
+    chosen = found.first()
+    if chosen is None or chosen.agent not in ("", session.agent.name):
+        yield Problem(
+            part="selection_id",
+            code="unknown_selection",
+            expected="the decision_id of a selection made for this agent",
+            got=repr(said.selection_id),
+            todo="send the decision_id that POST /api/v1/selections was called with, or leave it out",
+        )
+        return
+    if session.category is None and not said.category:
+        session.category = chosen.arm
+    if session.category is None:
+        return
+    try:
+        session.selection = decisions.complete(
+            chosen, observation=session.observation, executed_arm=session.category.name, now=timezone.now()
+        )
+    except decisions.AlreadyCompleted as error:
+        yield Problem(
+            part="selection_id",
+            code="selection_completed",
+            expected="a selection that no other session completed",
+            got=str(error),
+            todo="ask for a selection of its own for each session",
+        )
+
+
+def _unknown(part: str, name: str, error: UnknownArm) -> Problem:
+    return Problem(
+        part=part,
+        code=f"unknown_{part}",
+        expected=f"the name of a known {part}",
+        got=repr(name),
+        todo=f"the session is stored without one: {error}",
+    )

@@ -1,0 +1,195 @@
+"""Evidence bytes: addressed by their SHA-256, compressed, written once and never changed. Rows hold the hash only.
+
+Everything streams, so that a file of any permitted size takes constant memory. A blob whose transaction was rolled back
+is harmless: nothing refers to it, and the same bytes sent again find it there.
+"""
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import BinaryIO, Protocol, cast
+
+import zstandard
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db.models import QuerySet
+
+from grading.core import formats
+from grading.models import Evidence, Session
+from grading.models.evidence import EvidenceKind
+
+CHUNK = 1 << 20
+LEVEL = 3
+TEXT_LIMIT = 2_000_000
+
+
+class Readable(Protocol):
+    """Anything with a `read(size)` that gives bytes: a file, an upload, a socket."""
+
+    def read(self, size: int = ..., /) -> bytes: ...
+
+
+class TooLarge(Exception):
+    """The evidence is larger than the site accepts. Send less, or raise EVIDENCE_MAX_BYTES."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"expected at most {limit:,} bytes; send less, or raise EVIDENCE_MAX_BYTES on the site")
+        self.limit = limit
+
+
+class Damaged(OSError):
+    """Stored evidence is missing or is not what was stored. Restore the evidence folder from a backup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What identifies stored bytes: their SHA-256 in hex, and their length before compression."""
+
+    sha256: str
+    size: int
+
+
+def store(stream: Readable) -> Stored:
+    """Keep the bytes of `stream`, read from where it stands. Storing the same bytes again changes nothing.
+
+    Raises TooLarge as soon as settings.EVIDENCE_MAX_BYTES is passed; nothing is kept then.
+    """
+    with _scratch() as scratch:
+        stored = _compress(stream, scratch)
+        name = _name(stored.sha256)
+        if not default_storage.exists(name):
+            saved = default_storage.save(name, scratch)
+            if saved != name:  # somebody stored the same bytes meanwhile
+                default_storage.delete(saved)
+    return stored
+
+
+def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
+    """The bytes of a row, decompressed as they are read, and checked against the row's hash at their end.
+
+    Raises Damaged, here or from a read, where the stored bytes are missing or are others.
+    """
+    try:
+        file = default_storage.open(_name(row.sha256))
+    except FileNotFoundError as error:
+        raise Damaged(f"{row} is missing from the evidence folder; restore it from a backup") from error
+    return io.BufferedReader(_Checked(file, row), CHUNK)
+
+
+def usable(session: Session, kind: EvidenceKind) -> Evidence | None:
+    """The latest evidence of a kind that may be used for grading, or None."""
+    rows = session.evidence.filter(kind=kind, problem="").order_by("-pk")
+    return next((row for row in rows if not is_shared(row)), None)
+
+
+def is_shared(row: Evidence) -> bool:
+    """Whether the same transcript was submitted for another session too, and does not say itself whose it is (L11).
+
+    Derived, not stored: a second submission takes the transcript from the first as well, so that sessions get the same
+    grades in whichever order they arrive.
+    """
+    if row.kind != EvidenceKind.TRANSCRIPT or row.report.get("session_id"):
+        return False
+    return sharers(row).exists()
+
+
+def sharers(row: Evidence) -> QuerySet[Evidence]:
+    """The rows of other sessions with the same bytes."""
+    return Evidence.objects.filter(sha256=row.sha256, kind=row.kind).exclude(session_id=row.session_id)
+
+
+def events(session: Session) -> formats.Reader | None:
+    """The events of the session's usable transcript, iterable once, or None where it has none."""
+    row = usable(session, EvidenceKind.TRANSCRIPT)
+    return None if row is None else formats.read(open(row), row.filename)
+
+
+def text(session: Session, kind: EvidenceKind, limit: int = TEXT_LIMIT) -> str | None:
+    """The session's latest usable journal or patch as text, at most `limit` bytes of it, or None."""
+    row = usable(session, kind)
+    return None if row is None else text_of(row, limit)
+
+
+def text_of(row: Evidence, limit: int = TEXT_LIMIT) -> str:
+    """The first `limit` bytes of a row as text; what is no UTF-8 becomes U+FFFD."""
+    with open(row) as file:
+        return file.read(limit).decode(errors="replace")
+
+
+def discard(sha256: str) -> bool:
+    """Delete a blob that no row refers to any more; False where one still does. For erasure only."""
+    if Evidence.objects.filter(sha256=sha256).exists():
+        return False
+    default_storage.delete(_name(sha256))
+    return True
+
+
+def _name(sha256: str) -> str:
+    return f"{sha256[:2]}/{sha256}.zst"
+
+
+class _Scratch(File):  # type: ignore[type-arg]  # generic in the stubs only
+    """A finished temporary file. Its path lets file storage keep it by one rename, which is atomic."""
+
+    def temporary_file_path(self) -> str:
+        return str(self.name)
+
+
+@contextmanager
+def _scratch() -> Iterator[_Scratch]:
+    folder = Path(settings.MEDIA_ROOT) / "incoming"
+    folder.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=folder, delete=False) as file:
+        try:
+            yield _Scratch(file, file.name)
+        finally:
+            Path(file.name).unlink(missing_ok=True)
+
+
+def _compress(stream: Readable, target: _Scratch) -> Stored:
+    limit, size, digest = settings.EVIDENCE_MAX_BYTES, 0, hashlib.sha256()
+    packer = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+    while chunk := stream.read(CHUNK):
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge(limit)
+        digest.update(chunk)
+        target.write(packer.compress(chunk))
+    target.write(packer.flush())
+    target.flush()
+    os.fsync(target.fileno())
+    target.seek(0)
+    return Stored(sha256=digest.hexdigest(), size=size)
+
+
+class _Checked(io.RawIOBase):
+    """Decompresses on reading; at the end, says whether the bytes were those of the row."""
+
+    def __init__(self, file: File, row: Evidence) -> None:  # type: ignore[type-arg]  # as above
+        self._file, self._row = file, row
+        self._plain = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", file))
+        self._digest, self._size = hashlib.sha256(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stubs want any buffer
+        try:
+            count = self._plain.readinto(buffer)
+        except zstandard.ZstdError as error:
+            raise Damaged(f"{self._row} cannot be decompressed; restore it from a backup") from error
+        self._digest.update(buffer[:count])
+        self._size += count
+        if count == 0 and (self._size, self._digest.hexdigest()) != (self._row.size, self._row.sha256):
+            raise Damaged(f"{self._row} is not what was stored: {self._size:,} bytes; restore it from a backup")
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

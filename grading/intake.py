@@ -1,0 +1,161 @@
+"""Taking in a finished session: bytes first, then one transaction for everything that follows from them.
+
+Nothing that a session contains can stop it from being stored: what cannot be used is kept with the reason, and the
+receipt says what was expected, what came and what to do.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from django.db import transaction
+from django.utils import timezone
+
+from grading import describing, evidence, judging, monitoring, reading, rewards, sources
+from grading.core.plain import plain_text
+from grading.core.vocabulary import Reason
+from grading.evidence import Readable, TooLarge
+from grading.facts import claim as claim_facts
+from grading.models import Agent, Evidence, Session
+from grading.models.evidence import EvidenceKind
+from grading.reading import Claim, Reading
+from grading.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
+
+__all__ = ["Problem", "Receipt", "SubmittedSession", "submit"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Received:
+    """One submission on its way in: the parts that were stored, what they turned out to be, and what was wrong."""
+
+    agent: Agent
+    metadata: SubmittedSession
+    parts: dict[EvidenceKind, tuple[Evidence, Reading]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def transcript(self) -> Reading:
+        """What the transcript turned out to be, where it may be used."""
+        _row, read = self.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
+        return Reading() if read.problem else read
+
+
+def submit(
+    *,
+    agent: Agent,
+    metadata: SubmittedSession,
+    transcript: Readable | None = None,
+    journal: Readable | None = None,
+    patch: Readable | None = None,
+    facts: Readable | None = None,
+    is_sample: bool = False,
+) -> Receipt:
+    """Store a session with what it left behind, grade it, settle it. The same again changes nothing.
+
+    More evidence for a known session is added, and the session is graded and settled again; metadata fill what was
+    blank. Raises nothing for bad content: the receipt's problems name it, and everything storable was stored.
+    """
+    received = Received(agent=agent, metadata=metadata)
+    files = {"transcript": transcript, "journal": journal, "patch": patch, "facts": facts}
+    for name, stream in files.items():
+        if stream is not None:
+            _receive(received, EvidenceKind(name), stream)
+    with transaction.atomic():
+        session, created = _session(received, is_sample=is_sample)
+        added = _add_evidence(received, session)
+        changed, problems = describing.describe(session, metadata, received.transcript)
+        received.problems += problems
+        if created or added or changed:
+            _grade(received, session)
+    return Receipt(session=session, created=created, added=added, problems=tuple(received.problems))
+
+
+def _receive(received: Received, kind: EvidenceKind, stream: Readable) -> None:
+    """Store one part and find out what it is, outside of any transaction."""
+    try:
+        stored = evidence.store(stream)
+    except TooLarge as error:
+        received.problems.append(too_large(kind, error.limit))
+        return
+    row = Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=_filename(stream))
+    read = _known(received, row) or _read(received, row)
+    if read.problem:
+        received.problems.append(evidence_problem(kind, read.problem, read.detail))
+    received.parts[kind] = row, read
+
+
+def _filename(stream: Readable) -> str:
+    name = getattr(stream, "name", "")
+    return plain_text(PurePath(name).name, 255) if isinstance(name, str) else ""
+
+
+def _known(received: Received, row: Evidence) -> Reading | None:
+    """What the same bytes, sent before for the same session, turned out to be."""
+    mine = Evidence.objects.filter(
+        session__agent=received.agent, session__external_id=received.metadata.session_id, kind=row.kind
+    )
+    held = mine.filter(sha256=row.sha256).first()
+    return None if held is None else Reading(problem=Reason(held.problem), detail=held.detail)
+
+
+def _read(received: Received, row: Evidence) -> Reading:
+    """A parser that breaks is no fault of the evidence: it stays usable, and the graders' rows will say what broke."""
+    said = received.metadata
+    claim = Claim(session_id=said.session_id, started_at=said.started_at, ended_at=said.ended_at)
+    try:
+        return reading.read(row, claim)
+    except Exception:
+        logger.exception("reading the %s of session %s failed", row.kind, said.session_id)
+        return Reading()
+
+
+def _session(received: Received, *, is_sample: bool) -> tuple[Session, bool]:
+    """The session's row, made or locked."""
+    said = received.metadata
+    session, created = Session.objects.get_or_create(
+        agent=received.agent,
+        external_id=said.session_id,
+        defaults={
+            "ended_at": said.ended_at or received.transcript.ended_at or timezone.now(),
+            "is_sample": is_sample,
+        },
+    )
+    if not created:
+        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+    return session, created
+
+
+def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
+    """A row for each part that is new; the names of those. Facts become artifacts of the session that is first."""
+    added = []
+    for kind, (row, read) in received.parts.items():
+        if Evidence.objects.filter(session=session, kind=kind, sha256=row.sha256).exists():
+            continue
+        row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
+        row.problem, row.detail = read.problem, read.detail
+        row.save(force_insert=True)
+        added.append(kind.value)
+        if kind is EvidenceKind.TRANSCRIPT and not read.problem and evidence.is_shared(row):
+            others = ", ".join(other.session.external_id for other in evidence.sharers(row).select_related("session"))
+            detail = f"the same bytes as the log of {others[:200]}"
+            received.problems.append(evidence_problem(kind, Reason.LOG_SHARED, detail))
+    if EvidenceKind.FACTS in received.parts:
+        received.problems += claim_facts(session, received.parts[EvidenceKind.FACTS][0])
+    return tuple(added)
+
+
+def _grade(received: Received, session: Session) -> None:
+    """Grade, settle and inspect the session, and those that just lost a log to it."""
+    row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
+    parsed = {row.sha256: read.signals} if row is not None and read.signals is not None else {}
+    describing.infer_outcome(session, sources.grade(session, parsed))
+    judging.enqueue(session)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    if row is not None and evidence.is_shared(row):
+        for other in evidence.sharers(row).select_related("session"):
+            sources.grade(other.session)
+            rewards.settle(other.session)
+            monitoring.inspect(other.session)

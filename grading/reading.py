@@ -1,0 +1,137 @@
+"""Reading what was received, before anything is graded: is this transcript the session's own, and can it be read?"""
+
+import datetime as dt
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from grading import evidence
+from grading.core import formats, patch, signals
+from grading.core.events import ParseReport, TranscriptHeader
+from grading.core.plain import plain_json, plain_text
+from grading.core.signals import Signals
+from grading.core.vocabulary import Reason
+from grading.models import Evidence
+from grading.models.evidence import EvidenceKind
+from grading.submission import plausible
+
+# The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
+SMALL_LOG_BYTES = 5_000
+SMALL_LOG_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What the caller says of the session whose evidence this is."""
+
+    session_id: str
+    started_at: dt.datetime | None = None
+    ended_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words."""
+
+    format: str = ""
+    coverage: float | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    header: TranscriptHeader | None = None
+    signals: Signals | None = None
+    problem: Reason = Reason.NONE
+    detail: str = ""
+
+    @property
+    def started_at(self) -> dt.datetime | None:
+        return None if self.header is None else _plausible(self.header.started_at)
+
+    @property
+    def ended_at(self) -> dt.datetime | None:
+        return None if self.header is None else _plausible(self.header.ended_at)
+
+
+def read(row: Evidence, claim: Claim) -> Reading:
+    """What the stored bytes of `row` (its kind, hash, size and file name) turn out to be. Never raises for content."""
+    if row.kind == EvidenceKind.TRANSCRIPT:
+        return _transcript(row, claim)
+    if row.kind == EvidenceKind.PATCH:
+        return _patch(row)
+    return Reading()
+
+
+def extract(row: Evidence) -> Signals:
+    """The signals of a transcript that was found readable."""
+    with evidence.open(row) as stream:
+        return signals.extract(formats.read(stream, row.filename))
+
+
+def _transcript(row: Evidence, claim: Claim) -> Reading:
+    try:
+        with evidence.open(row) as stream:
+            reader = formats.read(stream, row.filename)
+            found = signals.extract(reader)
+    except formats.UnknownFormat as error:
+        return Reading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
+    except formats.EmptyTranscript:
+        return Reading(problem=Reason.UNREADABLE, detail="an empty file")
+    header, report = reader.header, reader.report
+    problem, detail = _judged(row, claim, reader.format, header, report)
+    return Reading(
+        format=reader.format,
+        coverage=report.coverage,
+        report=plain_json(_summary(header, report)),
+        header=header,
+        signals=found,
+        problem=problem,
+        detail=plain_text(detail, 500),
+    )
+
+
+def _judged(
+    row: Evidence, claim: Claim, format_: str, header: TranscriptHeader, report: ParseReport
+) -> tuple[Reason, str]:
+    """Whether the transcript may be used, by the three log faults of the founding incident and by being blind."""
+    if header.session_id is not None and header.session_id != claim.session_id:
+        return Reason.LOG_OVERWRITTEN, f"the log of session {header.session_id}, submitted for {claim.session_id}"
+    if header.is_subagent and format_ != "codex":  # whose subagents are sessions with an id of their own
+        return Reason.LOG_OVERWRITTEN, f"the log of a subagent of {claim.session_id}, not the session's own"
+    if report.recognised == 0:
+        return Reason.FORMAT_BLIND, f"{report.lines:,} lines of {header.harness}, none of them recognised"
+    seconds = _duration(claim, header)
+    if row.size < SMALL_LOG_BYTES and seconds is not None and seconds > SMALL_LOG_SECONDS:
+        return Reason.LOG_TOO_SMALL, f"{row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
+    return Reason.NONE, ""
+
+
+def _duration(claim: Claim, header: TranscriptHeader) -> float | None:
+    start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
+    return None if start is None or end is None else (end - start).total_seconds()
+
+
+def _plausible(moment: dt.datetime | None) -> dt.datetime | None:
+    """A transcript's time, or None for one that no clock would show."""
+    if moment is None:
+        return None
+    try:
+        return plausible(moment)
+    except ValueError:
+        return None
+
+
+def _summary(header: TranscriptHeader, report: ParseReport) -> dict[str, Any]:
+    said = {name: value for name, value in asdict(header).items() if value is not None}
+    times = {name: said[name].isoformat() for name in ("started_at", "ended_at") if name in said}
+    return {**said, **times, **asdict(report)}
+
+
+def _patch(row: Evidence) -> Reading:
+    with evidence.open(row) as stream:
+        text = stream.read(evidence.TEXT_LIMIT + 1)
+    if len(text) > evidence.TEXT_LIMIT:
+        return Reading(
+            problem=Reason.UNREADABLE, detail=f"a patch over {evidence.TEXT_LIMIT:,} bytes; leave out generated files"
+        )
+    try:
+        files = patch.parse(text.decode(errors="replace")).files
+    except patch.MalformedPatch as error:
+        return Reading(problem=Reason.UNREADABLE, detail=plain_text(str(error), 500))
+    return Reading(report={"files": len(files)})

@@ -1,0 +1,246 @@
+"""Asking the sources that compute at once: trajectory, journal, consumption. Each answer becomes a row (L1, L3).
+
+The graders are pure; this module hands them what was received and appends what they say, where it differs from what
+they said before. A grader that breaks leaves a `failed` row with the reason and never stops an intake.
+"""
+
+import hashlib
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from grading import evidence, reading
+from grading.core import artifacts, consumption, journal, patch, trajectory
+from grading.core import signals as signals_core
+from grading.core.artifacts import Rule
+from grading.core.grade import SourceGrade, unscored
+from grading.core.plain import plain_json, plain_text
+from grading.core.signals import Signals
+from grading.core.vocabulary import Reason, Source, Status
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session
+from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+
+logger = logging.getLogger(__name__)
+
+DETAIL = 2_000
+KINDS = frozenset(ArtifactKind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What there is to grade a session by. `fault`: why a transcript that should be readable was not."""
+
+    session: Session
+    transcript: Evidence | None
+    signals: Signals | None
+    patch: Evidence | None
+    has_independent_work: bool
+    fault: str = ""
+
+    @property
+    def is_stub(self) -> bool:
+        """No tool call in the transcript, though the caller saw work: the log is not the whole session."""
+        return self.signals is not None and self.signals.calls == 0 and self.has_independent_work
+
+
+def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Signals | None:
+    """Append what the sources say of the session now; where a source says what it said before, nothing.
+
+    Returns the signals of its usable transcript. `parsed` maps a transcript's hash to its signals, where the caller has
+    them already. For use in a transaction.
+    """
+    seen = _look(session, parsed or {})
+    found: list[artifacts.Artifact] = []
+    _append(
+        session,
+        [
+            _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(seen)),
+            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(session)),
+            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found)),
+        ],
+    )
+    _keep_artifacts(session, found)
+    return seen.signals
+
+
+Answer = tuple[SourceGrade, str]
+
+
+def _look(session: Session, parsed: Mapping[str, Signals]) -> Seen:
+    transcript = evidence.usable(session, EvidenceKind.TRANSCRIPT)
+    changes = evidence.usable(session, EvidenceKind.PATCH)
+    signals, fault = _signals(session, transcript, parsed)
+    facts = Artifact.objects.filter(session=session, origin=Origin.FACTS)
+    return Seen(
+        session=session,
+        transcript=transcript,
+        signals=signals,
+        patch=changes,
+        has_independent_work=bool(changes and changes.report.get("files")) or facts.exists(),
+        fault=fault,
+    )
+
+
+def _signals(
+    session: Session, transcript: Evidence | None, parsed: Mapping[str, Signals]
+) -> tuple[Signals | None, str]:
+    """The transcript's signals, from the session's row where they are these; and the fault, where they broke."""
+    if transcript is None:
+        _keep_signals(session, None, "")
+        return None, ""
+    version = f"{signals_core.VERSION} {transcript.sha256[:16]}"
+    if session.signals is not None and session.signals_version == version:
+        return Signals.from_dict(session.signals), ""
+    try:
+        signals = parsed.get(transcript.sha256) or reading.extract(transcript)
+    except Exception as error:
+        logger.exception("signals of %s could not be extracted", session.observation)
+        _keep_signals(session, None, "")
+        return None, _last_line(error)
+    _keep_signals(session, signals, version)
+    return signals, ""
+
+
+def _keep_signals(session: Session, signals: Signals | None, version: str) -> None:
+    if session.signals is None and signals is None:
+        return
+    session.signals = None if signals is None else plain_json(signals.as_dict())
+    session.signals_version = version
+    session.save(update_fields=["signals", "signals_version"])
+
+
+def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
+    """The grader's answer; one that breaks is on record as failed, with the last line of what broke (L1)."""
+    try:
+        return ask()
+    except artifacts.InvalidRule as error:
+        reason, detail = Reason.NEEDS_ATTENTION, str(error)
+    except Exception as error:
+        logger.exception("the %s grader failed", source)
+        reason, detail = Reason.UNREADABLE, _last_line(error)
+    return unscored(source, reason, version=version, status=Status.FAILED, detail=detail), ""
+
+
+def _trajectory(seen: Seen) -> Answer:
+    if seen.transcript is None:
+        reason, detail, inputs = _why_no_transcript(seen.session)
+        return unscored(Source.TRAJECTORY, reason, version=trajectory.VERSION, detail=detail), inputs
+    if seen.signals is None:
+        failed = unscored(
+            Source.TRAJECTORY,
+            Reason.UNREADABLE,
+            version=trajectory.VERSION,
+            status=Status.FAILED,
+            detail=seen.fault,
+        )
+        return failed, _digest(seen.transcript.sha256)
+    stub = Reason.STUB_NO_TOOL_CALLS if seen.is_stub else None
+    return trajectory.grade(seen.signals, stub=stub), _digest(seen.transcript.sha256, stub or "")
+
+
+def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:
+    """Why there is no transcript to grade by: the fault of the latest one, or that none came."""
+    latest = session.evidence.filter(kind=EvidenceKind.TRANSCRIPT).order_by("-pk").first()
+    if latest is None:
+        return Reason.NO_TRANSCRIPT, "No transcript was submitted", _digest()
+    if latest.problem:
+        return Reason(latest.problem), latest.detail, _digest(latest.sha256, latest.problem)
+    others = ", ".join(row.session.external_id for row in evidence.sharers(latest).select_related("session")[:3])
+    detail = f"the log was also submitted for {others}, and does not say whose it is"
+    return Reason.LOG_SHARED, plain_text(detail, DETAIL), _digest(latest.sha256, Reason.LOG_SHARED)
+
+
+def _journal(session: Session) -> Answer:
+    row = evidence.usable(session, EvidenceKind.JOURNAL)
+    return journal.grade(row and evidence.text_of(row)), _digest("" if row is None else row.sha256)
+
+
+def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
+    """The grade, and into `found` the artifacts that it counts."""
+    rules = _rules()
+    root = str(seen.transcript.report.get("cwd", "")) if seen.transcript else ""
+    changes = None if seen.patch is None else patch.parse(evidence.text_of(seen.patch))
+    found.extend(artifacts.find(rules, patch=changes, signals=seen.signals, root=root))
+    category = seen.session.category
+    is_consumption = category is not None and category.is_consumption
+    # Without a single tool call nothing that a session left behind could be seen, so "nothing found" would be a guess.
+    readable = seen.patch is not None or (seen.signals is not None and seen.signals.calls > 0)
+    answer = consumption.grade(
+        found, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=_why_unreadable(seen)
+    )
+    files = [row.sha256 for row in (seen.patch, seen.transcript) if row]
+    return answer, _digest(*files, str(is_consumption), str(readable), repr(rules))
+
+
+def _why_unreadable(seen: Seen) -> str:
+    if seen.signals is not None:
+        return "No patch, and no tool call in the transcript, so what was left behind cannot be seen"
+    reason = _why_no_transcript(seen.session)[0] if seen.transcript is None else Reason.UNREADABLE
+    return f"No patch, and no transcript to go by: {reason.words}"
+
+
+def _rules() -> tuple[Rule, ...]:
+    """The site's artifact rules. Raises InvalidRule for one that cannot work."""
+    return tuple(
+        Rule(
+            kind=row.kind,
+            path_glob=row.path_glob,
+            line_pattern=row.line_pattern,
+            new_files_only=row.new_files_only,
+            weight=row.weight,
+            scale=row.scale,
+        )
+        for row in ArtifactRule.objects.all()
+    )
+
+
+def _append(session: Session, answers: Iterable[Answer]) -> None:
+    """A row for each answer that differs from the source's last one."""
+    held = list(session.grades.order_by("pk"))
+    for answer, inputs in answers:
+        rows = [row for row in held if row.source == answer.source]
+        if rows and _same(rows[-1], answer, inputs):
+            continue
+        replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
+        Grade.objects.create(
+            session=session,
+            source=answer.source,
+            status=answer.status,
+            value=answer.value,
+            reason=answer.reason,
+            detail=plain_text(answer.detail, DETAIL),
+            evidence=plain_json(answer.evidence),
+            version=answer.version,
+            inputs_sha256=inputs,
+            replicate=len(replicates),
+        )
+
+
+def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
+    said = (row.status, row.value, row.reason, row.version, row.inputs_sha256)
+    return said == (answer.status, answer.value, answer.reason, answer.version, inputs)
+
+
+def _keep_artifacts(session: Session, found: Iterable[artifacts.Artifact]) -> None:
+    """Make the artifacts that rules found those that they find now. Facts of the caller are left alone."""
+    now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
+    held = session.artifacts.exclude(origin=Origin.FACTS)
+    if set(held.values_list("kind", "key", "origin")) == now.keys():
+        return
+    held.delete()
+    Artifact.objects.bulk_create(
+        Artifact(
+            session=session, kind=kind, key=key, origin=origin, seen_at=plain_text(item.where, 300), rule=item.rule[:64]
+        )
+        for (kind, key, origin), item in now.items()
+    )
+
+
+def _digest(*parts: str) -> str:
+    """One hash of everything an answer was computed from, its version apart (L8)."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _last_line(error: Exception) -> str:
+    return plain_text(traceback.format_exception_only(error)[-1].strip(), 500)

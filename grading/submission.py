@@ -1,0 +1,215 @@
+"""What a caller submits and what it is told: the metadata of a session, its facts, the receipt with its problems."""
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+
+from django.utils import timezone
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from grading.core.plain import UNSTORABLE
+from grading.core.vocabulary import Outcome, Reason
+from grading.models import Session
+
+OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+CLOCK_SKEW = dt.timedelta(days=1)
+FACTS_LIMIT = 1_000
+TOO_LARGE = "too_large"
+
+
+def _storable(text: str) -> str:
+    if UNSTORABLE.search(text) or not text.isprintable():
+        raise ValueError("expected printable text on one line, without control characters")
+    return text
+
+
+def plausible(moment: dt.datetime) -> dt.datetime:
+    """The moment itself. Raises ValueError before the year 2000 or more than a day ahead of the site's clock."""
+    if not OLDEST <= moment <= timezone.now() + CLOCK_SKEW:
+        raise ValueError("expected a time since the year 2000 and not in the future; check the clock and the time zone")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(plausible)]
+
+
+def Text(limit: int) -> Any:  # noqa: N802 - reads as the type that it makes
+    return Annotated[str, StringConstraints(max_length=limit, strip_whitespace=True), AfterValidator(_storable)]
+
+
+class Strict(BaseModel):
+    """Unknown fields, NaN and infinities are refused, so that a misspelt field is never silently lost."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class SubmittedSession(Strict):
+    """The metadata of a finished session.
+
+    `session_id` is the agent's own id of it, as its log has it. Times carry an offset; without `ended_at` the
+    transcript's last moment counts, else the time of arrival. `outcome` other than completed needs `outcome_reason`;
+    left out, a session without any model turn that ended in an API error is taken for an infrastructure failure.
+    `selection_id` is the `decision_id` of the selection that started it. `cost_usd` is in dollars, 0 or more.
+    """
+
+    session_id: Text(200) = Field(min_length=1)  # type: ignore[valid-type]  # a type made by a function
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+    category: Text(100) | None = None  # type: ignore[valid-type]
+    harness: Text(100) | None = None  # type: ignore[valid-type]
+    model: Text(120) | None = None  # type: ignore[valid-type]
+    title: Text(300) = ""  # type: ignore[valid-type]
+    exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+    outcome: Outcome | None = None
+    outcome_reason: Text(300) = ""  # type: ignore[valid-type]
+    selection_id: Text(200) | None = None  # type: ignore[valid-type]
+    cost_usd: float | None = Field(default=None, ge=0, le=1e6)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.started_at and self.ended_at and self.started_at > self.ended_at:
+            raise ValueError("expected started_at not to be later than ended_at")
+        if self.outcome not in (None, Outcome.COMPLETED) and not self.outcome_reason:
+            raise ValueError(f"expected outcome_reason: an outcome of {self.outcome} says why")
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something wrong with one part of a submission: what was expected, what came, what to do.
+
+    One that `is_error` makes the whole reply a 4xx, although everything storable was stored; another is a remark.
+    """
+
+    part: str
+    code: str
+    expected: str
+    got: str
+    todo: str
+    is_error: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.part}: expected {self.expected}; got {self.got}; {self.todo}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of a submission. `added`: the parts that were new; `created`: whether the session was."""
+
+    session: Session
+    created: bool
+    added: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+# What to say of evidence that was kept but is not used, beside the row's own detail.
+EXPECTED: dict[Reason, tuple[str, str]] = {
+    Reason.FORMAT_UNKNOWN: (
+        "a transcript of Claude Code, gptme or Codex CLI",
+        "send the harness's own log file, unchanged",
+    ),
+    Reason.FORMAT_BLIND: (
+        "a transcript in which something can be recognised",
+        "report the harness's version: its format has changed",
+    ),
+    Reason.LOG_OVERWRITTEN: (
+        "this session's own log",
+        "give each session a log path of its own and send that; this one is kept and not used",
+    ),
+    Reason.LOG_SHARED: (
+        "a log of one session only",
+        "send each session's own log; this one names no session and is used for none",
+    ),
+    Reason.LOG_TOO_SMALL: (
+        "at least 5,000 bytes of log for a session of more than two minutes",
+        "nothing, if the session did nothing; else send its complete log",
+    ),
+    Reason.UNREADABLE: ("a readable file", "send it again, whole"),
+}
+REMARKS = frozenset({Reason.LOG_TOO_SMALL})
+
+
+def evidence_problem(part: str, reason: Reason, detail: str) -> Problem:
+    expected, todo = EXPECTED[reason]
+    return Problem(
+        part=part, code=reason.value, expected=expected, got=detail, todo=todo, is_error=reason not in REMARKS
+    )
+
+
+def too_large(part: str, limit: int) -> Problem:
+    return Problem(
+        part=part,
+        code=TOO_LARGE,
+        expected=f"at most {limit:,} bytes",
+        got="more",
+        todo="send less, or raise EVIDENCE_MAX_BYTES on the site",
+    )
+
+
+class CommitFact(Strict):
+    """A commit that the caller saw itself. `by` says how it knows that it is this session's (trailer, worktree)."""
+
+    sha: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$", to_lower=True)]
+    repo: Text(300) = ""  # type: ignore[valid-type]
+    subject: str = Field(default="", max_length=1000)
+    at: str = Field(default="", max_length=64)
+    by: Text(64) = ""  # type: ignore[valid-type]
+
+    @property
+    def key(self) -> str:
+        return self.sha
+
+
+def _pull_request(url: str) -> str:
+    """One spelling for one pull request: without query, user name, sub-page and upper case."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].lower()
+    path = re.sub(r"(/(?:pull|pulls|merge_requests)/\d+)/.*$", r"\1", parts.path.rstrip("/").lower())
+    if parts.scheme not in {"http", "https"} or not host or not path:
+        raise ValueError("expected the pull request's address, https://…")
+    return f"https://{host}{path}"
+
+
+PullRequest = Annotated[Text(400), AfterValidator(_pull_request)]  # type: ignore[valid-type]
+COMMIT: TypeAdapter[CommitFact] = TypeAdapter(CommitFact)
+PULL_REQUEST: TypeAdapter[str] = TypeAdapter(PullRequest)
+
+
+class Facts(BaseModel):
+    """What the caller observed itself, independently of the transcript. Other keys are kept with the evidence.
+
+    Entries are checked one by one (`COMMIT`, `PULL_REQUEST`), so that one bad entry does not lose the others.
+    """
+
+    commits: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
+    pull_requests: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
+    exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+
+
+def refusals(part: str, error: ValidationError, *, todo: str = "correct it and send it again") -> Iterable[Problem]:
+    """A validation error as problems, one a field, with the value that came (shortened)."""
+    for item in error.errors(include_url=False, include_context=False):
+        where = ".".join(str(step) for step in item["loc"])
+        yield Problem(
+            part=f"{part}.{where}" if where else part,
+            code=item["type"],
+            expected=item["msg"].removeprefix("Value error, expected "),
+            got=repr(item["input"])[:200],
+            todo=todo,
+        )

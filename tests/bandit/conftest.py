@@ -1,0 +1,1 @@
+from tests.flush import django_db_setup  # noqa: F401

@@ -1,0 +1,35 @@
+"""Rewards and the state they leave, in few words."""
+
+from datetime import date
+
+from django.db import transaction
+
+from bandit import ledger
+from bandit.ledger import Credit, GraderKey
+from bandit.models import Bucket
+
+DAY = date(2026, 3, 31)
+
+
+def credit(value, source="judge", **grader):
+    return Credit(value=value, grader=GraderKey(source=source, **grader))
+
+
+def reward(observation, *, day=DAY, bandit="category", source="judge", provisional=False, settlement="s", **arms):
+    """Make `arms` (name=value, underscores for hyphens) the live rewards of an observation."""
+    with transaction.atomic():
+        return ledger.set_reward(
+            bandit=bandit,
+            observation=observation,
+            credits={name: credit(value, source) for name, value in arms.items()},
+            effective_day=day,
+            settlement=settlement,
+            policy_version="test",
+            provisional=provisional,
+        )
+
+
+def buckets(bandit="category"):
+    """The non-empty buckets, bit for bit."""
+    rows = Bucket.objects.filter(bandit__name=bandit).exclude(n=0, s=0, q=0)
+    return sorted(rows.values_list("arm__name", "grader__source", "grader__model", "effective_day", "n", "s", "q"))

