@@ -357,6 +357,8 @@ def test_signals_survive_json():
         ("$(" * 100_000, ""),
         ('git commit -m "' + "$(cat <<A\n" * 20_000, ""),
         ("sudo " * 40_000, ""),
+        ("a;" * 100_000, ""),
+        ("git commit -qm 'x y z w v';" * 8_000, "abc1234 x\n" * 40_000),
         ("'" * 199_999, ""),
     ],
 )

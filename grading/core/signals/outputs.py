@@ -89,6 +89,8 @@ def commit_lines(text: str) -> Iterator[CommitLine]:
 
 def logged(text: str, subject: str) -> str | None:
     """The hash beside a subject in a log of one line a commit; references in parentheses may stand between."""
+    if subject[:200] not in text:
+        return None
     pattern = rf"^(?:\* )?(?P<hash>[0-9a-f]{{7,40}}) (?:\([^()\n]{{1,200}}\) )?{re.escape(subject[:200])}"
     match = re.compile(pattern, re.MULTILINE).search(text)
     return match["hash"] if match else None

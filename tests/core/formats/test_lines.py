@@ -131,7 +131,9 @@ def test_deep_nesting_is_survived():
 
 def test_nan_and_infinity_are_no_numbers():
     record = claude("assistant", "done", message={"id": "m", "model": "x", "usage": {"input_tokens": 1}})
-    events, _, report = parse(jsonl(record).replace(b'"input_tokens": 1', b'"input_tokens": NaN, "output_tokens": 1e999'))
+    events, _, report = parse(
+        jsonl(record).replace(b'"input_tokens": 1', b'"input_tokens": NaN, "output_tokens": 1e999')
+    )
     assert "NaN instead of a number" in report.problems
     assert "usage key 'output_tokens' is no whole number of tokens" in report.problems
     assert (events[-1].input_tokens, events[-1].output_tokens) == (None, None)
@@ -146,6 +148,8 @@ def test_huge_integers_are_survived():
 
 
 def test_problems_are_bounded():
-    _, _, report = parse(jsonl(*[HELLO] * 1, *[claude("user", f"n{n}") for n in range(200)], *[{"type": f"t{n}"} for n in range(99)]))
+    _, _, report = parse(
+        jsonl(*[HELLO] * 1, *[claude("user", f"n{n}") for n in range(200)], *[{"type": f"t{n}"} for n in range(99)])
+    )
     assert len(report.problems) == 41
     assert report.problems[-1] == "other problems (59 times)"
