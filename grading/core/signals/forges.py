@@ -71,7 +71,7 @@ def of_argv(argv: tuple[str, ...]) -> Request:
 
 def of_tool(name: str, arguments: Mapping[str, Any]) -> Request:
     """What a tool server's call asks for, by its name; the target by the numbers in its arguments."""
-    last = re.split(r"__|\.|/", name)[-1].lower()
+    last = re.split(r"__|\.|/", name[-200:])[-1].lower()
     effect = next((kind for pattern, kind in TOOLS if pattern.search(last)), None)
     number = next((arguments[key] for key in NUMBERS if isinstance(arguments.get(key), int | str)), "")
     where = "/".join(str(arguments[key]) for key in ("owner", "repo") if isinstance(arguments.get(key), str))

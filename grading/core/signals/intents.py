@@ -84,10 +84,8 @@ def _of_commands(commands: tuple[Command, ...]) -> Iterator[Intent]:
     added: list[str] = []
     for index, command in enumerate(commands):
         rest = commands[index:]
-        if command.program == "git":
-            intent = _of_git(rest, commands[max(0, index - 1)], added)
-        else:
-            intent = _of_other(command)
+        is_git = command.program == "git"
+        intent = _of_git(rest, commands[max(0, index - 1)], added) if is_git else _of_other(command)
         if intent is not None:
             is_last = all(one.then == "|" for one in rest[:-1])
             decides = all(one.then == "&&" for one in rest[:-1]) and rest[-1].then in ("", ";")

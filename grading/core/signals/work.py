@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grading.core.changes import FileChange
-from grading.core.signals import confirm
+from grading.core.signals import confirm, outputs
 from grading.core.signals.confirm import Shown
 from grading.core.signals.intents import Check, Intent
 from grading.core.signals.model import Commit, Effect, EffectKind, TestRun
@@ -51,7 +51,9 @@ class Work:
             self.known_paths.add(path)
 
     def add_result(self, intents: Sequence[Intent], shown: Shown) -> None:
-        """The result of a call with these intents."""
+        """The result of a call with these intents. A call that runs on has not succeeded yet."""
+        if outputs.RUNNING.search(shown.text[:500]):
+            shown = replace(shown, ok=None)
         self.carried = [*self.carried, *self.confirm(intents, shown)][-MAX_CARRIED:]
 
     def confirm(self, intents: Sequence[Intent], shown: Shown) -> list[Intent]:
