@@ -2,6 +2,8 @@
 
 import logging
 import uuid
+from collections.abc import Callable
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
@@ -17,14 +19,8 @@ AGAIN = "correct it and send it again"
 
 def answer_errors(api: NinjaAPI) -> None:
     """Let `api` reply to everything that its operations raise."""
-    api.add_exception_handler(AuthenticationError, _no_token)
-    api.add_exception_handler(Refused, _refused)
-    api.add_exception_handler(Http404, _not_found)
-    api.add_exception_handler(UnknownArm, _unknown_arm)
-    api.add_exception_handler(UnknownBandit, _unknown_bandit)
-    api.add_exception_handler(ValidationError, _invalid)
-    api.add_exception_handler(HttpError, _http_error)
-    api.add_exception_handler(Exception, _bug)
+    for exception, reply in REPLIES.items():
+        api.add_exception_handler(exception, reply)
 
 
 def _reply(request: HttpRequest, status: int, **said: str) -> HttpResponse:
@@ -103,3 +99,15 @@ def _bug(request: HttpRequest, error: Exception) -> HttpResponse:
         got="one",
         todo=f"send it again later, and tell the operator: the site's log explains incident {incident}",
     )
+
+
+REPLIES: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
+    AuthenticationError: _no_token,
+    Refused: _refused,
+    Http404: _not_found,
+    UnknownArm: _unknown_arm,
+    UnknownBandit: _unknown_bandit,
+    ValidationError: _invalid,
+    HttpError: _http_error,
+    Exception: _bug,
+}

@@ -64,7 +64,15 @@ def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
     submission = uploads.read(request)
     if submission.metadata is None:
         return _refusal(submission.problems)
-    receipt = intake.submit(agent=_agent(request), metadata=submission.metadata, **submission.files)
+    files = submission.files
+    receipt = intake.submit(
+        agent=_agent(request),
+        metadata=submission.metadata,
+        transcript=files.get("transcript"),
+        journal=files.get("journal"),
+        patch=files.get("patch"),
+        facts=files.get("facts"),
+    )
     problems = (*submission.problems, *receipt.problems)
     if any(problem.is_error for problem in problems):
         return _refusal(problems, stored=("metadata", *receipt.added), session=receipt.session)
