@@ -1,6 +1,7 @@
 """How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
 
 import datetime as dt
+from collections.abc import Mapping
 
 from django import template
 from django.utils import timezone
@@ -119,3 +120,32 @@ def chip(value: float | None, source: str | None, final: bool | None) -> SafeStr
 
 def _state(final: bool | None) -> str:  # noqa: FBT001
     return "" if final else "prov"
+
+
+@register.filter
+def lead(sentence: str | None) -> str:
+    """The first sentence of an explanation: "Reward .60, final."."""
+    head, stop, _rest = (sentence or "").partition(". ")
+    return head + stop.rstrip()
+
+
+@register.filter
+def rest(sentence: str | None) -> str:
+    """What follows the first sentence."""
+    return (sentence or "").partition(". ")[2]
+
+
+@register.filter
+def share_of_one(value: float | None) -> str:
+    """A share in [0, 1] as a percentage: 97 %."""
+    return DASH if value is None else f"{100 * value:.0f} %"
+
+
+@register.filter
+def signed_count(value: int | None) -> str:
+    return DASH if value is None else f"{'−' if value < 0 else '+'}{abs(value)}"
+
+
+@register.filter
+def of_key(mapping: Mapping[str, str], key: str) -> str:
+    return mapping.get(key, key)
