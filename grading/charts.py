@@ -126,7 +126,9 @@ def by_day(bars: Iterable[Bar], days: Sequence[dt.date]) -> SafeString:
             marks.append(_rect(f"f-{source}", *box, title))
             marks += [] if final else [_hatch(*box)]
         last = index == len(days) - 1
-        marks.append(_text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last))
+        marks.append(
+            _text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last)
+        )
     return _svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
 
 

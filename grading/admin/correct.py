@@ -104,7 +104,11 @@ def effect(session: Session, settlement: Settlement | None, form: CorrectionForm
     """What submitting would do: the arm's posterior before and after, drawn; and the words on the button."""
     held = None if settlement is None or settlement.source == Source.FLOOR else settlement.value
     if form is None:
-        return {"names": "Submit", "held": held, "say": "Type a grade: the arm's posterior before and after it shows here."}
+        return {
+            "names": "Submit",
+            "held": held,
+            "say": "Type a grade: the arm's posterior before and after it shows here.",
+        }
     if not form.is_valid():
         problems = [str(error) for errors in form.errors.values() for error in errors]
         return {"names": "Submit", "held": held, "say": problems[0]}

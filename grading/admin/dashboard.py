@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from bandit.selection import posterior_of
 from grading import charts, monitoring
+from grading.admin.house import worst_quota
+from grading.admin.quota import waiting
 from grading.core.vocabulary import Source
 from grading.models import Flag, Session
 from grading.trust import CHART_DAYS, Trust, trust
@@ -35,8 +37,12 @@ def show(request: HttpRequest) -> TemplateResponse:
         "trust": figures,
         "chart": grades_by_day(figures, timezone.localdate(now)),
         "sources": charts.STACK,
+        # A plain dict: a template asks a Counter for its key "items" first, and gets 0.
+        "provisional": dict(figures.provisional_by_source),
         "flags": flags[:LISTED],
         "starving": starving(now)[:LISTED],
+        "quota": worst_quota(),
+        "waiting": waiting(),
         "empty": not figures.cells and not Session.objects.exists(),
     }
     return TemplateResponse(request, "gradingsite/dashboard.html", context)

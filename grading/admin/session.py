@@ -112,5 +112,3 @@ def _live(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
     return [{"entry": entry, "weight": settings.EVIDENCE_WEIGHTS.get(entry.grader.source, 0)} for entry in held]
-
-

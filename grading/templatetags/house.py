@@ -26,6 +26,12 @@ def mean3(value: float | None) -> str:
 
 
 @register.filter
+def weight(value: float | None) -> str:
+    """A weight as people read it: .3, 1."""
+    return DASH if value is None else f"{value:g}".removeprefix("0") or "0"
+
+
+@register.filter
 def signed(value: float | None) -> str:
     """A difference of two means: +.020, with a true minus."""
     if value is None:
