@@ -218,7 +218,7 @@ class LedgerEntry(models.Model):
     effective_day = models.DateField()
     recorded_at = models.DateTimeField(default=timezone.now)
     settlement = models.CharField(max_length=100, blank=True)
-    policy_version = models.CharField(max_length=100, blank=True)
+    policy_version = models.CharField(max_length=200, blank=True)
     provisional = models.BooleanField(default=False, help_text="What was known when this row was written.")
 
     objects = LedgerEntryQuerySet.as_manager()

@@ -201,6 +201,7 @@ CELERY_TIMEZONE = "UTC"
 SWEEP_SECONDS = env_number("SWEEP_SECONDS", 5, low=0.2, high=300)
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "grading.tasks.sweep", "schedule": SWEEP_SECONDS, "options": {"expires": 2 * SWEEP_SECONDS}},
+    "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},
 }
 
 # --- the reward chain (20-chain.md); checked at start-up by grading.checks -------------------------------------------
@@ -235,6 +236,9 @@ JUDGE_MODEL = env("JUDGE_MODEL", "claude-sonnet-5-5")
 JUDGE_TIMEOUT = env_number("JUDGE_TIMEOUT", 120, low=0.1, high=3600)
 JUDGE_LEASE_SECONDS = env_number("JUDGE_LEASE_SECONDS", 300, low=0.5, high=86_400)
 JUDGE_MAX_ATTEMPTS = env_int("JUDGE_MAX_ATTEMPTS", 8, low=1, high=1000)
+# The first wait of a backoff that doubles up to an hour, and the first gap between probes of an exhausted quota.
+JUDGE_BACKOFF_SECONDS = env_number("JUDGE_BACKOFF_SECONDS", 15, low=0.01, high=3600)
+JUDGE_PROBE_SECONDS = env_number("JUDGE_PROBE_SECONDS", 60, low=0.1, high=3600)
 JUDGE_INPUT_TOKENS = env_int("JUDGE_INPUT_TOKENS", 24_000, low=1000, high=1_000_000)
 # Dollars per million tokens, in and out. "other" is used for a model that is not listed.
 JUDGE_PRICES = {

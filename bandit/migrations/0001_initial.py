@@ -98,7 +98,7 @@ class Migration(migrations.Migration):
                 ('effective_day', models.DateField()),
                 ('recorded_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('settlement', models.CharField(blank=True, max_length=100)),
-                ('policy_version', models.CharField(blank=True, max_length=100)),
+                ('policy_version', models.CharField(blank=True, max_length=200)),
                 ('provisional', models.BooleanField(default=False, help_text='What was known when this row was written.')),
                 ('arm', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='bandit.arm')),
                 ('bandit', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='bandit.bandit')),

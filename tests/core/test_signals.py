@@ -112,8 +112,18 @@ def test_the_hash_may_stand_far_into_the_output():
 def test_a_quiet_commit_counts_when_the_call_then_shows_its_hash():
     assert commits_of("git commit -qm x && git log --oneline -1", "abc1234 Fix it") == ["abc1234"]
     assert commits_of("git commit -q -m x && git rev-parse HEAD", "a" * 40) == ["a" * 40]
-    assert commits_of("git commit -qm x; git log --oneline -1", "abc1234 Fix it") == []
+    assert commits_of("git commit -qm 'Fix the thing'; git log --oneline -1", "abc1234 Fix the thing") == ["abc1234"]
+    assert commits_of("git commit -qm 'Fix the thing'; git log --oneline -1", "abc1234 Another thing") == []
+    assert commits_of("git commit -q -F - <<'EOF'\nFix the thing\n\nWhy\nEOF\ngit log -2", "abc1234 Fix the thing") == [
+        "abc1234"
+    ]
     assert commits_of("git commit -qm x", "") == []
+
+
+def test_a_later_log_shows_the_quiet_commit_of_that_subject_and_no_other():
+    transcript = Transcript().run("git commit -qm \"$(cat <<'EOF'\nFix the thing\nEOF\n)\"")
+    transcript.run("git log --oneline", "def5678 (HEAD -> main) Fix the thing\nabc1234 Older thing")
+    assert [commit.hash for commit in transcript.signals.commits] == ["def5678"]
 
 
 def test_an_amended_commit_replaces_the_one_before():

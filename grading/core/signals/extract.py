@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grading.core.changes import FileChange
 from grading.core.events import (
@@ -20,7 +20,8 @@ from grading.core.events import (
     Usage,
 )
 from grading.core.signals import confirm, files
-from grading.core.signals.intents import Check, Intent, commands_of, is_continuation, of_call
+from grading.core.signals.confirm import Shown
+from grading.core.signals.intents import Check, Intent, commands_of, is_continuation, of_call, prints_log
 from grading.core.signals.model import Commit, Effect, EffectKind, Signals, TestRun, Tokens
 from grading.core.signals.outputs import readable
 from grading.core.signals.shell import Command
@@ -32,6 +33,7 @@ MAX_RECORDS = 1_000
 MAX_OPEN_CALLS = 2_000
 MAX_LINES_KEPT = 4_000
 MAX_KEY = 300
+MAX_CARRIED = 50
 
 
 def extract(events: Iterable[Event]) -> Signals:
@@ -66,6 +68,7 @@ class _Collector:
         self.open: OrderedDict[str, _Open] = OrderedDict()
         self.failed: OrderedDict[str, None] = OrderedDict()
         self.carried: list[Intent] = []
+        self.quiet: list[Intent] = []
         self.commits: list[Commit] = []
         self.effects: dict[tuple[EffectKind, str], Effect] = {}
         self.files: list[FileChange] = []
@@ -132,30 +135,30 @@ class _Collector:
         opened = self.open.pop(result.call_id, None)
         if opened is None:
             self.counts["unpaired"] += 1
-        ok = _worked(result)
-        self.counts["known"] += ok is not None
-        text = readable(result.text)
+        shown = Shown(text=readable(result.text), ok=_worked(result), at=result.number)
+        self.counts["known"] += shown.ok is not None
+        self.counts["failed"] += shown.ok is False
         if opened is None or _reads_on(opened):
-            self.confirm(self.carried, text, None, result.number, carried=True)
-        if ok is False:
-            self.counts["failed"] += 1
+            self.confirm_carried(replace(shown, ok=None))
         if opened is None:
             return
-        if ok is False:
+        if shown.ok is False:
             self.failed[opened.digest] = None
             if len(self.failed) > MAX_OPEN_CALLS:
                 self.failed.popitem(last=False)
         else:
-            self.on_success(opened, text)
-        self.confirm(list(opened.intents), text, ok, result.number, carried=False)
+            self.on_success(opened, shown)
+        self.carried = [*self.carried, *self.confirm(opened.intents, shown)][-MAX_CARRIED:]
 
-    def on_success(self, opened: _Open, text: str) -> None:
+    def on_success(self, opened: _Open, shown: Shown) -> None:
         if opened.call.kind == "web":
             self.counts["web"] += 1
         if opened.call.kind == "read" and opened.call.path:
             self.known_paths.add(opened.call.path)
-        for change in files.of_call(opened.call, text, opened.commands):
+        for change in files.of_call(opened.call, shown.text, opened.commands):
             self.add_file(change)
+        if self.quiet and prints_log(opened.commands):
+            self.confirm_quiet(shown)
 
     def add_file(self, change: FileChange) -> None:
         seen = change.path in self.known_paths
@@ -171,42 +174,50 @@ class _Collector:
             change = replace(change, added=(), removed=())
         self.files.append(replace(change, is_new=False) if seen and change.is_new is None else change)
 
-    def confirm(self, intents: list[Intent], text: str, ok: bool | None, at: int, *, carried: bool) -> None:  # noqa: FBT001 (three-valued)
-        """Count what the text shows of the intents; keep for later what it leaves open."""
-        committing = [intent for intent in intents if intent.is_commit and (ok is not False or not intent.is_last)]
-        found = confirm.commits(committing, text, ok, at)
+    def confirm(self, intents: Sequence[Intent], shown: Shown) -> list[Intent]:
+        """Count what a result shows of the intents; returns those that may still come true."""
+        possible = [intent for intent in intents if isinstance(intent.kind, Check) or shown.may_confirm(intent)]
+        committing = [intent for intent in possible if intent.is_commit]
+        found = confirm.commits(committing, shown)
         for commit, amends in found:
             self.add_commit(commit, amends=amends)
-        still_open = confirm.open_commits(committing, len(found), text, ok)
-        for intent in intents:
-            if isinstance(intent.kind, Check):
-                if not self.on_check(intent, text, ok, at) and ok is None:
-                    still_open.append(intent)
-            elif isinstance(intent.kind, EffectKind) and (ok is not False or not intent.is_last):
-                keys = confirm.effect_keys(intent, text, ok)
-                for key in keys:
-                    self.add(intent.kind, key, at)
-                if not keys and ok is None:
-                    still_open.append(intent)
-        if carried:
-            self.carried[:] = still_open
-        else:
-            self.carried = [*self.carried, *still_open][-50:]
+        if not found:
+            self.quiet = [*self.quiet, *(intent for intent in committing if intent.quiet)][-MAX_CARRIED:]
+        rest = [intent for intent in possible if not intent.is_commit and not self.has_come(intent, shown)]
+        return [*confirm.open_commits(committing, len(found), shown), *(rest if shown.ok is None else [])]
 
-    def on_check(self, intent: Intent, text: str, ok: bool | None, at: int) -> bool:  # noqa: FBT001 (three-valued)
-        """Follow a check's outcome; returns whether the result has one."""
-        passed = confirm.check_outcome(intent, text, ok)
-        if passed is None:
-            return False
+    def confirm_carried(self, shown: Shown) -> None:
+        """The output of an earlier call, read later: a persistent shell, a task in the background (I09)."""
+        self.carried = self.confirm(self.carried, shown)
+
+    def confirm_quiet(self, shown: Shown) -> None:
+        """A later log may list what a quiet commit command made: under its own subject, or it is not that commit."""
+        for intent in list(self.quiet):
+            for commit, amends in confirm.logged_commit(intent, shown):
+                self.add_commit(commit, amends=amends)
+                self.quiet.remove(intent)
+
+    def has_come(self, intent: Intent, shown: Shown) -> bool:
+        """Whether a result says what became of an intent that is no commit, and if so count it."""
+        if isinstance(intent.kind, EffectKind):
+            keys = confirm.effect_keys(intent, shown)
+            for key in keys:
+                self.add(intent.kind, key, shown.at)
+            return bool(keys)
+        passed = confirm.check_outcome(intent, shown)
+        if passed is not None:
+            self.follow(intent, passed=passed, at=shown.at)
+        return passed is not None
+
+    def follow(self, intent: Intent, *, passed: bool, at: int) -> None:
+        """A check's way from red to green. Only work in between makes it a fix; a rerun that passes was not broken."""
         key = f"{intent.kind}:{intent.target}"
         if intent.kind is Check.TESTS and len(self.test_runs) < MAX_RECORDS:
             self.test_runs.append(TestRun(runner=intent.target, passed=passed, at=at))
         if not passed:
             self.red.setdefault(key, self.work)
         elif key in self.red and self.red.pop(key) < self.work:
-            # Only work in between makes a pass a fix; a rerun that passes was never broken.
             self.add(EffectKind.CI_FIXED if intent.kind is Check.CI else EffectKind.TESTS_FIXED, intent.target, at)
-        return True
 
     def add_commit(self, commit: Commit, *, amends: bool) -> None:
         if any(known.is_same(commit.hash) for known in self.commits):
@@ -272,9 +283,5 @@ def _worked(result: ToolResult) -> bool | None:
 
 def _digest(call: ToolCall) -> str:
     """What makes two calls the same call: name, command, path and arguments."""
-    body = json.dumps([call.name, call.command, call.path, _plain(call.arguments)], sort_keys=True, default=str)
+    body = json.dumps([call.name, call.command, call.path, dict(call.arguments)], sort_keys=True, default=str)
     return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-
-
-def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(key): value for key, value in arguments.items()}

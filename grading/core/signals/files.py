@@ -13,6 +13,7 @@ CONTENT_KEYS = ("content", "file_text", "contents", "text")
 EDIT_KEYS = (("old_string", "new_string"), ("old_str", "new_str"), ("old_text", "new_text"))
 CREATED = re.compile(r"\b(?:created|creating)\b|^A ", re.IGNORECASE | re.MULTILINE)
 CHANGED = re.compile(r"\b(?:updated|overwritten|overwrote|appended|edited|modified)\b", re.IGNORECASE)
+APPENDED = re.compile(r"\bappended\b", re.IGNORECASE)
 ENVELOPE = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,500})$")
 CONFLICT = re.compile(r"<<<<<<< ORIGINAL\n(?P<old>.*?)^=======\n(?P<new>.*?)^>>>>>>> UPDATED", re.DOTALL | re.MULTILINE)
 COMPLAINT = re.compile(r"\s{0,20}(?:<tool_use_error>|error\b|failed\b|traceback\b)", re.IGNORECASE)
@@ -24,12 +25,10 @@ def of_call(call: ToolCall, result: str, commands: tuple[Command, ...]) -> Itera
     """The changes of a call that did not fail, with this result."""
     if COMPLAINT.match(result):
         return
-    if commands:
+    if call.kind not in ("write", "edit"):
         yield from _of_shell(call, commands, result)
         if any(command.program in ("apply_patch", "applypatch") for command in commands):
             yield from _of_envelopes(call, call.command)
-        return
-    if call.kind not in ("write", "edit"):
         return
     texts = [value for value in call.arguments.values() if isinstance(value, str)]
     patch = next((text for text in texts if "*** Begin Patch" in text), None)
@@ -45,7 +44,7 @@ def _of_file(call: ToolCall, result: str) -> FileChange:
     if call.kind == "write" and content is not None:
         is_new = True if CREATED.search(head) else False if CHANGED.search(head) else None
         # An overwritten file's earlier lines are unknown, so nothing can be called added.
-        added = capped(content.splitlines()) if is_new else ()
+        added = capped(content.splitlines()) if is_new or APPENDED.search(head) else ()
         return FileChange(path=call.path, at=call.number, is_new=is_new, added=added)
     added, removed = _edited(call.arguments)
     is_new = call.arguments.get("command") == "create" or CREATED.search(head) is not None

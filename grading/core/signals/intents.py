@@ -43,6 +43,7 @@ TOOLS = (
     (re.compile(r"(?:create_issue|issue_write)$"), EffectKind.ISSUE_OPENED),
     (re.compile(r"close_issue$"), EffectKind.ISSUE_CLOSED),
 )
+MESSAGE = re.compile(r"-[a-zA-Z]*m|--message")
 RUNNERS = frozenset({"pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"})
 TEST_VERBS = frozenset({"test", "tests", "check", "nextest", "vitest", "jest", "pytest"})
 VERB_RUNNERS = frozenset(
@@ -64,7 +65,7 @@ class Intent:
 
     `target` is what the argv names (a PR number, a runner). `is_last`: a failure of the call may be its own.
     `proven`: a success of the call is its own too. `opaque`: a script of unknown content. `shows_hash`: the hash of a
-    quiet commit is printed after it. `kind` None: a commit.
+    quiet commit is printed after it. `subject`: of the commit, where the command line has it. `kind` None: a commit.
     """
 
     kind: EffectKind | Check | None
@@ -73,6 +74,7 @@ class Intent:
     proven: bool = True
     quiet: bool = False
     shows_hash: bool = False
+    subject: str = ""
     amends: bool = False
     opaque: bool = False
     paths: tuple[str, ...] = ()
@@ -116,7 +118,8 @@ def _of_commands(commands: tuple[Command, ...]) -> Iterator[Intent]:
                 added += [word for word in arguments if not word.startswith("-")]
             elif sub in COMMITTING and "--dry-run" not in arguments:
                 commit = _commit(arguments, tuple(added), is_last=is_last, shows_hash=_shows_hash(rest))
-                yield commit if sub == "commit" else replace(commit, paths=())
+                subject = _subject(command, commands[max(0, index - 1)])
+                yield replace(commit, subject=subject) if sub == "commit" else replace(commit, paths=())
             elif sub == "push" and not {"-n", "--dry-run", "--delete", "-d"} & set(arguments):
                 yield Intent(kind=EffectKind.PUSH, is_last=is_last, proven=proven)
             elif re.search("commit|^ci$", sub) and not re.match("commit(?:-|$)", sub):
@@ -132,7 +135,7 @@ def _of_commands(commands: tuple[Command, ...]) -> Iterator[Intent]:
 def _is_script(command: Command) -> bool:
     """Whether a command runs something whose commands are not in sight, and that may commit."""
     script = command.argv[1] if command.program in SHELLS and len(command.argv) > 1 else "".join(command.argv[:1])
-    return script.startswith(("./", "../")) or script.endswith(".sh") or command.program in ("make", "just")
+    return script.startswith(("./", "../")) or script.endswith(".sh") or command.program in ("make", "just", "for")
 
 
 def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -140,6 +143,19 @@ def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     while at < len(argv) and argv[at].startswith("-"):
         at += 2 if argv[at] in GIT_VALUED else 1
     return (argv[at], argv[at + 1 :]) if at < len(argv) else ("", ())
+
+
+def _subject(command: Command, before: Command) -> str:
+    """The first line of a commit's message where the command line holds it; `before` may be `$(cat <<EOF …)`."""
+    message = next((word for flag, word in pairwise(command.argv) if MESSAGE.fullmatch(flag)), "")
+    if message.startswith("$()"):
+        message = before.document or ""
+    return (message or command.document or "").strip().split("\n")[0].strip()
+
+
+def prints_log(commands: tuple[Command, ...]) -> bool:
+    """Whether a call asks git for commits it has."""
+    return any(command.program == "git" and _git(command.argv)[0] in ("log", "show") for command in commands)
 
 
 def _shows_hash(commands: tuple[Command, ...]) -> bool:

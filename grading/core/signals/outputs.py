@@ -87,6 +87,13 @@ def commit_lines(text: str) -> Iterator[CommitLine]:
         )
 
 
+def logged(text: str, subject: str) -> str | None:
+    """The hash beside a subject in a log of one line a commit; references in parentheses may stand between."""
+    pattern = rf"^(?:\* )?(?P<hash>[0-9a-f]{{7,40}}) (?:\([^()\n]{{1,200}}\) )?{re.escape(subject[:200])}"
+    match = re.compile(pattern, re.MULTILINE).search(text)
+    return match["hash"] if match else None
+
+
 def check_outcome(text: str) -> bool | None:
     """Whether a forge's checks passed; None where they are not over or the text does not say."""
     if CHECK_RED.search(text):
