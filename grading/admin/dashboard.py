@@ -1,6 +1,7 @@
 """Dashboard: can the reward be trusted today?"""
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, Q
@@ -58,9 +59,9 @@ def grades_by_day(figures: Trust, today: dt.date) -> str:
     return charts.by_day((bar for bar in bars if bar.source), days)
 
 
-def with_rewards(flags: "list[Flag] | object") -> list[Flag]:
+def with_rewards(flags: Iterable[Flag]) -> list[Flag]:
     """Flags with their sessions' rewards on them, in two queries; one row a session."""
-    rows = {flag.session_id: flag for flag in reversed(list(flags))}  # type: ignore[call-overload]
+    rows = {flag.session_id: flag for flag in reversed(list(flags))}
     sessions = Session.objects.with_reward().with_people().in_bulk(list(rows))
     for flag in rows.values():
         flag.session = sessions[flag.session_id]

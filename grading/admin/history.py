@@ -27,6 +27,7 @@ class Entry:
 
 def of(
     session: Session,
+    *,
     received: Iterable[Evidence],
     grades: Iterable[Grade],
     settlements: Iterable[Settlement],
@@ -53,7 +54,9 @@ def _grade(grade: Grade) -> Entry:
     return Entry(
         at=grade.created_at,
         what=f"{grade.source.capitalize()}{who}: {said}",
-        detail="; ".join(part for part in (grade.detail or reason.words, _identity(grade), "undone later" * withdrawn) if part),
+        detail="; ".join(
+            part for part in (grade.detail or reason.words, _identity(grade), "undone later" * withdrawn) if part
+        ),
         source=grade.source,
         undo=grade.pk if given and not withdrawn else None,
     )
