@@ -84,7 +84,7 @@ class Settlement(models.Model):
     sentence = models.TextField(blank=True)
     steps = models.JSONField()
     grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
-    policy_version = models.CharField(max_length=80)
+    policy_version = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -1,1 +1,0 @@
-from tests.flush import django_db_setup  # noqa: F401
