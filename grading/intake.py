@@ -5,10 +5,12 @@ receipt says what was expected, what came and what to do.
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading import describing, evidence, judging, monitoring, reading, rewards, sources
@@ -42,6 +44,9 @@ class Received:
         return Reading() if read.problem else read
 
 
+Held = Mapping[tuple[str, str], Evidence]
+
+
 def submit(
     *,
     agent: Agent,
@@ -59,9 +64,10 @@ def submit(
     """
     received = Received(agent=agent, metadata=metadata)
     files = {"transcript": transcript, "journal": journal, "patch": patch, "facts": facts}
+    held = _held(Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id))
     for name, stream in files.items():
         if stream is not None:
-            _receive(received, EvidenceKind(name), stream)
+            _receive(received, EvidenceKind(name), stream, held)
     with transaction.atomic():
         session, created = _session(received, is_sample=is_sample)
         added = _add_evidence(received, session)
@@ -72,7 +78,7 @@ def submit(
     return Receipt(session=session, created=created, added=added, problems=tuple(received.problems))
 
 
-def _receive(received: Received, kind: EvidenceKind, stream: Readable) -> None:
+def _receive(received: Received, kind: EvidenceKind, stream: Readable, held: Held) -> None:
     """Store one part and find out what it is, outside of any transaction."""
     try:
         stored = evidence.store(stream)
@@ -80,24 +86,21 @@ def _receive(received: Received, kind: EvidenceKind, stream: Readable) -> None:
         received.problems.append(too_large(kind, error.limit))
         return
     row = Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=_filename(stream))
-    read = _known(received, row) or _read(received, row)
+    known = held.get((kind, row.sha256))
+    read = Reading(problem=Reason(known.problem), detail=known.detail) if known else _read(received, row)
     if read.problem:
         received.problems.append(evidence_problem(kind, read.problem, read.detail))
     received.parts[kind] = row, read
 
 
+def _held(rows: QuerySet[Evidence]) -> Held:
+    """The evidence that a session has, by kind and hash."""
+    return {(row.kind, row.sha256): row for row in rows}
+
+
 def _filename(stream: Readable) -> str:
     name = getattr(stream, "name", "")
     return plain_text(PurePath(name).name, 255) if isinstance(name, str) else ""
-
-
-def _known(received: Received, row: Evidence) -> Reading | None:
-    """What the same bytes, sent before for the same session, turned out to be."""
-    mine = Evidence.objects.filter(
-        session__agent=received.agent, session__external_id=received.metadata.session_id, kind=row.kind
-    )
-    held = mine.filter(sha256=row.sha256).first()
-    return None if held is None else Reading(problem=Reason(held.problem), detail=held.detail)
 
 
 def _read(received: Received, row: Evidence) -> Reading:
@@ -129,9 +132,9 @@ def _session(received: Received, *, is_sample: bool) -> tuple[Session, bool]:
 
 def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
     """A row for each part that is new; the names of those. Facts become artifacts of the session that is first."""
-    added = []
+    added, held = [], _held(session.evidence.all())
     for kind, (row, read) in received.parts.items():
-        if Evidence.objects.filter(session=session, kind=kind, sha256=row.sha256).exists():
+        if (kind, row.sha256) in held:
             continue
         row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
         row.problem, row.detail = read.problem, read.detail

@@ -118,9 +118,12 @@ def _plausible(moment: dt.datetime | None) -> dt.datetime | None:
 
 
 def _summary(header: TranscriptHeader, report: ParseReport) -> dict[str, Any]:
-    said = {name: value for name, value in asdict(header).items() if value is not None}
-    times = {name: said[name].isoformat() for name in ("started_at", "ended_at") if name in said}
-    return {**said, **times, **asdict(report)}
+    said = {**asdict(header), **asdict(report)}
+    return {
+        name: value.isoformat() if isinstance(value, dt.datetime) else value
+        for name, value in said.items()
+        if value is not None
+    }
 
 
 def _patch(row: Evidence) -> Reading:

@@ -153,7 +153,7 @@ def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:
 
 def _journal(session: Session) -> Answer:
     row = evidence.usable(session, EvidenceKind.JOURNAL)
-    return journal.grade(row and evidence.text_of(row)), _digest("" if row is None else row.sha256)
+    return journal.grade(None if row is None else evidence.text_of(row)), _digest("" if row is None else row.sha256)
 
 
 def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:

@@ -46,8 +46,7 @@ def plausible(moment: dt.datetime) -> dt.datetime:
 Moment = Annotated[AwareDatetime, AfterValidator(plausible)]
 
 
-def Text(limit: int) -> Any:  # noqa: N802 - reads as the type that it makes
-    return Annotated[str, StringConstraints(max_length=limit, strip_whitespace=True), AfterValidator(_storable)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_storable)]
 
 
 class Strict(BaseModel):
@@ -65,17 +64,17 @@ class SubmittedSession(Strict):
     `selection_id` is the `decision_id` of the selection that started it. `cost_usd` is in dollars, 0 or more.
     """
 
-    session_id: Text(200) = Field(min_length=1)  # type: ignore[valid-type]  # a type made by a function
+    session_id: Line = Field(min_length=1, max_length=200)
     started_at: Moment | None = None
     ended_at: Moment | None = None
-    category: Text(100) | None = None  # type: ignore[valid-type]
-    harness: Text(100) | None = None  # type: ignore[valid-type]
-    model: Text(120) | None = None  # type: ignore[valid-type]
-    title: Text(300) = ""  # type: ignore[valid-type]
+    category: Line | None = Field(default=None, max_length=100)
+    harness: Line | None = Field(default=None, max_length=100)
+    model: Line | None = Field(default=None, max_length=120)
+    title: Line = Field(default="", max_length=300)
     exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31)
     outcome: Outcome | None = None
-    outcome_reason: Text(300) = ""  # type: ignore[valid-type]
-    selection_id: Text(200) | None = None  # type: ignore[valid-type]
+    outcome_reason: Line = Field(default="", max_length=300)
+    selection_id: Line | None = Field(default=None, max_length=200)
     cost_usd: float | None = Field(default=None, ge=0, le=1e6)
 
     @model_validator(mode="after")
@@ -165,11 +164,11 @@ def too_large(part: str, limit: int) -> Problem:
 class CommitFact(Strict):
     """A commit that the caller saw itself. `by` says how it knows that it is this session's (trailer, worktree)."""
 
-    sha: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$", to_lower=True)]
-    repo: Text(300) = ""  # type: ignore[valid-type]
+    sha: Annotated[str, StringConstraints(pattern=r"^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})$", to_lower=True)]
+    repo: Line = Field(default="", max_length=300)
     subject: str = Field(default="", max_length=1000)
     at: str = Field(default="", max_length=64)
-    by: Text(64) = ""  # type: ignore[valid-type]
+    by: Line = Field(default="", max_length=64)
 
     @property
     def key(self) -> str:
@@ -186,7 +185,7 @@ def _pull_request(url: str) -> str:
     return f"https://{host}{path}"
 
 
-PullRequest = Annotated[Text(400), AfterValidator(_pull_request)]  # type: ignore[valid-type]
+PullRequest = Annotated[Line, Field(max_length=400), AfterValidator(_pull_request)]
 COMMIT: TypeAdapter[CommitFact] = TypeAdapter(CommitFact)
 PULL_REQUEST: TypeAdapter[str] = TypeAdapter(PullRequest)
 

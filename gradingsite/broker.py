@@ -26,6 +26,7 @@ save ""
 maxmemory-policy noeviction
 daemonize no
 loglevel warning
+logfile broker.log
 """
 
 
@@ -120,7 +121,7 @@ def saved(directory: Path) -> Broker | None:
 
 
 def prepare(directory: Path) -> Broker:
-    """The directory's broker, with a free port: its old one if that is free, else a new one. Ends a left-over server."""
+    """The directory's broker on a free port: the old one if it can, else a new one. Ends a left-over server."""
     broker = saved(directory)
     if broker is not None:
         broker.end()

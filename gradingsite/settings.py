@@ -63,6 +63,8 @@ def generated_secret(path: Path) -> str:
 
 SECRET_KEY = env("SECRET_KEY") or generated_secret(STATE_DIR / "secret_key")
 DEBUG = env_bool("DEBUG", default=False)
+HOST = env("HOST", "127.0.0.1")
+PORT = env_int("PORT", 8000, low=1, high=65_535)
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 # Behind a TLS proxy: cookies travel on https only and the forwarded scheme is believed.
@@ -71,8 +73,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 # Cookies know no port: two sites on one machine would log each other out.
-SESSION_COOKIE_NAME = f"sessionid_{env('PORT', '8000')}"
-CSRF_COOKIE_NAME = f"csrftoken_{env('PORT', '8000')}"
+SESSION_COOKIE_NAME = f"sessionid_{PORT}"
+CSRF_COOKIE_NAME = f"csrftoken_{PORT}"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SITE_URL = env("SITE_URL")
@@ -201,6 +203,7 @@ CELERY_TIMEZONE = "UTC"
 SWEEP_SECONDS = env_number("SWEEP_SECONDS", 5, low=0.2, high=300)
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "grading.tasks.sweep", "schedule": SWEEP_SECONDS, "options": {"expires": 2 * SWEEP_SECONDS}},
+    "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},
 }
 
 # --- the reward chain (20-chain.md); checked at start-up by grading.checks -------------------------------------------
@@ -235,6 +238,9 @@ JUDGE_MODEL = env("JUDGE_MODEL", "claude-sonnet-5-5")
 JUDGE_TIMEOUT = env_number("JUDGE_TIMEOUT", 120, low=0.1, high=3600)
 JUDGE_LEASE_SECONDS = env_number("JUDGE_LEASE_SECONDS", 300, low=0.5, high=86_400)
 JUDGE_MAX_ATTEMPTS = env_int("JUDGE_MAX_ATTEMPTS", 8, low=1, high=1000)
+# The first wait of a backoff that doubles up to an hour, and the first gap between probes of an exhausted quota.
+JUDGE_BACKOFF_SECONDS = env_number("JUDGE_BACKOFF_SECONDS", 15, low=0.01, high=3600)
+JUDGE_PROBE_SECONDS = env_number("JUDGE_PROBE_SECONDS", 60, low=0.1, high=3600)
 JUDGE_INPUT_TOKENS = env_int("JUDGE_INPUT_TOKENS", 24_000, low=1000, high=1_000_000)
 # Dollars per million tokens, in and out. "other" is used for a model that is not listed.
 JUDGE_PRICES = {

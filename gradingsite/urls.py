@@ -1,3 +1,7 @@
-from django.urls import URLPattern
+"""The API and the hook file have addresses of their own; everything else is the admin site, at the root."""
 
-urlpatterns: list[URLPattern] = []
+from django.urls import include, path
+
+from grading.admin.site import site
+
+urlpatterns = [path("", include("grading.urls")), path("", site.urls)]

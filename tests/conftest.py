@@ -10,28 +10,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from gradingsite import broker
+from tests.processes import for_the_site, started, stop
+
+if settings.configured:
+    raise pytest.UsageError("settings were loaded before the tests' environment was made: unset DJANGO_SETTINGS_MODULE")
 
 STATE = Path(tempfile.mkdtemp(prefix="gradingsite-tests-"))
 BROKER = broker.prepare(STATE / "broker")
 # Whoever runs the tests may have the site configured in their shell.
 for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DEBUG", "HTTPS", "PORT", "SITE_TIME_ZONE", "SITE_URL"):
     os.environ.pop(name, None)
-os.environ |= {
-    "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
-    "GRADINGSITE_STATE": str(STATE),
-    "REDIS_URL": BROKER.url,
-    "SECRET_KEY": "tests",
-}
+os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests"}
 
-from django.conf import settings  # noqa: E402  needs the environment above
-
-settings.configured or settings.DATABASES  # noqa: B018  loads them, so that pytest-django sets Django up
+# Settings are loaded now, and pytest-django finds them loaded. The variable is taken away again because pytest-xdist's
+# processes would inherit it and load the settings of this process before they come here.
+os.environ["DJANGO_SETTINGS_MODULE"] = "gradingsite.settings"
+assert settings.DATABASES
+del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 def pytest_unconfigure() -> None:
@@ -91,7 +92,7 @@ def start_worker(redis_url: str, transactional_db: None) -> Iterator:
 
         command = [sys.executable, "-m", "celery", "-q", "-A", "gradingsite", "worker"]
         options = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-n", f"w{len(processes)}@tests"]
-        environment = {**os.environ, "DATABASE_URL": database_url(), **environment}
+        environment = {**for_the_site(), **environment}
         process = subprocess.Popen([*command, *options], env=environment)
         processes.append(process)
         deadline = time.monotonic() + 30
@@ -144,33 +145,3 @@ def page(chromium, live_site: str) -> Iterator:
     context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
-
-
-def database_url() -> str:
-    """The test database, as a DATABASE_URL for another process."""
-    from django.db import connection
-
-    config = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{config['NAME']}"
-    server, _, options = os.environ["DATABASE_URL"].partition("?")
-    return f"{server.rpartition('/')[0]}/{config['NAME']}?{options}"
-
-
-@contextmanager
-def started(command: list[str], **options) -> Iterator[subprocess.Popen]:
-    """A process that is ended afterwards."""
-    process = subprocess.Popen(command, **options)
-    try:
-        yield process
-    finally:
-        stop(process)
-
-
-def stop(process: subprocess.Popen) -> None:
-    process.terminate()
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

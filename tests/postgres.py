@@ -21,7 +21,7 @@ FAST = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_conn
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Yields the server's DATABASE_URL. Raises CalledProcessError or TimeoutError with PostgreSQL's own words before."""
+    """Yields the server's DATABASE_URL. Raises CalledProcessError or TimeoutError with PostgreSQL's own words."""
     home = Path(tempfile.mkdtemp(prefix="gradingsite-pg-"))
     try:
         yield from serve(home)

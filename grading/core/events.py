@@ -58,7 +58,10 @@ class ToolResult(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(Event):
-    """Tokens of one model response, already deduplicated by message id. None is "not recorded", never 0."""
+    """Tokens of one model response, already deduplicated by message id. None is "not recorded", never 0.
+
+    The four counts are disjoint for every harness: `input_tokens` are those neither read from nor written to a cache.
+    """
 
     model: str
     input_tokens: int | None = None
@@ -85,7 +88,11 @@ class PullRequestLink(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boundary(Event):
-    """`kind` is compaction, subagent_start, subagent_end, or end (the harness closed the session)."""
+    """`kind` is compaction, subagent_start, subagent_end, end (the harness closed the session), or session_change.
+
+    `session_change`: the log goes on under another session's id, given in `detail`; events belong to a session by the
+    id they stand under (L11), and `TranscriptHeader.session_id` is the log's own.
+    """
 
     kind: str
     detail: str = ""

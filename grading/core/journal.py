@@ -1,12 +1,13 @@
 """The journal grade: what a session says of itself in words. Self-reported, so the weakest source, and capped."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from re import Match
 from types import MappingProxyType
 
+from grading.core import journal_words as words
 from grading.core.grade import SourceGrade, scored, unscored
 from grading.core.vocabulary import Reason, Source
 
@@ -14,77 +15,13 @@ VERSION = "journal/1"
 BASE = 0.08
 CAP = 0.60
 BLOCKED_PENALTY = 0.04
-MAX_TEXT = 500_000
+MAX_TEXT = 200_000
 MAX_LINE = 2_000
 MAX_HITS = 100
 # Beyond this many hits of a kind more words are not more work.
 MAX_COUNT = 3
 # Chosen so that one submitted pull request is worth the founding document's 0.32.
 WEIGHTS = MappingProxyType({"merged": 0.75, "submitted": 0.62, "fixed": 0.45, "pushed": 0.40, "completed": 0.35})
-PULL = r"(?:PRs?|MRs?|pull requests?|merge requests?|patch(?:es)?)"
-OUTCOMES = MappingProxyType(
-    {
-        kind: re.compile(pattern, re.IGNORECASE)
-        for kind, pattern in (
-            ("merged", r"\b(?:squash-)?merged\b(?! (?:origin/)?(?:main|master|upstream)\b)"),
-            (
-                "submitted",
-                rf"\bsubmitted\b|\b(?:opened|created|raised|sent|filed)\b(?=.{{0,40}}\b{PULL}\b)|"
-                rf"\b{PULL}\b.{{0,30}}\b(?:opened|created|raised|sent)\b",
-            ),
-            ("fixed", r"\b(?:fixed|resolved|repaired|corrected)\b"),
-            (
-                "pushed",
-                r"\b(?:pushed|committed|deployed|released|shipped|landed|published)\b|\bproduced \d{1,3} commits?\b",
-            ),
-            (
-                "completed",
-                r"\b(?:completed|finished|implemented|closed)\b|"
-                r"\b(?:session|task|work|everything|all) (?:is |are )?(?:complete|done)\b",
-            ),
-            ("blocked", r"\b(?:blocked|stuck|gave up|unable to|could not|couldn't|failed to)\b"),
-            (
-                "noop",
-                r"\bno-?op\b|\bnothing to (?:do|change|report)\b|"
-                r"\bno (?:work|changes?) (?:was |were )?(?:done|made|needed|available)\b",
-            ),
-        )
-    }
-)
-NEGATIONS = re.compile(
-    r"\b(?:not|never|no|none|nothing|neither|nor|without|cannot|unable|fail(?:ed|s)? to|hardly|barely|isn't|aren't|"
-    r"wasn't|weren't|didn't|don't|doesn't|hasn't|haven't|hadn't|couldn't|can't|won't|wouldn't|instead of|rather than|"
-    r"un(?:resolved|finished|merged))\b",
-    re.IGNORECASE,
-)
-UNREAL = re.compile(
-    r"\b(?:will|would|should|shall|could|can|may|might|must|to be|needs?|going to|plan(?:s|ned|ning)?|todo|next|once|if|"
-    r"when|until|unless|after|before|waiting|awaiting|pending|hope|try(?:ing)?|tried|expect(?:s|ed)?|already|previously|"
-    r"earlier|almost|partly|partially|half)\b|\?",
-    re.IGNORECASE,
-)
-ARTICLE = re.compile(r"(?:\b(?:a|an|the|any|every|each|this|that)|[(/])\s?$", re.IGNORECASE)
-DENIED = re.compile(r"\W{0,5}(?:no|none|false|0|never|not yet)\b", re.IGNORECASE)
-UNBLOCKED = re.compile(r"\b(?:not|no|never|nothing|isn't|wasn't|aren't|weren't|longer)\b", re.IGNORECASE)
-CLAUSES = re.compile(r"(?<=[.!;])\s|[;—–]|\s-\s|,?\s(?:but|however|although|though|while)\s|\n", re.IGNORECASE)
-COMMA = re.compile(r",\s(?:and|then|so)?\b", re.IGNORECASE)
-PULL_ADDRESS = re.compile(r"https?://\S{1,300}/(?:pull|pulls|merge_requests)/\d")
-FENCE = re.compile(r"[ \t]{0,12}(?P<mark>`{3,}|~{3,})")
-HEADING = re.compile(r"\s{0,3}(?P<level>#{1,6})\s+(?P<title>.{0,200})")
-OPEN_TASK = re.compile(r"\s*(?:[-*+]|\d+\.)\s+\[ \]")
-SELF = re.compile(
-    r"outcome|summary|result|status|assess|blocker|what (?:i did|was done|happened)|done|deliver|reflection",
-    re.IGNORECASE,
-)
-ELSEWHERE = re.compile(
-    r"next|plan|todo|to do|context|background|lessons|follow|future|remaining|backlog|ideas|notes from|reading|sources",
-    re.IGNORECASE,
-)
-# Inline code, links, images, quotations, comments: somebody else's words, or names.
-FOREIGN = re.compile(
-    r"`[^`\n]{0,500}`|!?\[[^\]\n]{0,300}\]\([^)\n]{0,500}\)|!?\[[^\]\n]{0,300}\]\[[^\]\n]{0,100}\]|<[^>\n]{1,500}>|"
-    r"https?://\S{1,500}|\"[^\"\n]{0,500}\"|“[^”\n]{0,500}”|«[^»\n]{0,500}»|(?<!\w)'[^'\n]{2,300}'(?!\w)",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,16 +70,16 @@ def hits(text: str) -> list[Hit]:
     """Every outcome word in the journal's own prose, with its line (from 1) and whether it counts; at most 100."""
     found: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        for clause in _clauses(FOREIGN.sub(_stand_in, line[:MAX_LINE])):
+        for clause in _clauses(words.FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))):
             found += _in_clause(clause, number, is_self=is_self)
             if len(found) >= MAX_HITS:
                 return found[:MAX_HITS]
     return found
 
 
-def _stand_in(foreign: re.Match[str]) -> str:
+def _stand_in(foreign: Match[str]) -> str:
     """What takes the place of foreign text: its address may say that it is a pull request, its words say nothing."""
-    return " PR " if PULL_ADDRESS.search(foreign.group()) else " … "
+    return " PR " if words.PULL_ADDRESS.search(foreign.group()) else " … "
 
 
 def _adds(weight: float, count: int) -> float:
@@ -157,18 +94,23 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
     lines = text.removeprefix("\ufeff").split("\n")
     start = _front_matter(lines)
     fence = ""
-    is_self, is_elsewhere = not any(HEADING.match(line) for line in lines), False
+    is_self, is_elsewhere = not any(words.HEADING.match(line) for line in lines), False
     for number, line in enumerate(lines[start:], start=start + 1):
-        mark = FENCE.match(line)
+        mark = words.FENCE.match(line)
         if mark is not None and (not fence or mark["mark"].startswith(fence)):
             fence = "" if fence else mark["mark"][:3]
             continue
-        if fence or line.lstrip().startswith((">", "|")) or line.startswith(("    ", "\t")) or OPEN_TASK.match(line):
+        if (
+            fence
+            or line.lstrip().startswith((">", "|"))
+            or line.startswith(("    ", "\t"))
+            or words.OPEN_TASK.match(line)
+        ):
             continue
-        heading = HEADING.match(line)
+        heading = words.HEADING.match(line)
         if heading is not None:
-            is_elsewhere = ELSEWHERE.search(heading["title"]) is not None
-            is_self = not is_elsewhere and SELF.search(heading["title"]) is not None
+            is_elsewhere = words.ELSEWHERE.search(heading["title"]) is not None
+            is_self = not is_elsewhere and words.SELF.search(heading["title"]) is not None
         elif not is_elsewhere:
             yield number, line, is_self
 
@@ -181,11 +123,13 @@ def _front_matter(lines: list[str]) -> int:
 
 
 def _clauses(line: str) -> list[str]:
-    return [clause for part in CLAUSES.split(line) if part for clause in COMMA.split(part) if clause.strip()]
+    return [
+        clause for part in words.CLAUSES.split(line) if part for clause in words.COMMA.split(part) if clause.strip()
+    ]
 
 
 def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
-    for kind, pattern in OUTCOMES.items():
+    for kind, pattern in words.OUTCOMES.items():
         match = pattern.search(clause)
         if match is None:
             continue
@@ -197,17 +141,17 @@ def _bad_news(before: str, is_self: bool) -> str:  # noqa: FBT001 (named by its 
     """Why a word of failure is not held against the session (I03: only where it assesses itself)."""
     if not is_self:
         return "not in the session's own assessment"
-    return "negated" if UNBLOCKED.search(before) else ""
+    return "negated" if words.UNBLOCKED.search(before) else ""
 
 
-def _unreal(clause: str, match: re.Match[str]) -> str:
+def _unreal(clause: str, match: Match[str]) -> str:
     """Why a word of success is no claim that it happened in this session."""
     before = clause[max(0, match.start() - 60) : match.end()]
     lead = before[: len(before) - len(match.group())]
-    if NEGATIONS.search(before) or DENIED.match(clause, match.end()):
+    if words.NEGATIONS.search(before) or words.DENIED.match(clause, match.end()):
         return "negated"
-    if UNREAL.search(lead) or clause.rstrip().endswith("?"):
+    if words.UNREAL.search(lead) or clause.rstrip().endswith("?"):
         return "planned, conditional or earlier"
-    if ARTICLE.search(lead):
+    if words.ARTICLE.search(lead):
         return "describes a thing"
     return ""

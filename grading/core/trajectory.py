@@ -46,10 +46,11 @@ BOOKKEEPING_COMMIT_UNITS = 0.1
 BOOKKEEPING_FILE_UNITS = 0.03
 # Files a loop writes about itself (I32): a commit of nothing else is no work.
 BOOKKEEPING = (
-    "**/{journal,journals,logs,state,memory,.claude,.beads}/**",
+    "**/{journal,journals,state,memory}/**/*.{md,txt,json,jsonl,yml,yaml}",
+    "**/{.claude,.beads}/**",
     "**/{*.log,*.lock,package-lock.json,pnpm-lock.yaml}",
 )
-SCRATCH = re.compile(r"(?:/private)?/(?:var/)?tmp/[^/]+|.*\.tmp")
+SCRATCH = re.compile(r"(?:/private)?/(?:var/)?tmp/(?:[^/]+|.*/scratchpad/.*)|.*\.tmp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

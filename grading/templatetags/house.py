@@ -1,6 +1,7 @@
 """How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
 
 import datetime as dt
+from collections.abc import Mapping
 
 from django import template
 from django.utils import timezone
@@ -22,6 +23,12 @@ KILO, MINUTE, HOUR, DAY = 1000, 60, 3600, 86_400
 @register.filter
 def mean3(value: float | None) -> str:
     return DASH if value is None else thousandths(value)
+
+
+@register.filter
+def weight(value: float | None) -> str:
+    """A weight as people read it: .3, 1."""
+    return DASH if value is None else f"{value:g}".removeprefix("0") or "0"
 
 
 @register.filter
@@ -106,8 +113,8 @@ def icon(name: str, label: str = "") -> SafeString:
 
 
 @register.simple_tag
-def chip(value: float | None, source: str | None, final: bool | None) -> SafeString:  # noqa: FBT001 - a template calls it
-    """The grade chip: hatched while it can still change; a dash where nothing is graded (floor) or there is no reward."""
+def chip(value: float | None, source: str | None, final: bool | None) -> SafeString:  # noqa: FBT001 - for templates
+    """The grade chip: hatched while it can still change; a dash where there is no grade (floor) or no reward."""
     if not source:
         return SafeString('<span class="chip c-none none" title="no reward">–</span>')
     if value is None or source == "floor":
@@ -119,3 +126,32 @@ def chip(value: float | None, source: str | None, final: bool | None) -> SafeStr
 
 def _state(final: bool | None) -> str:  # noqa: FBT001
     return "" if final else "prov"
+
+
+@register.filter
+def lead(sentence: str | None) -> str:
+    """The first sentence of an explanation: "Reward .60, final."."""
+    head, stop, _rest = (sentence or "").partition(". ")
+    return head + stop.rstrip()
+
+
+@register.filter
+def rest(sentence: str | None) -> str:
+    """What follows the first sentence."""
+    return (sentence or "").partition(". ")[2]
+
+
+@register.filter
+def share_of_one(value: float | None) -> str:
+    """A share in [0, 1] as a percentage: 97 %."""
+    return DASH if value is None else f"{100 * value:.0f} %"
+
+
+@register.filter
+def signed_count(value: int | None) -> str:
+    return DASH if value is None else f"{'−' if value < 0 else '+'}{abs(value)}"
+
+
+@register.filter
+def of_key(mapping: Mapping[str, str], key: str) -> str:
+    return mapping.get(key, key)

@@ -1,5 +1,6 @@
 """Patches come from strangers: read what is there, refuse what isn't a diff, and say where."""
 
+import contextlib
 import time
 
 import pytest
@@ -79,10 +80,8 @@ def test_a_malformed_patch_says_where_and_what_to_do(text, says):
 
 @given(st.text(alphabet='-+@ab/ 1,\n\\\t"dif', max_size=300) | st.text(max_size=100))
 def test_no_text_raises_anything_else(text):
-    try:
-        patch.parse(text)
-    except MalformedPatch as error:
-        assert str(error)
+    with contextlib.suppress(MalformedPatch):
+        assert isinstance(patch.parse(text).files, tuple)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +89,6 @@ def test_no_text_raises_anything_else(text):
 )
 def test_a_hostile_patch_costs_little(unit):
     start = time.process_time()
-    try:
+    with contextlib.suppress(MalformedPatch):
         patch.parse(unit * (200_000 // len(unit)))
-    except MalformedPatch:
-        pass
     assert time.process_time() - start < 3

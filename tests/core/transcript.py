@@ -22,23 +22,25 @@ class Transcript:
     def call(self, call_id, name="Bash", kind="shell", **fields):
         return self.add(ToolCall, call_id=call_id, name=name, kind=kind, **fields)
 
-    def result(self, call_id, text="", failed=False, exit_code=None):
+    def result(self, call_id, text="", *, failed=False, exit_code=None):
         return self.add(ToolResult, call_id=call_id, text=text, failed=failed, exit_code=exit_code)
 
-    def run(self, command, text="", failed=False, exit_code=None):
+    def run(self, command, text="", *, failed=False, exit_code=None):
         """A shell command and its result."""
         call_id = f"call{len(self.events)}"
-        return self.call(call_id, command=command).result(call_id, text, failed, exit_code)
+        return self.call(call_id, command=command).result(call_id, text, failed=failed, exit_code=exit_code)
 
-    def tool(self, name, kind, text="", failed=False, path="", **arguments):
+    def tool(self, name, kind, text="", *, failed=False, path="", **arguments):
         call_id = f"call{len(self.events)}"
-        return self.call(call_id, name, kind, path=path, arguments=arguments).result(call_id, text, failed)
+        return self.call(call_id, name, kind, path=path, arguments=arguments).result(call_id, text, failed=failed)
 
-    def write(self, path, content, text="File created successfully", failed=False):
-        return self.tool("Write", "write", text, failed, path, content=content)
+    def write(self, path, content, text="File created successfully", *, failed=False):
+        return self.tool("Write", "write", text, failed=failed, path=path, content=content)
 
-    def edit(self, path, old, new, failed=False):
-        return self.tool("Edit", "edit", "The file has been updated", failed, path, old_string=old, new_string=new)
+    def edit(self, path, old, new, *, failed=False):
+        return self.tool(
+            "Edit", "edit", "The file has been updated", failed=failed, path=path, old_string=old, new_string=new
+        )
 
     def says(self, text, role=Role.ASSISTANT, **fields):
         return self.add(Message, role=role, text=text, **fields)

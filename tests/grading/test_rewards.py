@@ -2,12 +2,14 @@
 
 import hypothesis
 import pytest
+import time_machine
 from django.db import DatabaseError, IntegrityError, transaction
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from bandit.models import Bucket, LedgerEntry
+from bandit.selection import posterior_of
 from grading import review, rewards
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Grade, Settlement
@@ -219,3 +221,23 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             else:
                 cast.grade(twin, source, held.value, held.reason)
         rewards.settle(twin)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", [0.0, 0.35, 0.8, 1.0, None])
+def test_the_preview_of_a_correction_is_what_saving_it_does(value):
+    reviewer = cast.person("rita", "reviewer")
+    for judged in (0.3, 0.5, 0.9):
+        other = cast.session(category="code")
+        cast.grade(other, Source.JUDGE, judged)
+        rewards.settle(other)
+    session = cast.session()
+    cast.grade(session, Source.JOURNAL, 0.32)
+    rewards.settle(session)
+    with time_machine.travel(cast.NOON, tick=False):
+        promised = review.preview(session, value)
+        review.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
+        now = posterior_of("category", cast.NOON)
+    assert (promised.after.alpha, promised.after.beta) == (now.arms["cross-repo"].alpha, now.arms["cross-repo"].beta)
+    assert promised.share_after == now.share_of_next_100("cross-repo")
+    assert promised.before.mean != promised.after.mean

@@ -9,7 +9,7 @@ import pytest
 
 from bandit.models import Arm
 from tests import cast
-from tests.conftest import database_url
+from tests.processes import for_the_site
 
 
 @pytest.mark.django_db(transaction=True)
@@ -30,8 +30,7 @@ def test_another_process_sees_the_test_database():
         "import django; django.setup(); from grading.models import Agent; "
         "print(Agent.objects.filter(name='seen from outside').count())"
     )
-    environment = {**os.environ, "DATABASE_URL": database_url()}
-    assert subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip() == "1"
+    assert subprocess.check_output([sys.executable, "-c", code], env=for_the_site(), text=True).strip() == "1"
 
 
 @pytest.mark.worker

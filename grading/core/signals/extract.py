@@ -3,11 +3,10 @@
 import hashlib
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from grading.core.changes import FileChange
 from grading.core.events import (
     ApiError,
     Boundary,
@@ -19,19 +18,18 @@ from grading.core.events import (
     ToolResult,
     Usage,
 )
-from grading.core.signals import confirm, files
-from grading.core.signals.intents import Check, Intent, commands_of, is_continuation, of_call
-from grading.core.signals.model import Commit, Effect, EffectKind, Signals, TestRun, Tokens
+from grading.core.signals import files
+from grading.core.signals.confirm import Shown
+from grading.core.signals.intents import Intent, commands_of, is_continuation, of_call, prints_log
+from grading.core.signals.model import EffectKind, Signals, Tokens
 from grading.core.signals.outputs import readable
 from grading.core.signals.shell import Command
+from grading.core.signals.work import Work
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-MAX_RECORDS = 1_000
 MAX_OPEN_CALLS = 2_000
-MAX_LINES_KEPT = 4_000
-MAX_KEY = 300
 
 
 def extract(events: Iterable[Event]) -> Signals:
@@ -65,19 +63,10 @@ class _Collector:
         self.models: OrderedDict[str, None] = OrderedDict()
         self.open: OrderedDict[str, _Open] = OrderedDict()
         self.failed: OrderedDict[str, None] = OrderedDict()
-        self.carried: list[Intent] = []
-        self.commits: list[Commit] = []
-        self.effects: dict[tuple[EffectKind, str], Effect] = {}
-        self.files: list[FileChange] = []
-        self.known_paths: set[str] = set()
-        self.lines_kept = 0
-        self.test_runs: list[TestRun] = []
-        self.red: dict[str, int] = {}
-        self.work = 0
+        self.work = Work()
         self.first: datetime | None = None
         self.last: datetime | None = None
         self.final_message: int | None = None
-        self.truncated = False
 
     def feed(self, event: Event) -> None:
         if event.at is not None:
@@ -95,7 +84,7 @@ class _Collector:
             case ApiError():
                 self.api_errors[event.reason] += 1
             case PullRequestLink():
-                self.add(EffectKind.PR_OPENED, event.url, event.number)
+                self.work.add(EffectKind.PR_OPENED, event.url, event.number)
             case Boundary(kind="compaction"):
                 self.counts["compactions"] += 1
 
@@ -132,104 +121,30 @@ class _Collector:
         opened = self.open.pop(result.call_id, None)
         if opened is None:
             self.counts["unpaired"] += 1
-        ok = _worked(result)
-        self.counts["known"] += ok is not None
-        text = readable(result.text)
+        shown = Shown(text=readable(result.text), ok=_worked(result), at=result.number)
+        self.counts["known"] += shown.ok is not None
+        self.counts["failed"] += shown.ok is False
         if opened is None or _reads_on(opened):
-            self.confirm(self.carried, text, None, result.number, carried=True)
-        if ok is False:
-            self.counts["failed"] += 1
+            self.work.confirm_carried(replace(shown, ok=None))
         if opened is None:
             return
-        if ok is False:
+        if shown.ok is False:
             self.failed[opened.digest] = None
             if len(self.failed) > MAX_OPEN_CALLS:
                 self.failed.popitem(last=False)
         else:
-            self.on_success(opened, text)
-        self.confirm(list(opened.intents), text, ok, result.number, carried=False)
+            self.on_success(opened, shown)
+        self.work.add_result(opened.intents, shown)
 
-    def on_success(self, opened: _Open, text: str) -> None:
+    def on_success(self, opened: _Open, shown: Shown) -> None:
         if opened.call.kind == "web":
             self.counts["web"] += 1
         if opened.call.kind == "read" and opened.call.path:
-            self.known_paths.add(opened.call.path)
-        for change in files.of_call(opened.call, text, opened.commands):
-            self.add_file(change)
-
-    def add_file(self, change: FileChange) -> None:
-        seen = change.path in self.known_paths
-        if len(self.known_paths) < MAX_OPEN_CALLS:
-            self.known_paths.add(change.path)
-        self.lines_kept += len(change.added) + len(change.removed)
-        self.work += 1
-        if len(self.files) >= MAX_RECORDS:
-            self.truncated = True
-            return
-        if self.lines_kept > MAX_LINES_KEPT:
-            self.truncated = True
-            change = replace(change, added=(), removed=())
-        self.files.append(replace(change, is_new=False) if seen and change.is_new is None else change)
-
-    def confirm(self, intents: list[Intent], text: str, ok: bool | None, at: int, *, carried: bool) -> None:  # noqa: FBT001 (three-valued)
-        """Count what the text shows of the intents; keep for later what it leaves open."""
-        committing = [intent for intent in intents if intent.is_commit and (ok is not False or not intent.is_last)]
-        found = confirm.commits(committing, text, ok, at)
-        for commit, amends in found:
-            self.add_commit(commit, amends=amends)
-        still_open = confirm.open_commits(committing, len(found), text, ok)
-        for intent in intents:
-            if isinstance(intent.kind, Check):
-                if not self.on_check(intent, text, ok, at) and ok is None:
-                    still_open.append(intent)
-            elif isinstance(intent.kind, EffectKind) and (ok is not False or not intent.is_last):
-                keys = confirm.effect_keys(intent, text, ok)
-                for key in keys:
-                    self.add(intent.kind, key, at)
-                if not keys and ok is None:
-                    still_open.append(intent)
-        if carried:
-            self.carried[:] = still_open
-        else:
-            self.carried = [*self.carried, *still_open][-50:]
-
-    def on_check(self, intent: Intent, text: str, ok: bool | None, at: int) -> bool:  # noqa: FBT001 (three-valued)
-        """Follow a check's outcome; returns whether the result has one."""
-        passed = confirm.check_outcome(intent, text, ok)
-        if passed is None:
-            return False
-        key = f"{intent.kind}:{intent.target}"
-        if intent.kind is Check.TESTS and len(self.test_runs) < MAX_RECORDS:
-            self.test_runs.append(TestRun(runner=intent.target, passed=passed, at=at))
-        if not passed:
-            self.red.setdefault(key, self.work)
-        elif key in self.red and self.red.pop(key) < self.work:
-            # Only work in between makes a pass a fix; a rerun that passes was never broken.
-            self.add(EffectKind.CI_FIXED if intent.kind is Check.CI else EffectKind.TESTS_FIXED, intent.target, at)
-        return True
-
-    def add_commit(self, commit: Commit, *, amends: bool) -> None:
-        if any(known.is_same(commit.hash) for known in self.commits):
-            return
-        if amends and self.commits:
-            self.commits.pop()
-        if len(self.commits) >= MAX_RECORDS:
-            self.truncated = True
-            return
-        since = self.commits[-1].at if self.commits else 0
-        if not commit.paths:
-            changed = tuple(dict.fromkeys(change.path for change in self.files if change.at > since))[:50]
-            commit = replace(commit, paths=changed)
-        self.work += 1
-        self.commits.append(commit)
-
-    def add(self, kind: EffectKind, key: str, at: int) -> None:
-        if len(self.effects) >= MAX_RECORDS:
-            self.truncated = True
-            return
-        key = key[:MAX_KEY]
-        self.work += (kind, key) not in self.effects
-        self.effects.setdefault((kind, key), Effect(kind=kind, key=key, at=at))
+            self.work.see_path(opened.call.path)
+        for change in files.of_call(opened.call, shown.text, opened.commands):
+            self.work.add_file(change)
+        if self.work.quiet and prints_log(opened.commands):
+            self.work.confirm_quiet(shown)
 
     def signals(self) -> Signals:
         counts = self.counts
@@ -240,10 +155,10 @@ class _Collector:
             failed_calls=counts["failed"],
             unpaired_results=counts["unpaired"],
             retries=counts["retries"],
-            commits=tuple(self.commits),
-            effects=tuple(self.effects.values()),
-            files=tuple(self.files),
-            test_runs=tuple(self.test_runs),
+            commits=tuple(self.work.commits),
+            effects=tuple(self.work.effects.values()),
+            files=tuple(self.work.files),
+            test_runs=tuple(self.work.test_runs),
             web_reads=counts["web"],
             user_turns=counts["user"],
             assistant_turns=counts["assistant"],
@@ -254,7 +169,7 @@ class _Collector:
             duration=(self.last - self.first).total_seconds() if self.first and self.last else None,
             compactions=counts["compactions"],
             final_message=self.final_message,
-            truncated=self.truncated,
+            truncated=self.work.truncated,
         )
 
 
@@ -272,9 +187,8 @@ def _worked(result: ToolResult) -> bool | None:
 
 def _digest(call: ToolCall) -> str:
     """What makes two calls the same call: name, command, path and arguments."""
-    body = json.dumps([call.name, call.command, call.path, _plain(call.arguments)], sort_keys=True, default=str)
+    try:
+        body = json.dumps([call.name, call.command, call.path, dict(call.arguments)], sort_keys=True, default=str)
+    except RecursionError:
+        body = json.dumps([call.name, call.command, call.path])
     return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-
-
-def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(key): value for key, value in arguments.items()}

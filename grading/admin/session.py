@@ -1,0 +1,116 @@
+"""One session: its facts, the reward chain, the evidence, and everything that ever happened to its reward."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+
+from bandit import ledger
+from bandit.models import LedgerEntry
+from grading import evidence
+from grading.admin import history, transcript
+from grading.core.explain import StepState
+from grading.core.vocabulary import Reason, Source
+from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.models.evidence import ArtifactKind, EvidenceKind
+
+PATCH_LIMIT = 60_000
+PATCH_LINES = 600
+JOURNAL_LIMIT = 60_000
+DIFF_CLASSES = {"+": "add", "-": "del", "@": "hd"}
+DIFF_HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ", "Binary ")
+
+
+def show(request: HttpRequest, pk: int) -> TemplateResponse:
+    """A constant number of queries, whatever the session's history."""
+    session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
+    settlements = list(session.settlements.order_by("revision"))
+    grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
+    flags = list(session.flags.select_related("cleared_by"))
+    entries = list(ledger.history(session.observation))
+    received = list(session.evidence.all())
+    settlement = settlements[-1] if settlements else None
+    context = {
+        "title": f"Session {session.short_id}",
+        "session": session,
+        "settlement": settlement,
+        "tiles": tiles(settlement),
+        "flags": [flag for flag in flags if flag.cleared_at is None],
+        "work": _work(session),
+        "terms": consumption_terms(grades),
+        "evidence": received,
+        "refused": [row for row in received if row.problem],
+        "patch": _patch(session),
+        "journal": _text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT),
+        "transcript": transcript.page(session, request.GET.get("event", "1")),
+        "job": JudgeJob.objects.filter(session=session).order_by("-pk").first(),
+        "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
+        "judge": _verdict(grades),
+        "history": history.of(
+            session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
+        ),
+        "live": _live(entries),
+    }
+    return TemplateResponse(request, "gradingsite/session.html", context)
+
+
+def tiles(settlement: Settlement | None) -> list[dict[str, Any]]:
+    """The chain as stored in the settlement's steps; each with the class of its tile."""
+    return [] if settlement is None else [{**step, "css": _css(step)} for step in settlement.steps]
+
+
+def _css(step: dict[str, Any]) -> str:
+    state = StepState(step["state"])
+    return f"{state} prov" if step["provisional"] and state is StepState.DECIDES else str(state)
+
+
+def consumption_terms(grades: list[Grade]) -> list[dict[str, Any]]:
+    """The rows of the latest consumption sum, as its grade recorded them."""
+    latest = next((grade for grade in reversed(grades) if grade.source == Source.CONSUMPTION), None)
+    return [] if latest is None else list(latest.evidence.get("terms", []))
+
+
+def _work(session: Session) -> list[dict[str, Any]]:
+    """Artifacts, commits and pull requests by kind, with where each was seen."""
+    kinds: dict[str, list[Any]] = {}
+    for artifact in session.artifacts.all():
+        kinds.setdefault(artifact.kind, []).append(artifact)
+    return [{"kind": ArtifactKind(kind).replace("_", " "), "items": items} for kind, items in kinds.items()]
+
+
+def _verdict(grades: list[Grade]) -> Grade | None:
+    """What the judge said last, where it said anything."""
+    spoken = (grade for grade in reversed(grades) if grade.source == Source.JUDGE and grade.value is not None)
+    return next(spoken, None)
+
+
+def _text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
+    """Some evidence as text, cut at `limit`; `problem` says in words why there is none."""
+    try:
+        text = evidence.text(session, kind, limit)
+    except OSError as error:
+        return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
+    return {"text": text or "", "problem": "", "cut": text is not None and len(text.encode()) >= limit}
+
+
+def _patch(session: Session) -> dict[str, Any]:
+    found = _text(session, EvidenceKind.PATCH, PATCH_LIMIT)
+    lines = found["text"].splitlines()
+    found["lines"] = [{"css": _diff_class(line), "text": line} for line in lines[:PATCH_LINES]]
+    found["more"] = max(len(lines) - PATCH_LINES, 0)
+    found["added"] = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+    found["removed"] = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    return found
+
+
+def _diff_class(line: str) -> str:
+    return "hd" if line.startswith(DIFF_HEADS) else DIFF_CLASSES.get(line[:1], "")
+
+
+def _live(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
+    """What counts in the bandits now: applied and not reversed."""
+    undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
+    held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
+    return [{"entry": entry, "weight": settings.EVIDENCE_WEIGHTS.get(entry.grader.source, 0)} for entry in held]

@@ -1,0 +1,208 @@
+"""gptme's tool calls inside an assistant's text: fenced blocks, XML, and `@tool(id): {json}`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Any, Final
+
+from grading.core.formats.lines import json_or_none
+from grading.core.formats.values import text, words
+
+KINDS: Final = {
+    name: kind
+    for kind, names in {
+        "shell": "bash sh shell tmux",
+        "write": "append save",
+        "edit": "morph patch patch_many",
+        "read": "read view_image vision",
+        "search": "chats rag",
+        "web": "browser read_url search youtube",
+        "agent": "subagent",
+        "plan": "todo todoread todowrite",
+        "other": "choice complete computer elicit form gh ipython lesson lsp mcp precommit restart screenshot",
+    }.items()
+    for name in names.split()
+}
+FILE_TOOLS: Final = words("append morph patch save")
+THOUGHT: Final = re.compile(r"</think(?:ing)?>")
+AT_CALL: Final = re.compile(r"^@(\w{1,60})\(([\w\-:.]{1,200})\):[ \t]*\n?(?=[ \t]*\{)", re.MULTILINE)
+AT_LIKE: Final = re.compile(r"^@\w{1,60}\(", re.MULTILINE)
+XML_OPEN: Final = re.compile(r"<(tool-use|function_calls)>")
+XML_TOOL: Final = re.compile(r"<([A-Za-z_][\w-]{0,60})((?:\s[^<>]{0,2000})?)>")
+ATTRIBUTE: Final = re.compile(r"""([\w-]{1,40})=(?:"([^"]{0,2000})"|'([^']{0,2000})')""")
+PARAMETER: Final = re.compile(r'<parameter name="([^"]{1,60})">')
+MAX_UNCLOSED: Final = 20
+"""Openings without an end that are followed to the end of the text, so that a hostile text costs no more than that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call and where it stands in the text: `start` to `end`."""
+
+    start: int
+    end: int
+    name: str
+    call_id: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return KINDS.get(self.name, "other")
+
+    @property
+    def command(self) -> str:
+        return text(self.arguments.get("command")) if self.kind == "shell" else ""
+
+    @property
+    def path(self) -> str:
+        return text(self.arguments.get("path"))
+
+
+def split_thought(content: str) -> tuple[str, str]:
+    """(thinking, the rest): gptme runs nothing that stands before the last closing tag of its thinking."""
+    end = max((match.end() for match in THOUGHT.finditer(content)), default=0)
+    return content[:end], content[end:]
+
+
+def find_calls(content: str) -> list[Call]:
+    """All tool calls in an assistant's text without its thinking, in order, none inside another."""
+    found = sorted([*_at_calls(content), *_xml_calls(content), *_fenced(content)], key=lambda call: call.start)
+    calls: list[Call] = []
+    for call in found:
+        if not calls or call.start >= calls[-1].end:
+            calls.append(call)
+    return calls
+
+
+def unread_calls(content: str, calls: list[Call]) -> int:
+    """How many openings of a call the text has beyond those that were read: a syntax we do not know (I11)."""
+    opened = sum(1 for _ in AT_LIKE.finditer(content)) + sum(1 for _ in XML_OPEN.finditer(content))
+    return max(0, opened - len(calls))
+
+
+def visible(content: str, calls: list[Call]) -> str:
+    """What the assistant said around its calls."""
+    said, start = [], 0
+    for call in calls:
+        said.append(content[start : call.start])
+        start = call.end
+    said.append(content[start:])
+    return "".join(said).strip()
+
+
+def _at_calls(content: str) -> Iterator[Call]:
+    end = unclosed = 0
+    for match in AT_CALL.finditer(content):
+        if match.start() < end or unclosed > MAX_UNCLOSED:
+            continue
+        closing = _object_end(content, match.end())
+        unclosed += not closing
+        arguments = json_or_none(content[match.end() : closing]) if closing else None
+        if isinstance(arguments, dict):
+            end = closing
+            yield Call(start=match.start(), end=end, name=match[1], call_id=match[2], arguments=arguments)
+
+
+STRUCTURE: Final = re.compile(r'[{}"]|\\.', re.DOTALL)
+
+
+def _object_end(content: str, start: int) -> int:
+    """Where the JSON object that begins after `start` ends, braces in strings apart; 0 where it does not."""
+    depth, quoted = 0, False
+    for match in STRUCTURE.finditer(content, start):
+        mark = match[0]
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and mark in "{}":
+            depth += 1 if mark == "{" else -1
+            if depth <= 0:
+                return match.end()
+    return 0
+
+
+def _xml_calls(content: str) -> Iterator[Call]:
+    start = 0
+    while match := XML_OPEN.search(content, start):
+        closing = content.find(f"</{match[1]}>", match.end())
+        if closing < 0:
+            return
+        yield from _xml_tools(content, match.end(), closing)
+        start = closing
+
+
+def _xml_tools(content: str, start: int, end: int) -> Iterator[Call]:
+    while (match := XML_TOOL.search(content, start, end)) is not None:
+        closing_tag = f"</{match[1]}>"
+        closing = content.find(closing_tag, match.end(), end)
+        if closing < 0:
+            return
+        start = closing + len(closing_tag)
+        attributes = {found[1]: unescape(found[2] or found[3] or "") for found in ATTRIBUTE.finditer(match[2])}
+        name = attributes.get("name", "") if match[1] == "invoke" else match[1]
+        body = content[match.end() : closing]
+        arguments = _parameters(body) or _positional(name, attributes.get("args", ""), unescape(body).strip("\n"))
+        yield Call(start=match.start(), end=start, name=name, arguments=arguments)
+
+
+def _parameters(body: str) -> dict[str, Any]:
+    pieces = body.split("</parameter>")[:-1]
+    opened = [(piece, match) for piece in pieces if (match := PARAMETER.search(piece))]
+    return {match[1]: unescape(piece[match.end() :]) for piece, match in opened}
+
+
+def _fenced(content: str) -> Iterator[Call]:
+    """Fenced blocks whose tag names a tool, or a file (then the block is saved to it).
+
+    As gptme reads them: a bare fence followed by text opens a nested block, any other bare fence closes one.
+    """
+    lines = content.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    at = unclosed = 0
+    while at < len(lines) and unclosed <= MAX_UNCLOSED:
+        is_fence = lines[at].startswith("```")
+        closing = _closing_fence(lines, at) if is_fence else 0
+        unclosed += is_fence and not closing
+        if not closing:
+            at += 1
+            continue
+        tag, body = lines[at].strip("`").strip(), "\n".join(lines[at + 1 : closing])
+        if call := _fenced_call(tag, body, starts[at], min(starts[closing + 1], len(content))):
+            yield call
+        at = closing + 1
+
+
+def _closing_fence(lines: list[str], opening: int) -> int:
+    fence = lines[opening][: len(lines[opening]) - len(lines[opening].lstrip("`"))]
+    depth = 1
+    for at in range(opening + 1, len(lines)):
+        if not lines[at].startswith(fence):
+            continue
+        following = lines[at + 1].strip() if at + 1 < len(lines) else ""
+        opens = lines[at].strip() != fence or (bool(following) and not following.startswith("```"))
+        depth += 1 if opens else -1
+        if depth == 0:
+            return at
+    return 0
+
+
+def _fenced_call(tag: str, body: str, start: int, end: int) -> Call | None:
+    name, _, rest = tag.partition(" ")
+    if name not in KINDS and ("." in tag or "/" in tag) and " " not in tag:
+        name, rest = "save", tag
+    if name not in KINDS:
+        return None
+    return Call(start=start, end=end, name=name, arguments=_positional(name, rest.strip(), body))
+
+
+def _positional(name: str, args: str, body: str) -> dict[str, Any]:
+    """The positional form of a call as the named arguments of its `@tool` form."""
+    if name in FILE_TOOLS:
+        return {"path": args, "patch" if name in ("patch", "morph") else "content": body}
+    if KINDS.get(name) == "shell":
+        return {"command": body}
+    if KINDS.get(name) == "read":
+        return {"path": args or body.strip()}
+    return {"args": args, "code": body} if args else {"code": body}

@@ -1,0 +1,27 @@
+"""The doorbell: tells a worker that a job is due. Never the truth (L7), so it may fail, but never hold anybody up."""
+
+import logging
+import time
+
+from celery import current_app
+from kombu.exceptions import OperationalError
+
+logger = logging.getLogger(__name__)
+
+# After a failed ring nobody rings for a while: the sweep finds every due job anyway.
+SILENT_SECONDS = 10
+_silent_until = 0.0
+
+
+def publish(job_id: int) -> bool:
+    """Ring for a job. False, and a line in the log, where the broker could not be reached."""
+    global _silent_until  # noqa: PLW0603 - a broker that is away is away for the whole process
+    if time.monotonic() < _silent_until:
+        return False
+    try:
+        current_app.send_task("grading.tasks.judge", args=[job_id], expires=60, retry=False, ignore_result=True)
+    except (OperationalError, OSError) as error:
+        _silent_until = time.monotonic() + SILENT_SECONDS
+        logger.warning("the broker cannot be reached (%s); the sweep will find job %s", error, job_id)
+        return False
+    return True

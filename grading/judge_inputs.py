@@ -1,0 +1,73 @@
+"""What one session gives the judge to read: its own evidence, found by its id, and never another source's grade."""
+
+import hashlib
+
+from django.utils import timezone
+
+from grading import evidence
+from grading.core import prompt
+from grading.core.prompt import Band, Case, Dimension, Prompt, RubricText
+from grading.models import Artifact, Evidence, Rubric, Session
+from grading.models.evidence import EvidenceKind, Origin
+
+JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
+TEXT_LIMIT = 200_000
+
+
+def inputs(session: Session) -> dict[str, str]:
+    """The hash of the usable evidence of each kind; empty where there is nothing to judge."""
+    rows = (evidence.usable(session, kind) for kind in JUDGED_KINDS)
+    return {row.kind: row.sha256 for row in rows if row is not None}
+
+
+def inputs_sha256(held: dict[str, str]) -> str:
+    """One hash for what was read: the same evidence gives the same one."""
+    lines = "\n".join(f"{kind} {held[kind]}" for kind in sorted(held))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def rubric_text(rubric: Rubric) -> RubricText:
+    return RubricText(
+        sha256=rubric.sha256,
+        text=rubric.text,
+        dimensions=[Dimension(**dimension) for dimension in rubric.dimensions],
+        bands=[Band(**band) for band in rubric.bands],
+    )
+
+
+def build(session: Session, rubric: Rubric, *, budget: int, smaller: float = 1.0) -> Prompt:
+    """The prompt for a session under a rubric; `budget` in tokens of evidence. Raises what reading evidence raises."""
+    case = Case(
+        metadata=_metadata(session),
+        events=evidence.events(session) or (),
+        facts=_facts(session),
+        journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
+        patch=evidence.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
+    )
+    return prompt.build(case, rubric_text(rubric), budget=budget, smaller=smaller)
+
+
+def _metadata(session: Session) -> dict[str, str]:
+    """No model name: a judge might favour its own family."""
+    minutes = session.duration_seconds
+    said = {
+        "title": session.title,
+        "kind of work": str(session.category or ""),
+        "harness": str(session.harness or ""),
+        "ended": f"{timezone.localtime(session.ended_at):%F %H:%M}",
+        "duration": "" if minutes is None else f"{minutes / 60:.0f} min",
+        "exit code": "" if session.exit_code is None else str(session.exit_code),
+        "outcome": f"{session.outcome} {session.outcome_reason}".strip(),
+        "evidence that was refused": _refused(session),
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _refused(session: Session) -> str:
+    rows = Evidence.objects.filter(session=session).exclude(problem="")
+    return ", ".join(f"{row.kind} ({row.problem})" for row in rows[:10])
+
+
+def _facts(session: Session) -> list[str]:
+    rows = Artifact.objects.filter(session=session, origin=Origin.FACTS)
+    return [f"{row.get_kind_display()} {row.key}" for row in rows]

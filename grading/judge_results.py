@@ -1,0 +1,173 @@
+"""What an answer of the judge changes: attempt, job, grade and settlement, in one fenced transaction (L4)."""
+
+import datetime as dt
+from random import Random
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from grading import quota, rewards
+from grading.core.grade import SourceGrade, unscored
+from grading.core.prompt import VERSION
+from grading.core.retry import Next, Step, Tried, after
+from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
+from grading.core.vocabulary import Reason, Source, Status
+from grading.judge_client import Answer, route
+from grading.models import Grade, JudgeAttempt, JudgeJob, Session
+from grading.models.judging import AttemptOutcome, JobState
+
+STATES = {Step.DONE: JobState.DONE, Step.AGAIN: JobState.QUEUED, Step.GIVE_UP: JobState.ABANDONED}
+OUTCOMES: dict[type, AttemptOutcome] = {
+    Graded: AttemptOutcome.GRADED,
+    Deferred: AttemptOutcome.DEFERRED,
+    Refused: AttemptOutcome.REFUSED,
+    Invalid: AttemptOutcome.INVALID,
+}
+# Reasons that lie in what was judged; the others are somebody's failure.
+DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPUT_TOO_LARGE})
+
+
+def settle(session: Session) -> None:
+    rewards.settle(session)
+
+
+def apply(attempt: JudgeAttempt, answer: Answer, *, inputs_sha256: str, rng: Random) -> AttemptOutcome:
+    """Record an answer. It changes the job and the grades only while the attempt's lease holds; late, only itself."""
+    now = timezone.now()
+    quota.learn(answer.result, started_at=attempt.started_at, now=now)
+    with transaction.atomic():
+        session = Session.objects.select_for_update(of=("self",)).get(judge_jobs=attempt.job_id)
+        job = JudgeJob.objects.get(pk=attempt.job_id)
+        coming = _next(attempt, answer.result, job, now, rng)
+        if not _move(attempt, coming, now):
+            return _finish(attempt, answer, AttemptOutcome.LOST, coming, now)
+        outcome = _finish(attempt, answer, OUTCOMES[type(answer.result)], coming, now)
+        if isinstance(answer.result, Graded):
+            _verdict(session, attempt, answer, answer.result, inputs_sha256)
+        else:
+            record(session, _unscored(coming, answer.result), model=answer.model, route=route())
+        settle(session)
+    return outcome
+
+
+def record(session: Session, said: SourceGrade, **identity: Any) -> Grade | None:
+    """Append what the judge link says without a score, where it does not say so already."""
+    latest = Grade.objects.filter(session=session, source=Source.JUDGE).order_by("-pk").first()
+    if latest is not None and (latest.status, latest.reason) == (said.status, said.reason):
+        return None
+    return Grade.objects.create(
+        session=session,
+        source=Source.JUDGE,
+        status=said.status,
+        reason=said.reason,
+        detail=said.detail,
+        evidence=dict(said.evidence),
+        version=said.version,
+        **identity,
+    )
+
+
+def note(job: JudgeJob, said: SourceGrade) -> None:
+    """Write on a waiting job and its session why it waits, and settle, so that the screen says it."""
+    with transaction.atomic():
+        session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
+        if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=said.reason):
+            record(session, said)
+            settle(session)
+
+
+def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime, rng: Random) -> Next:
+    before = job.attempt_rows.exclude(pk=attempt.pk)
+    tried = Tried(
+        attempts=job.attempts,
+        bad_replies=before.filter(outcome__in=[AttemptOutcome.REFUSED, AttemptOutcome.INVALID]).count(),
+        too_large=before.filter(reason=Reason.INPUT_TOO_LARGE).count(),
+    )
+    base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
+    return after(result, tried, limit=settings.JUDGE_MAX_ATTEMPTS, base=base, now=now, rng=rng)
+
+
+def _move(attempt: JudgeAttempt, coming: Next, now: dt.datetime) -> bool:
+    """Move the job on, if the lease is still this attempt's."""
+    mine = JudgeJob.objects.filter(pk=attempt.job_id, state=JobState.LEASED, lease_token=attempt.lease_token)
+    ends = coming.step is not Step.AGAIN
+    moved = mine.update(
+        state=STATES[coming.step],
+        reason=coming.reason,
+        attempts=attempt.job.attempts + coming.counts,
+        next_attempt_at=now + coming.wait,
+        finished_at=now if ends else None,
+        lease_token=None,
+        leased_until=None,
+    )
+    return bool(moved)
+
+
+def _finish(
+    attempt: JudgeAttempt, answer: Answer, outcome: AttemptOutcome, coming: Next, now: dt.datetime
+) -> AttemptOutcome:
+    """The attempt's row says what was sent, what it cost and what came of it, late or not."""
+    detail = coming.detail
+    if isinstance(answer.result, Invalid) and answer.result.reply:
+        detail = f"{detail}\n{answer.result.reply}"
+    if isinstance(answer.result, Graded):
+        detail = f"score {answer.result.score:g}"
+    if outcome is AttemptOutcome.LOST:
+        detail = f"Answered after its lease had ended, so it changes nothing: {detail}"
+    retry_at = now + coming.wait if coming.step is Step.AGAIN else None
+    if isinstance(answer.result, Deferred) and answer.result.retry_at is not None:
+        retry_at = answer.result.retry_at
+    columns = {
+        **answer.row,
+        "finished_at": now,
+        "outcome": outcome,
+        "reason": coming.reason,
+        "detail": detail,
+        "retry_at": retry_at,
+        "model": answer.model or attempt.model,
+    }
+    JudgeAttempt.objects.filter(pk=attempt.pk).update(**columns)
+    return outcome
+
+
+def _unscored(coming: Next, result: Result) -> SourceGrade:
+    status = Status.UNSCORED if coming.reason in DATA_REASONS else Status.FAILED
+    kept = {"reply": result.reply} if isinstance(result, Invalid) and result.reply else {}
+    detail = coming.detail
+    obstacle = quota.obstacle()
+    if obstacle is not None and obstacle.reason is coming.reason:
+        status, detail = Status.UNSCORED, obstacle.detail
+    return unscored(Source.JUDGE, coming.reason, version=VERSION, detail=detail, status=status, **kept)
+
+
+def _verdict(session: Session, attempt: JudgeAttempt, answer: Answer, graded: Graded, inputs_sha256: str) -> Grade:
+    """The judge's grade with its whole identity (L8, L14). The same asked again is a replicate, never a conflict."""
+    identity = {
+        "version": VERSION,
+        "model": answer.model,
+        "route": route(),
+        "rubric": attempt.job.rubric.sha256,
+        "inputs_sha256": inputs_sha256,
+    }
+    same = Grade.objects.filter(session=session, source=Source.JUDGE, status=Status.SCORED, **identity)
+    cited = len(graded.citations)
+    return Grade.objects.create(
+        session=session,
+        source=Source.JUDGE,
+        status=Status.SCORED,
+        value=graded.score,
+        detail=f"{cited} of {cited} citations check out" if cited else "No transcript to cite",
+        evidence={
+            "dimensions": dict(graded.dimensions),
+            "rationale": graded.rationale,
+            "citations": list(graded.citations),
+            "prompt_sha256": attempt.prompt_sha256,
+            "attempt": attempt.pk,
+        },
+        replicate=same.count(),
+        cost_usd=answer.cost_usd,
+        duration_ms=int((timezone.now() - attempt.started_at).total_seconds() * 1000),
+        **identity,
+    )

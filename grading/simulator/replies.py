@@ -1,0 +1,193 @@
+"""Every mood of the Messages API as one table: what it answers, and how."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from grading.simulator.verdicts import verdict
+
+
+class Mode(StrEnum):
+    """What the simulator does with a call."""
+
+    VERDICT = "verdict"
+    RATE_LIMIT = "rate_limit"
+    RAMP_LIMIT = "ramp_limit"
+    LONG_CONTEXT = "long_context"
+    SPEND_LIMIT = "spend_limit"
+    CONTRACT_LIMIT = "contract_limit"
+    USAGE_LIMITS = "usage_limits"
+    NO_CREDIT = "no_credit"
+    BILLING = "billing"
+    OVERLOADED = "overloaded"
+    SERVER_ERROR = "server_error"
+    AUTH = "auth"
+    FORBIDDEN = "forbidden"
+    UNKNOWN_MODEL = "unknown_model"
+    TOO_LARGE = "too_large"
+    BAD_REQUEST = "bad_request"
+    GARBAGE = "garbage"
+    NOT_JSON = "not_json"
+    TRUNCATED = "truncated"
+    REFUSAL = "refusal"
+    WRONG_SCHEMA = "wrong_schema"
+    OUT_OF_RANGE = "out_of_range"
+    FALSE_CITATION = "false_citation"
+    EMPTY = "empty"
+    BARE_ZERO = "bare_zero"
+    HANG = "hang"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A call to the Messages API, as far as the simulator cares."""
+
+    model: str
+    system: str
+    user: str
+    schema: Mapping[str, Any]
+
+    @property
+    def input_tokens(self) -> int:
+        return 12 + (len(self.system) + len(self.user)) * 10 // 39
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """An error reply: HTTP status, error type and code, and the words, which may use `{options}`."""
+
+    status: int
+    kind: str
+    words: str
+    code: str = ""
+    retry_after: str = ""
+
+
+TROUBLES: Mapping[Mode, Trouble] = {
+    Mode.RATE_LIMIT: Trouble(
+        status=429,
+        kind="rate_limit_error",
+        words="This request would exceed your organization's rate limit of 50 requests per minute.",
+        retry_after="2",
+    ),
+    Mode.RAMP_LIMIT: Trouble(
+        status=429,
+        kind="rate_limit_error",
+        code="ramp_limit_exceeded",
+        words="Your usage is increasing too quickly. Scale up your traffic more gradually.",
+        retry_after="2",
+    ),
+    Mode.LONG_CONTEXT: Trouble(
+        status=429, kind="rate_limit_error", words="Extra usage is required for long context requests."
+    ),
+    Mode.SPEND_LIMIT: Trouble(
+        status=429,
+        kind="rate_limit_error",
+        code="enforced_spend_limit_reached",
+        words="Your organization has reached its monthly spend limit.",
+    ),
+    Mode.CONTRACT_LIMIT: Trouble(
+        status=429,
+        kind="rate_limit_error",
+        code="contract_spend_limit_reached",
+        words="Your organization has reached its contract's spend limit.",
+    ),
+    Mode.USAGE_LIMITS: Trouble(
+        status=400,
+        kind="invalid_request_error",
+        words="You have reached your specified API usage limits. You will regain access on {regain} UTC.",
+    ),
+    Mode.NO_CREDIT: Trouble(
+        status=400,
+        kind="invalid_request_error",
+        words="Your credit balance is too low to access the API. Please go to Plans & Billing to purchase credits.",
+    ),
+    Mode.BILLING: Trouble(status=402, kind="billing_error", words="There is an issue with your billing details."),
+    Mode.OVERLOADED: Trouble(status=529, kind="overloaded_error", words="Overloaded"),
+    Mode.SERVER_ERROR: Trouble(status=500, kind="api_error", words="Internal server error"),
+    Mode.AUTH: Trouble(status=401, kind="authentication_error", words="invalid x-api-key"),
+    Mode.FORBIDDEN: Trouble(
+        status=403,
+        kind="permission_error",
+        words="Your API key does not have permission to use this resource.",
+    ),
+    Mode.UNKNOWN_MODEL: Trouble(status=404, kind="not_found_error", words="model: {model}"),
+    Mode.TOO_LARGE: Trouble(status=413, kind="request_too_large", words="Request exceeds the maximum size"),
+    Mode.BAD_REQUEST: Trouble(
+        status=400, kind="invalid_request_error", words="messages.0.content: something this client never heard of"
+    ),
+}
+
+
+def reply(mode: Mode, request: Request, options: Mapping[str, Any], request_id: str) -> Reply:
+    """What goes over the wire. `options` may give message, retry_after, regain, and any field of the verdict."""
+    if mode in TROUBLES:
+        return _trouble(TROUBLES[mode], request, options, request_id)
+    if mode is Mode.NOT_JSON:
+        return Reply(status=200, body=b"<html>gateway says hello</html>", headers={"content-type": "text/html"})
+    text, stop_reason = _TEXTS[mode](request, options)
+    return _message(request, text, stop_reason, request_id)
+
+
+def _trouble(trouble: Trouble, request: Request, options: Mapping[str, Any], request_id: str) -> Reply:
+    words = trouble.words.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
+    error: dict[str, Any] = {"type": trouble.kind, "message": options.get("message", words)}
+    if trouble.code:
+        error["details"] = {"error_code": trouble.code}
+    retry_after = str(options.get("retry_after", trouble.retry_after))
+    return Reply(
+        status=trouble.status,
+        body=json.dumps({"type": "error", "error": error, "request_id": request_id}).encode(),
+        headers={"retry-after": retry_after} if retry_after else {},
+    )
+
+
+def _verdict(request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+    made = verdict(request.system, request.user, request.schema)
+    return made | {key: value for key, value in options.items() if key in made}
+
+
+def _good(request: Request, options: Mapping[str, Any]) -> str:
+    return json.dumps(_verdict(request, options))
+
+
+_TEXTS: Mapping[Mode, Callable[[Request, Mapping[str, Any]], tuple[str, str]]] = {
+    Mode.VERDICT: lambda request, options: (_good(request, options), "end_turn"),
+    Mode.GARBAGE: lambda _request, _options: ("I would say it went rather well, 0.9 or so.", "end_turn"),
+    Mode.TRUNCATED: lambda request, options: (_good(request, options)[:40], "max_tokens"),
+    Mode.REFUSAL: lambda _request, _options: ("", "refusal"),
+    Mode.WRONG_SCHEMA: lambda _request, _options: ('{"grade": 0.9, "comment": "good"}', "end_turn"),
+    Mode.OUT_OF_RANGE: lambda request, options: (_good(request, {**options, "score": 9.5}), "end_turn"),
+    Mode.FALSE_CITATION: lambda request, options: (_good(request, {**options, "citations": [10**9]}), "end_turn"),
+    Mode.EMPTY: lambda _request, _options: ("", "end_turn"),
+    Mode.BARE_ZERO: lambda _request, _options: ("0.0", "end_turn"),
+}
+
+
+def _message(request: Request, text: str, stop_reason: str, request_id: str) -> Reply:
+    body = {
+        "id": "msg_" + request_id.removeprefix("req_"),
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": [{"type": "text", "text": text}] if text else [],
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": request.input_tokens,
+            "output_tokens": max(1, len(text) // 4),
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+        },
+    }
+    return Reply(status=200, body=json.dumps(body).encode())

@@ -1,0 +1,52 @@
+"""A plausible verdict for a prompt, made from nothing but its text: the same prompt gets the same verdict."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_EVENT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+_CHANGES = re.compile(r"^\[\d+\] (?:shell|write|edit)\b", re.MULTILINE)
+_FAILED = re.compile(r"^\[\d+\] result, failed", re.MULTILINE)
+_DELIVERED = re.compile(r"git push|gh pr create|pull request|git commit", re.IGNORECASE)
+
+
+def verdict(system: str, user: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A verdict for the prompt with the dimensions of its schema, citing only events that stand in it."""
+    changes, failed = len(_CHANGES.findall(user)), len(_FAILED.findall(user))
+    delivered = min(len(_DELIVERED.findall(user)), 3)
+    roll = int(hashlib.sha256(f"{system}\0{user}".encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
+    score = 0.2 + 0.02 * min(changes, 10) + 0.1 * delivered - 0.01 * min(failed, 10) + 0.2 * (roll - 0.5)
+    score = round(min(max(score, 0.03), 0.95), 2)
+    cited = _cited(user)
+    return {
+        "citations": cited,
+        "rationale": _rationale(cited, changes, failed, delivered),
+        "dimensions": {name: _dimension(name, score, roll) for name in _dimensions(schema)},
+        "score": score,
+    }
+
+
+def _cited(user: str) -> list[int]:
+    """Up to four events: the deliveries first, else those at the ends."""
+    events = [(int(number), text) for number, text in _EVENT.findall(user)]
+    numbers = [number for number, _ in events]
+    changing = [number for number, text in events if text.startswith(("shell", "edit", "write"))]
+    return sorted({*changing[-3:], *numbers[:1]} or set(numbers[-3:]))
+
+
+def _dimensions(schema: Mapping[str, Any]) -> Sequence[str]:
+    return list(schema.get("properties", {}).get("dimensions", {}).get("properties", {}))
+
+
+def _dimension(name: str, score: float, roll: float) -> float:
+    if name == "harm":
+        return round(0.05 * roll, 2)
+    return round(min(max(score + 0.1 * (roll - 0.5), 0.0), 1.0), 2)
+
+
+def _rationale(cited: Sequence[int], changes: int, failed: int, delivered: int) -> str:
+    where = f" See event{'s' * (len(cited) > 1)} {', '.join(map(str, cited))}." if cited else ""
+    did = f"{changes} changing actions are on record, {failed} results failed."
+    end = "A commit or a pull request shows." if delivered else "No commit or pull request shows."
+    return f"Simulated verdict. {did} {end}{where}"

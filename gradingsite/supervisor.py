@@ -1,0 +1,183 @@
+"""Keeps several programs running as one: their output under one clock with a name before each line, a fallen one
+started again, and all of them ended together.
+
+One thread, no locks. Every program leads a process group of its own, so that a Ctrl-C reaches the supervisor alone and
+ending a program ends its children too. On Linux the kernel ends the programs if the supervisor itself is killed.
+"""
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+GRACE = 8.0  # seconds from asking a program to end to killing it
+LONGEST_WAIT = 30.0  # seconds before a program that keeps falling is started again
+HEALTHY = 60.0  # a program that ran this many seconds is forgiven its earlier falls
+PR_SET_PDEATHSIG = 1
+COLOURS = (36, 32, 35, 33, 34)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    name: str
+    command: Sequence[str]
+    once: bool = False  # done when it ends; the others are kept running
+    ends_last: bool = False  # the others need it until they have ended
+
+
+def wait_before_restart(falls: int) -> float:
+    """Seconds to wait after so many falls in a row: 1, 2, 4, … up to LONGEST_WAIT."""
+    return min(LONGEST_WAIT, 2.0 ** (min(falls, 10) - 1))
+
+
+def die_with_parent(last: int = signal.SIGKILL) -> None:
+    """Asks the kernel for a signal when the parent dies. Does nothing on other systems than Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, last)
+
+
+def write_line(name: str, text: str, colour: int = 0) -> None:
+    """Prints a line with the time and its program's name. A terminal that went away is no reason to fall."""
+    prefix = f"{time.strftime('%H:%M:%S')} {name:8}|"
+    if colour and sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+        prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
+    with contextlib.suppress(OSError):
+        print(prefix, text, flush=True)  # noqa: T201  this is the log
+
+
+class Child:
+    """A program, the process that runs it now, and when to start the next one."""
+
+    def __init__(self, program: Program, say: Callable[[str], None]) -> None:
+        self.program = program
+        self.say = say
+        self.process: subprocess.Popen[bytes] | None = None
+        self.due: float | None = 0.0  # None: it runs, or it is done
+        self.started = 0.0
+        self.falls = 0
+        self.unfinished_line = b""
+
+    def start(self, selector: selectors.BaseSelector) -> None:
+        self.started, self.due = time.monotonic(), None
+        self.process = subprocess.Popen(  # noqa: S603  the commands are our own
+            self.program.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+            preexec_fn=die_with_parent,  # noqa: PLW1509  there is one thread
+        )
+        self.output = self.process.stdout.fileno() if self.process.stdout else -1
+        os.set_blocking(self.output, False)
+        selector.register(self.output, selectors.EVENT_READ, self)
+
+    def show_output(self) -> bool:
+        """Passes on the whole lines that can be read now; returns whether there was anything."""
+        try:
+            chunk = os.read(self.output, 65_536)
+        except BlockingIOError:
+            return False
+        *lines, self.unfinished_line = (self.unfinished_line + chunk).split(b"\n")
+        for line in lines:
+            self.say(line.decode(errors="replace"))
+        return bool(chunk)
+
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to the process and its children."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+    def bury(self, selector: selectors.BaseSelector) -> int:
+        """Ends the children that the ended process left, shows its last words and returns its exit status."""
+        self.signal(signal.SIGKILL)
+        while self.show_output():
+            pass
+        process, self.process = self.process, None
+        selector.unregister(self.output)
+        if process is None or process.stdout is None:
+            raise RuntimeError(f"{self.program.name} is buried only after it ran")
+        process.stdout.close()
+        return process.returncode
+
+    def plan_restart(self, status: int) -> None:
+        """Says how the program ended and sets when it starts again, unless it was to run once."""
+        how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        if self.program.once:
+            self.say("done" if status == 0 else f"FAILED: {how}; not started again")
+            return
+        self.falls = 1 if time.monotonic() - self.started > HEALTHY else self.falls + 1
+        wait = wait_before_restart(self.falls)
+        self.due = time.monotonic() + wait
+        self.say(f"FELL: {how}; starting again in {wait:g} s")
+
+
+class Supervisor:
+    def __init__(self, programs: Iterable[Program]) -> None:
+        self.selector = selectors.DefaultSelector()
+        self.signals = 0
+        self.children = [
+            Child(program, self.teller(program.name, COLOURS[index % len(COLOURS)]))
+            for index, program in enumerate(programs)
+        ]
+        self.say = self.teller("site", 0)
+
+    @staticmethod
+    def teller(name: str, colour: int) -> Callable[[str], None]:
+        return lambda text: write_line(name, text, colour)
+
+    def run(self) -> None:
+        """Runs the programs until SIGINT, SIGTERM or SIGHUP, then ends them; a second signal kills them at once."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self.on_signal)
+        try:
+            while not self.signals:
+                self.step()
+        finally:
+            self.stop()
+
+    def on_signal(self, _number: int, _frame: object) -> None:
+        self.signals += 1
+
+    def step(self) -> None:
+        for child in self.children:
+            if child.due is not None and child.due <= time.monotonic():
+                child.start(self.selector)
+        self.show_output()
+        for child in self.children:
+            if child.has_ended():
+                child.plan_restart(child.bury(self.selector))
+
+    def show_output(self, seconds: float = 0.1) -> None:
+        for key, _ in self.selector.select(seconds):
+            if not key.data.show_output():
+                time.sleep(0.01)  # its output is closed, and it is about to end
+
+    def stop(self) -> None:
+        self.say("stopping (once more to stop at once) …")
+        self.end([child for child in self.children if not child.program.ends_last])
+        self.end(self.children)
+        self.say("stopped")
+
+    def end(self, children: Sequence[Child]) -> None:
+        """Asks the children to end, kills those that have not within GRACE, and returns when all have."""
+        deadline = time.monotonic() + GRACE
+        for child in children:
+            child.signal(signal.SIGTERM)
+        while any(child.process for child in children):
+            if self.signals > 1 or time.monotonic() > deadline:
+                for child in children:
+                    child.signal(signal.SIGKILL)
+            self.show_output()
+            for child in children:
+                if child.has_ended():
+                    child.bury(self.selector)

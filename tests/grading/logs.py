@@ -1,0 +1,53 @@
+"""Small logs as the harnesses write them, for tests of what comes after the parsers."""
+
+import json
+
+COMMIT = ("git commit -am 'Fix it'", "[main 1a2b3c4] Fix it\n 1 file changed, 2 insertions(+)")
+
+
+def claude(
+    session_id: str, *calls: tuple[str, str], padding: int = 6_000, api_error: str = "", said: str = "Done."
+) -> bytes:
+    """A Claude Code log: a task, then each (shell command, its output), then a last message or an API error."""
+    lines = [_line(session_id, "user", "u0", {"role": "user", "content": "Do the task. " + "x" * padding})]
+    for number, (command, output) in enumerate(calls):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": output, "is_error": False}
+        lines.append(_line(session_id, "assistant", f"a{number}", _reply([use], f"m{number}")))
+        lines.append(_line(session_id, "user", f"r{number}", {"role": "user", "content": [result]}))
+    if api_error:
+        reply = {**_reply([{"type": "text", "text": api_error}], "err"), "model": "<synthetic>"}
+        lines.append(_line(session_id, "assistant", "end", reply, isApiErrorMessage=True))
+    elif said:
+        lines.append(_line(session_id, "assistant", "end", _reply([{"type": "text", "text": said}], "end")))
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def gptme(*turns: tuple[str, str]) -> bytes:
+    """A gptme log, which does not say whose it is."""
+    lines = [
+        {"role": role, "content": content, "timestamp": f"2026-03-31T11:{minute:02d}:00"}
+        for minute, (role, content) in enumerate(turns)
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def _reply(content: list[dict], message_id: str) -> dict:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    return {"id": message_id, "role": "assistant", "model": "claude-opus-4-6", "content": content, "usage": usage}
+
+
+def _line(session_id: str, kind: str, uuid: str, message: dict, **fields) -> dict:
+    return {
+        "type": kind,
+        "uuid": f"{session_id}-{uuid}",
+        "parentUuid": None,
+        "isSidechain": False,
+        "cwd": "/home/bob/project",
+        "sessionId": session_id,
+        "version": "2.1.100",
+        "gitBranch": "main",
+        "timestamp": "2026-03-31T11:40:00.000Z",
+        "message": message,
+        **fields,
+    }
