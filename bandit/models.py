@@ -39,7 +39,7 @@ class UnknownBandit(LookupError):
 class BanditQuerySet(models.QuerySet["Bandit"]):
     def named(self, name: str) -> "Bandit":
         """The bandit of that name. Raises UnknownBandit."""
-        found = self.filter(name=name).first()
+        found = self.filter(name=name).first() if name.isprintable() else None
         if found is None:
             raise UnknownBandit(name)
         return found

@@ -17,6 +17,8 @@ from bandit.reading import Outlook, chances, policy_of, posterior_of, rows_of, s
 
 __all__ = ["AlreadyCompleted", "NothingEligible", "Outlook", "complete", "posterior_of", "select", "what_if"]
 
+LONGEST_ID = 200
+
 
 class NothingEligible(LookupError):
     """Every arm is left out. `reasons` maps each arm to why."""
@@ -60,10 +62,13 @@ def select(
     `supply` says how many pieces of work each arm has: an arm at 0, or not named, is left out; None means that every
     arm has work. `override` is an arm that the caller insists on: it is chosen even if it would have been left out,
     and the row says so. Writes no reward (L12). Raises UnknownBandit, UnknownArm, NothingEligible, or ValueError for
-    a blank decision id or a supply that is no whole number from 0 up.
+    a decision id that is blank, too long or unprintable, or a supply that is no whole number from 0 up.
     """
-    if not decision_id.strip():
-        raise ValueError("a decision needs an id of the caller's own, so that a retry gets the same answer; got none")
+    if not decision_id.strip() or not decision_id.isprintable() or len(decision_id) > LONGEST_ID:
+        raise ValueError(
+            f"a decision needs an id of the caller's own, so that a retry gets the same answer: 1 to {LONGEST_ID} "
+            f"printable characters; got {decision_id[:50]!r}, {len(decision_id)} long"
+        )
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
