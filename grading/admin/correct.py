@@ -66,7 +66,7 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     saving = request.method == "POST" and "preview" not in request.POST
     if saving and form.is_valid():
         try:
-            settlement = review.record_correction(
+            saved = review.record_correction(
                 session,
                 request.user,  # type: ignore[arg-type] # the screen needs a login
                 value=form.grade,
@@ -77,7 +77,7 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
         except review.CorrectionError as error:
             form.add_error(None, str(error))
         else:
-            messages.success(request, f"Saved. {settlement.sentence}")
+            messages.success(request, f"Saved. {saved.sentence}")
             return redirect("admin:session", pk=pk)
     settlement = rewards.live(session)
     context = {

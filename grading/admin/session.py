@@ -48,7 +48,9 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "job": JudgeJob.objects.filter(session=session).order_by("-pk").first(),
         "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
         "judge": _verdict(grades),
-        "history": history.of(session, received, grades, settlements, flags, entries),
+        "history": history.of(
+            session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
+        ),
         "live": _live(entries),
     }
     return TemplateResponse(request, "gradingsite/session.html", context)
