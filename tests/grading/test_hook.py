@@ -321,7 +321,7 @@ def test_a_silent_input_does_not_hang(away):
     reader, writer = os.pipe()
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, str(HOOK)], stdin=reader, env=away.environment, capture_output=True, timeout=10
+        [sys.executable, str(HOOK)], stdin=reader, env=away.environment, capture_output=True, timeout=10, check=True
     )
     os.close(writer)
     os.close(reader)
@@ -437,7 +437,7 @@ def test_a_password_in_the_remote_address_is_left_out(offline):
 def test_a_slow_git_does_not_hold_the_agent_up(offline):
     slow = offline.home / "bin" / "git"
     slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nsleep 20\n")
+    slow.write_text("#!/bin/sh\nsleep 3\n")
     slow.chmod(0o755)
     path = f"{slow.parent}:{offline.environment['PATH']}"
     said = offline.run(stdin=offline.payload(cwd=str(offline.home / "work")), PATH=path)
