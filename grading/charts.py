@@ -7,7 +7,7 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import pairwise
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -123,10 +123,12 @@ def by_day(bars: Iterable[Bar], days: Sequence[dt.date]) -> SafeString:
             y -= sessions * unit
             box = (x, y, step / 2, max(sessions * unit - 1, 0.5))
             title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
-            marks.append(_rect(f"f-{source}", *box, title))
-            marks += [] if final else [_hatch(*box)]
+            marks.append(_rect(f"f-{source}", box, title))
+            marks += [] if final else [_hatch(box)]
         last = index == len(days) - 1
-        marks.append(_text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last))
+        marks.append(
+            _text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last)
+        )
     return _svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
 
 
@@ -138,7 +140,7 @@ def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeStr
         share = evidence.get(source, 0.0) / full * width if full else 0.0
         if share > 0:
             shown = max(share, 2.0)
-            marks.append(_rect(f"f-{source}", x, 0, shown, height, f"{source} {evidence[source]:.1f}"))
+            marks.append(_rect(f"f-{source}", (x, 0, shown, height), f"{source} {evidence[source]:.1f}"))
             x += shown + 1
     if pending and full:
         share = min(max(pending / full * width, 3.0), width - x - 1)
@@ -167,7 +169,7 @@ def timeline(spans: Sequence[tuple[dt.datetime, str]], start: dt.datetime, end: 
     for (since, state), (until, _) in pairwise([*spans, (end, "")]):
         wide = x(until) - x(since)
         if wide > 0:
-            marks.append(_rect(f"f-{state}", x(since), 8, max(wide, 1.5), 16, f"{state} since {since:%-d %b %H:%M}"))
+            marks.append(_rect(f"f-{state}", (x(since), 8, max(wide, 1.5), 16), f"{state} since {since:%-d %b %H:%M}"))
     days = (end - start).days
     for index in range(days + 1):
         moment = start + dt.timedelta(days=index)
@@ -204,7 +206,8 @@ def _height_at(path: Sequence[tuple[float, float]], x: float) -> float:
 
 def _ceiling(most: int) -> int:
     """The least even round number that holds `most`, so that half of it is whole."""
-    return next(step * 10**power for power in count() for step in (2, 4, 6, 8, 10) if step * 10**power >= most)
+    steps = (int(step * 10**power) for power in range(10) for step in (2, 4, 6, 8, 10))
+    return next(step for step in steps if step >= most)
 
 
 def _day_label(day: dt.date, *, first: bool, last: bool) -> str:
@@ -243,12 +246,17 @@ def _line(css: str, x1: float, y1: float, x2: float, y2: float) -> str:
     )
 
 
-def _rect(css: str, x: float, y: float, width: float, height: float, title: str) -> str:
+Box = tuple[float, float, float, float]
+
+
+def _rect(css: str, at: Box, title: str) -> str:
+    x, y, width, height = at
     box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     return f'<rect class="{css}" {box}><title>{escape(title)}</title></rect>'
 
 
-def _hatch(x: float, y: float, width: float, height: float) -> str:
+def _hatch(at: Box) -> str:
+    x, y, width, height = at
     return f'<rect fill="url(#hatch)" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
 
 

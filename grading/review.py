@@ -145,7 +145,8 @@ def _checked(value: float | None, *, exclude: bool) -> float | None:
 
 
 def _require_reason(held: Settlement | None, value: float | None, *, exclude: bool, reason: str) -> None:
-    before = None if held is None else held.value
+    # The floor is no grade (L2), so that nothing is moved from it.
+    before = None if held is None or held.source == Source.FLOOR else held.value
     moves = exclude or (before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE)
     if moves and not reason.strip():
         raise CorrectionError(

@@ -111,7 +111,16 @@ def decisions(bandit: Bandit) -> list[dict[str, Any]]:
         {
             "row": row,
             "session": sessions.get(int(key)) if key.isdecimal() else None,
-            "left_out": [f"{arm}: {why}" for arm, why in row.eligible.items() if isinstance(why, str)],
+            "left_out": left_out(row.eligible),
         }
         for row, key in zip(rows, keys, strict=True)
     ]
+
+
+def left_out(eligible: dict[str, Any]) -> list[str]:
+    """The arms that were not eligible, together where they share the reason: "news, social: 2 of 2 used today"."""
+    arms: dict[str, list[str]] = {}
+    for arm, why in sorted(eligible.items()):
+        if isinstance(why, str):
+            arms.setdefault(why, []).append(arm)
+    return [f"{', '.join(names)}: {why}" for why, names in arms.items()]

@@ -66,7 +66,7 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     saving = request.method == "POST" and "preview" not in request.POST
     if saving and form.is_valid():
         try:
-            settlement = review.record_correction(
+            saved = review.record_correction(
                 session,
                 request.user,  # type: ignore[arg-type] # the screen needs a login
                 value=form.grade,
@@ -77,7 +77,7 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
         except review.CorrectionError as error:
             form.add_error(None, str(error))
         else:
-            messages.success(request, f"Saved. {settlement.sentence}")
+            messages.success(request, f"Saved. {saved.sentence}")
             return redirect("admin:session", pk=pk)
     settlement = rewards.live(session)
     context = {
@@ -104,7 +104,11 @@ def effect(session: Session, settlement: Settlement | None, form: CorrectionForm
     """What submitting would do: the arm's posterior before and after, drawn; and the words on the button."""
     held = None if settlement is None or settlement.source == Source.FLOOR else settlement.value
     if form is None:
-        return {"names": "Submit", "held": held, "say": "Type a grade: the arm's posterior before and after it shows here."}
+        return {
+            "names": "Submit",
+            "held": held,
+            "say": "Type a grade: the arm's posterior before and after it shows here.",
+        }
     if not form.is_valid():
         problems = [str(error) for errors in form.errors.values() for error in errors]
         return {"names": "Submit", "held": held, "say": problems[0]}

@@ -1,6 +1,7 @@
 """Dashboard: can the reward be trusted today?"""
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, Q
@@ -10,6 +11,8 @@ from django.utils import timezone
 
 from bandit.selection import posterior_of
 from grading import charts, monitoring
+from grading.admin.house import worst_quota
+from grading.admin.quota import waiting
 from grading.core.vocabulary import Source
 from grading.models import Flag, Session
 from grading.trust import CHART_DAYS, Trust, trust
@@ -35,8 +38,12 @@ def show(request: HttpRequest) -> TemplateResponse:
         "trust": figures,
         "chart": grades_by_day(figures, timezone.localdate(now)),
         "sources": charts.STACK,
+        # A plain dict: a template asks a Counter for its key "items" first, and gets 0.
+        "provisional": dict(figures.provisional_by_source),
         "flags": flags[:LISTED],
         "starving": starving(now)[:LISTED],
+        "quota": worst_quota(),
+        "waiting": waiting(),
         "empty": not figures.cells and not Session.objects.exists(),
     }
     return TemplateResponse(request, "gradingsite/dashboard.html", context)
@@ -52,9 +59,9 @@ def grades_by_day(figures: Trust, today: dt.date) -> str:
     return charts.by_day((bar for bar in bars if bar.source), days)
 
 
-def with_rewards(flags: "list[Flag] | object") -> list[Flag]:
+def with_rewards(flags: Iterable[Flag]) -> list[Flag]:
     """Flags with their sessions' rewards on them, in two queries; one row a session."""
-    rows = {flag.session_id: flag for flag in reversed(list(flags))}  # type: ignore[call-overload]
+    rows = {flag.session_id: flag for flag in reversed(list(flags))}
     sessions = Session.objects.with_reward().with_people().in_bulk(list(rows))
     for flag in rows.values():
         flag.session = sessions[flag.session_id]

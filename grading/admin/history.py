@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 from bandit.models import LedgerEntry
 from grading.core.explain import number
-from grading.core.vocabulary import Reason, Source
+from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Evidence, Flag, Grade, Session, Settlement
 from grading.templatetags.house import usd
+
+UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
+NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "skipped", Status.FAILED: "failed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,7 @@ class Entry:
 
 def of(
     session: Session,
+    *,
     received: Iterable[Evidence],
     grades: Iterable[Grade],
     settlements: Iterable[Settlement],
@@ -43,14 +47,16 @@ def of(
 
 def _grade(grade: Grade) -> Entry:
     reason = Reason(grade.reason)
-    said = number(grade.value) if grade.value is not None else (reason.words or grade.status).lower()
+    said = number(grade.value) if grade.value is not None else UNSAID.get(reason, NO_SCORE[Status(grade.status)])
     who = f" by {grade.author.get_username()}" if grade.author else ""
     given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
     withdrawn = getattr(grade, "withdrawn_by", None) is not None
     return Entry(
         at=grade.created_at,
         what=f"{grade.source.capitalize()}{who}: {said}",
-        detail="; ".join(part for part in (grade.detail, _identity(grade), "undone later" * withdrawn) if part),
+        detail="; ".join(
+            part for part in (grade.detail or reason.words, _identity(grade), "undone later" * withdrawn) if part
+        ),
         source=grade.source,
         undo=grade.pk if given and not withdrawn else None,
     )
@@ -58,6 +64,8 @@ def _grade(grade: Grade) -> Entry:
 
 def _identity(grade: Grade) -> str:
     """Who answered, by which rubric, at what price (L14)."""
+    if grade.author:
+        return ""
     parts = [grade.model, f"rubric {grade.rubric[:4]}" if grade.rubric else "", grade.version]
     parts += [usd(grade.cost_usd)] if grade.cost_usd is not None else []
     return ", ".join(part for part in parts if part)

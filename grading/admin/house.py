@@ -106,7 +106,7 @@ def judge_state(quota: Quota | None) -> JudgeState:
 
 
 def until(moment: dt.datetime | None) -> str:
-    """ until 00:00 UTC, with the day where that isn't within a day from now; empty where nobody knows."""
+    """The words " until 00:00 UTC", with the day where that isn't within a day; empty where nobody knows."""
     if moment is None:
         return ""
     local = timezone.localtime(moment)

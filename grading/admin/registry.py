@@ -10,15 +10,16 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 import bandit.admin
+from bandit.admin import KeepAdmin, RecordAdmin
 from grading.models import Agent, ApiToken, ArtifactRule, Rubric
 
 
-class AgentAdmin(admin.ModelAdmin[Agent]):
+class AgentAdmin(KeepAdmin):
     list_display = ["name", "title", "is_sample", "created_at"]
     search_fields = ["name", "title"]
 
 
-class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
+class ApiTokenAdmin(KeepAdmin):
     """Tokens are issued on the connect page, where the secret is shown once; here they are looked at and revoked."""
 
     list_display = ["agent", "hint", "note", "created_by", "created_at", "last_used_at", "revoked_at"]
@@ -37,23 +38,14 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         self.message_user(request, f"{count} tokens revoked: they open nothing any more.")
 
 
-class ArtifactRuleAdmin(admin.ModelAdmin[ArtifactRule]):
+class ArtifactRuleAdmin(KeepAdmin):
     list_display = ["kind", "path_glob", "line_pattern", "new_files_only", "weight", "scale"]
 
 
-class RubricAdmin(admin.ModelAdmin[Rubric]):
+class RubricAdmin(RecordAdmin):
     """A rubric is named by its content's hash and grades refer to it, so that it is read here and not changed."""
 
     list_display = ["title", "sha256", "is_active", "created_at"]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Rubric | None = None) -> bool:  # noqa: ARG002
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Rubric | None = None) -> bool:  # noqa: ARG002
-        return False
 
 
 def register(site: admin.AdminSite) -> None:

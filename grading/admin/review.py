@@ -1,6 +1,6 @@
 """Review: what waits for a person. Flagged sessions first, then those whose reward can still change."""
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
@@ -16,7 +16,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     provisional = (
         Session.objects.with_reward()
         .with_people()
-        .filter(reward_final=False)
+        .filter(Q(reward_final=False))
         .exclude(Exists(Flag.objects.filter(session=OuterRef("pk"), cleared_at=None)))
     )
     context = {

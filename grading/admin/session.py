@@ -48,7 +48,9 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "job": JudgeJob.objects.filter(session=session).order_by("-pk").first(),
         "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
         "judge": _verdict(grades),
-        "history": history.of(session, received, grades, settlements, flags, entries),
+        "history": history.of(
+            session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
+        ),
         "live": _live(entries),
     }
     return TemplateResponse(request, "gradingsite/session.html", context)
@@ -112,5 +114,3 @@ def _live(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
     return [{"entry": entry, "weight": settings.EVIDENCE_WEIGHTS.get(entry.grader.source, 0)} for entry in held]
-
-

@@ -8,13 +8,14 @@ from itertools import islice
 
 from grading import evidence
 from grading.core import formats
-from grading.core.events import ApiError, Boundary, Event, Message, PullRequestLink, ToolCall, ToolResult, Usage
+from grading.core.events import ApiError, Boundary, Event, Message, PullRequestLink, Role, ToolCall, ToolResult, Usage
 from grading.core.formats import EmptyTranscript, UnknownFormat
 from grading.models import Session
 from grading.models.evidence import EvidenceKind
 
 PAGE = 100
 SHOWN, FOLDED = 1_200, 20_000
+WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,19 +91,36 @@ def _line(event: Event) -> Line:
 def _content(event: Event) -> tuple[str, str, str, str, bool]:
     """Kind, class, head (code), text, and whether it says that something failed."""
     match event:
-        case Message(role=role, text=text, thinking=thinking):
-            kind = "thinking" if thinking else {"assistant": "Agent", "user": "Task", "scaffold": "harness"}[role]
-            return kind, "scaffold" if thinking or role == "scaffold" else "", "", text, False
-        case ToolCall(name=name, command=command, path=path, arguments=arguments):
-            known = command or path
-            return name, "", known[:FOLDED], "" if known else json.dumps(dict(arguments), default=str)[:FOLDED], False
-        case ToolResult(text=text, failed=failed, exit_code=code):
-            ended = f"exit {code}" if code else "failed" if failed else ""
-            return ended or "result", "result", "", text, bool(failed) or bool(code)
+        case Message():
+            shown = _message(event)
+        case ToolCall():
+            shown = _call(event)
+        case ToolResult():
+            shown = _result(event)
         case ApiError(reason=reason, text=text):
-            return f"API error: {reason}", "", "", text, True
+            shown = (f"API error: {reason}", "", "", text, True)
         case PullRequestLink(url=url):
-            return "pull request", "", url, "", False
+            shown = ("pull request", "", url, "", False)
         case Boundary(kind=kind, detail=detail):
-            return kind.replace("_", " "), "scaffold", "", detail, False
-    return type(event).__name__, "", "", "", False
+            shown = (kind.replace("_", " "), "scaffold", "", detail, False)
+        case _:
+            shown = (type(event).__name__, "", "", "", False)
+    return shown
+
+
+def _message(event: Message) -> tuple[str, str, str, str, bool]:
+    kind = "thinking" if event.thinking else WHO[event.role]
+    aside = event.thinking or event.role is Role.SCAFFOLD
+    return kind, "scaffold" if aside else "", "", event.text, False
+
+
+def _call(event: ToolCall) -> tuple[str, str, str, str, bool]:
+    known = event.command or event.path
+    text = "" if known else json.dumps(dict(event.arguments), default=str)
+    return event.name, "", known[:FOLDED], text, False
+
+
+def _result(event: ToolResult) -> tuple[str, str, str, str, bool]:
+    failed = bool(event.failed) or bool(event.exit_code)
+    ended = f"exit {event.exit_code}" if event.exit_code else "failed"
+    return ended if failed else "result", "result", "", event.text, failed

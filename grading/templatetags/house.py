@@ -26,6 +26,12 @@ def mean3(value: float | None) -> str:
 
 
 @register.filter
+def weight(value: float | None) -> str:
+    """A weight as people read it: .3, 1."""
+    return DASH if value is None else f"{value:g}".removeprefix("0") or "0"
+
+
+@register.filter
 def signed(value: float | None) -> str:
     """A difference of two means: +.020, with a true minus."""
     if value is None:
@@ -107,8 +113,8 @@ def icon(name: str, label: str = "") -> SafeString:
 
 
 @register.simple_tag
-def chip(value: float | None, source: str | None, final: bool | None) -> SafeString:  # noqa: FBT001 - a template calls it
-    """The grade chip: hatched while it can still change; a dash where nothing is graded (floor) or there is no reward."""
+def chip(value: float | None, source: str | None, final: bool | None) -> SafeString:  # noqa: FBT001 - for templates
+    """The grade chip: hatched while it can still change; a dash where there is no grade (floor) or no reward."""
     if not source:
         return SafeString('<span class="chip c-none none" title="no reward">–</span>')
     if value is None or source == "floor":

@@ -1,0 +1,238 @@
+"""The session page: the chain from its steps, the evidence in bounds and escaped, the whole history."""
+
+import io
+import json
+
+import pytest
+
+from bandit.models import LedgerEntry
+from grading import evidence, monitoring, review, rewards
+from grading.core.vocabulary import Reason, Source, Status
+from grading.models import Evidence, Grade, JudgeAttempt, Settlement
+from grading.models.evidence import EvidenceKind
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+QUERIES = 34
+
+
+@pytest.fixture
+def reviewer(client):
+    client.force_login(cast.person("rita", "reviewer"))
+    return client
+
+
+def shown(client, session, query="") -> str:
+    response = client.get(f"/sessions/{session.pk}/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def received(session, kind, data: bytes, filename="", **fields) -> Evidence:
+    stored = evidence.store(io.BytesIO(data))
+    return Evidence.objects.create(
+        session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, **fields
+    )
+
+
+def gptme_log(turns: int) -> bytes:
+    """A gptme conversation: a task, then `turns` messages of the agent."""
+    messages = [{"role": "user", "content": "Do it", "timestamp": "2026-03-31T13:46:00"}]
+    messages += [
+        {"role": "assistant", "content": f"step {number}.", "timestamp": "2026-03-31T13:47:00"}
+        for number in range(turns)
+    ]
+    return "\n".join(json.dumps(message) for message in messages).encode()
+
+
+def test_the_tiles_are_the_steps_of_the_settlement(reviewer):
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
+    cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
+    cast.grade(session, Source.JOURNAL, 0.32, detail="“Submitted PR” found")
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert html.count('role="listitem"') == 6
+    assert 'class="tile c-judge failed"' in html
+    assert "Quota exhausted" in html
+    assert "Stub transcript: no tool calls in it" in html
+    assert 'class="tile c-journal decides prov"' in html
+    assert "<b>Reward .32, provisional.</b>" in html
+    assert 'class="join rule"><span>max</span>' in html
+    assert 'class="join rule"><span>overrides</span>' in html
+
+
+def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
+    """A settlement of old keeps saying what it said, whatever the grades say now."""
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, 0.5, detail="a new wording")
+    held = rewards.settle(session)
+    Settlement.objects.create(
+        session=session, revision=2, value=0.5, source="judge", final=True, weight=1, policy_version="x",
+        sentence="Reward .50, final. As it was explained then.",
+        steps=[{**step, "why": "the old wording"} for step in held.steps],
+    )
+    html = shown(reviewer, session)
+    assert html.count("the old wording") >= 6
+    assert "As it was explained then." in html
+
+
+def test_a_floor_is_called_not_graded_yet(reviewer):
+    session = cast.session()
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert '<div class="val words">Not graded yet</div>' in html
+    assert "the floor is no evidence" in html
+
+
+def test_a_session_without_settlement_says_so(reviewer):
+    assert "Not settled yet" in shown(reviewer, cast.session())
+
+
+def test_consumption_shows_its_sum(reviewer):
+    session = cast.session(category="news")
+    terms = [{"kind": "idea", "count": 3, "diminishing": 1.0, "weight": 0.4, "adds": 0.4}]
+    cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": terms})
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert '<td>Idea</td><td class="right">3</td><td class="right">1</td><td class="right">.4</td>' in html
+
+
+def test_hostile_evidence_is_text(reviewer):
+    session = cast.session(title="<img src=x onerror=alert(1)>")
+    attack = "<script>alert(1)</script>"
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", attack.encode()), "conversation.jsonl")
+    received(session, EvidenceKind.JOURNAL, attack.encode(), attack)
+    received(session, EvidenceKind.PATCH, f"+++ b/x\n+{attack}\n".encode())
+    cast.grade(session, Source.JUDGE, 0.5, detail=attack)
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert "<script>alert" not in html
+    assert "<img src=x" not in html
+    assert html.count("&lt;script&gt;alert(1)") >= 4
+
+
+def test_a_long_transcript_comes_in_pages(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(250), "conversation.jsonl")
+    first = shown(reviewer, session)
+    assert 'id="e1"' in first
+    assert 'id="e100"' in first
+    assert 'id="e101"' not in first
+    assert 'href="?event=101#transcript"' in first
+    second = shown(reviewer, session, "?event=118")
+    assert 'id="e118"' in second
+    assert 'href="?event=1#transcript"' in second
+    assert 'href="?event=201#transcript"' in second
+    last = shown(reviewer, session, "?event=250")
+    assert "Later" not in last
+
+
+@pytest.mark.parametrize("event", ["-5", "abc", "0", "99999999999999999999", "NaN", "²"])
+def test_an_absurd_event_number_shows_the_start(reviewer, event):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl")
+    assert 'id="e1"' in shown(reviewer, session, f"?event={event}")
+
+
+def test_an_event_beyond_the_end_is_said_in_words(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl")
+    assert "No event has such a number" in shown(reviewer, session, "?event=5000")
+
+
+def test_a_huge_message_is_bounded(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", b"x" * 900_000), "conversation.jsonl")
+    html = shown(reviewer, session)
+    assert "880000 more characters are stored and not shown" in html
+    assert len(html) < 100_000
+
+
+def test_evidence_that_cannot_be_parsed_is_said_in_words(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, b"\x00\xff\xfe not a transcript at all", "x.bin")
+    html = shown(reviewer, session)
+    assert "The transcript could not be read" in html
+
+
+def test_evidence_that_is_missing_on_disk_is_said_in_words(reviewer):
+    session = cast.session()
+    for kind in (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH):
+        Evidence.objects.create(session=session, kind=kind, sha256="0" * 64, size=3)
+    html = shown(reviewer, session)
+    assert html.count("restore it from a backup") == 3
+
+
+def test_a_refused_file_is_named_with_its_reason(reviewer):
+    session = cast.session()
+    received(
+        session, EvidenceKind.TRANSCRIPT, b"{}", "cc-last-session-log.txt",
+        problem=Reason.LOG_OVERWRITTEN, detail="Expected session 71a3; the log says 5e0c.",
+    )  # fmt: skip
+    html = shown(reviewer, session)
+    assert "Transcript refused." in html
+    assert "The log belongs to another session" in html
+    assert "the log says 5e0c" in html
+
+
+def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, 0.41)
+    rewards.settle(session)
+    review.record_correction(session, cast.person("ron", "reviewer"), value=0.8, reason="merged since")
+    html = shown(reviewer, session)
+    for text in (
+        "Session received", "Trajectory: .41", "Settled at .41, provisional", "Human by ron: .80", "merged since",
+        "Settled at .80, final", "Unlearned by the category bandit", "Learned by the category bandit",
+    ):  # fmt: skip
+        assert text in html
+    grade = Grade.objects.get(source=Source.HUMAN)
+    assert f'href="/grades/{grade.pk}/undo/"' in html
+    assert '<td class="right">.80</td><td class="right">1</td>' in html
+    assert LedgerEntry.objects.count() == 6
+
+
+def test_attempts_say_how_each_call_ended(reviewer):
+    session = cast.session()
+    job = cast.open_judge_job(session)
+    JudgeAttempt.objects.create(
+        job=job, lease_token="12345678123456781234567812345678", started_at=cast.NOON, finished_at=cast.NOON,
+        outcome="deferred", reason=Reason.QUOTA_EXHAUSTED, http_status=400,
+    )  # fmt: skip
+    html = shown(reviewer, session)
+    assert "Deferred: quota exhausted" in html
+    assert "queued, next" in html
+
+
+def test_a_long_history_costs_no_more_queries(reviewer, django_assert_max_num_queries):
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, 0.41)
+    cast.pull_request(session)
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(3), "conversation.jsonl")
+    rewards.settle(session)
+    monitoring.inspect(session)
+    with django_assert_max_num_queries(QUERIES):
+        shown(reviewer, session)
+    ron = cast.person("ron", "reviewer")
+    for value in (0.3, 0.5, 0.7, 0.6, 0.4):
+        cast.pull_request(session)
+        review.record_correction(session, ron, value=value, reason="again")
+        cast.grade(session, Source.JUDGE, value, replicate=int(value * 10))
+    with django_assert_max_num_queries(QUERIES):
+        shown(reviewer, session)
+
+
+def test_an_unknown_session_is_a_404(reviewer):
+    assert reviewer.get("/sessions/987654/").status_code == 404
+
+
+def test_a_failed_grade_has_its_words_in_the_history(reviewer):
+    session = cast.session()
+    Grade.objects.create(
+        session=session, source=Source.JUDGE, status=Status.FAILED, reason=Reason.TIMEOUT, detail="after 120 s"
+    )
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert "Judge: failed" in html
+    assert "after 120 s" in html

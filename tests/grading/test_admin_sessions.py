@@ -1,0 +1,137 @@
+"""The sessions list: what a row says, how it is narrowed, and that fifty rows cost what one costs."""
+
+import datetime as dt
+
+import pytest
+
+from grading import monitoring, rewards
+from grading.core.vocabulary import Outcome, Reason, Source
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+QUERIES = 22
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+def settled(source=Source.JUDGE, value=0.72, **fields):
+    session = cast.session(**fields)
+    cast.grade(session, source, value)
+    rewards.settle(session)
+    return session
+
+
+def listed(client, **query) -> str:
+    response = client.get("/sessions/", query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_a_row_shows_grade_source_shape_and_arm(viewer):
+    settled(title="Add a retry guard", model="claude-sonnet-5-5", started_at=cast.NOON - dt.timedelta(minutes=34))
+    html = listed(viewer)
+    assert '<span class="chip c-judge " title="final">.72</span>' in html
+    assert 'href="#i-judge"' in html
+    for text in ("Add a retry guard", "cross-repo", "bob", "claude-sonnet-5-5", "34 min", "The judge decides"):
+        assert text in html
+
+
+def test_a_provisional_reward_is_hatched_and_says_why(viewer):
+    settled(Source.TRAJECTORY, 0.41)
+    html = listed(viewer)
+    assert '<span class="chip c-trajectory prov" title="provisional">.41</span>' in html
+    assert "No judge is configured" in html
+
+
+def test_a_session_at_the_floor_shows_a_dash_and_never_a_number(viewer):
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, None, Reason.NO_TRANSCRIPT)
+    rewards.settle(session)
+    html = listed(viewer)
+    assert 'title="not graded yet (floor)">–</span>' in html
+    assert ">.10<" not in html
+
+
+def test_a_session_that_died_of_infrastructure_has_no_reward_and_a_reason(viewer):
+    session = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
+    rewards.settle(session)
+    html = listed(viewer)
+    assert 'title="no reward">–</span>' in html
+    assert "the login had expired" in html
+
+
+def test_fifty_rows_cost_as_many_queries_as_one(viewer, django_assert_max_num_queries):
+    settled()
+    with django_assert_max_num_queries(QUERIES):
+        listed(viewer)
+    for number in range(55):
+        settled(title=f"session {number}")
+    with django_assert_max_num_queries(QUERIES):
+        listed(viewer)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"q": "webhook"}, "judged"),
+        ({"q": "ID-OF-JUDGED"}, "judged"),
+        ({"category": "code"}, "other"),
+        ({"harness": "gptme"}, "other"),
+        ({"agent": "alice"}, "other"),
+        ({"source": "judge"}, "judged"),
+        ({"state": "final"}, "judged"),
+        ({"state": "provisional"}, "other"),
+        ({"flagged": "yes"}, "other"),
+        ({"flagged": "no"}, "judged"),
+        ({"samples": "only"}, "judged"),
+        ({"samples": "no"}, "other"),
+    ],
+)
+def test_the_list_narrows(viewer, query, found):
+    settled(title="judged: a retry guard for the webhook", external_id="id-of-judged", is_sample=True)
+    other = settled(
+        Source.JOURNAL, 0.32, title="other", category="code", harness="gptme", agent=cast.agent("alice")
+    )
+    cast.pull_request(other)
+    monitoring.inspect(other)
+    html = listed(viewer, **query)
+    assert (found == "judged") == ("judged: a retry" in html)
+    assert (found == "other") == ('<span class="dim">other</span>' in html)
+
+
+def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer):
+    settled(title="still here")
+    html = listed(viewer, category="nonsense", q="still")
+    assert "It was left out" in html
+    assert "still here" in html
+
+
+def test_pages_keep_the_filters(viewer):
+    for number in range(51):
+        settled(title=f"many {number}")
+    html = listed(viewer, q="many")
+    assert "1 to 50 of 51" in html
+    assert 'href="?q=many&amp;page=2"' in html
+    assert "51 to 51 of 51" in listed(viewer, q="many", page="2")
+    assert "51 to 51 of 51" in listed(viewer, q="many", page="99")
+
+
+def test_the_empty_list_says_what_to_do_next(viewer):
+    assert "Ask an operator to connect an agent" in listed(viewer)
+    assert "No session matches" in listed(viewer, q="nothing")
+
+
+def test_an_operator_is_led_to_the_connect_page(client):
+    client.force_login(cast.person("olga", "operator"))
+    assert 'href="/connect/"' in listed(client)
+
+
+def test_a_title_is_text(viewer):
+    settled(title="<script>alert(1)</script>")
+    html = listed(viewer)
+    assert "<script>alert(1)" not in html
+    assert "&lt;script&gt;alert(1)" in html
