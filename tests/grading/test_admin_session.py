@@ -68,7 +68,13 @@ def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
     cast.grade(session, Source.JUDGE, 0.5, detail="a new wording")
     held = rewards.settle(session)
     Settlement.objects.create(
-        session=session, revision=2, value=0.5, source="judge", final=True, weight=1, policy_version="x",
+        session=session,
+        revision=2,
+        value=0.5,
+        source="judge",
+        final=True,
+        weight=1,
+        policy_version="x",
         sentence="Reward .50, final. As it was explained then.",
         steps=[{**step, "why": "the old wording"} for step in held.steps],
     )
