@@ -68,7 +68,7 @@ class ArmAdmin(KeepAdmin):
 class LedgerEntryAdmin(RecordAdmin):
     list_display = ["observation", "arm", "op", "revision", "value", "grader", "effective_day", "recorded_at"]
     list_filter = ["bandit", "op", "grader__source"]
-    search_fields = ["=observation", "=settlement"]
+    search_fields = ["=observation"]
     list_select_related = ["bandit", "arm", "grader"]
 
 

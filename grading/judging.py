@@ -181,25 +181,24 @@ def due(now: dt.datetime) -> list[int]:
 
 def release_lost(now: dt.datetime, rng: Random) -> int:
     """Take back the jobs whose worker did not come back in time; how many. Repeated losses wait longer."""
-    released = 0
-    for job in JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now):
-        with transaction.atomic():
-            lost = 1 + job.attempt_rows.filter(outcome=AttemptOutcome.LOST).count()
-            wait = (
-                backoff(lost, dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS), rng)
-                if lost > 1
-                else dt.timedelta(0)
-            )
-            mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.LEASED, lease_token=job.lease_token)
-            released += mine.update(
-                state=JobState.QUEUED, lease_token=None, leased_until=None, next_attempt_at=now + wait
-            )
-            JudgeAttempt.objects.filter(lease_token=job.lease_token, outcome=AttemptOutcome.RUNNING).update(
+    lost = JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now)
+    return sum(_release(job, str(job.lease_token), now, rng) for job in lost)
+
+
+def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
+    with transaction.atomic():
+        lost_before = job.attempt_rows.filter(outcome=AttemptOutcome.LOST).count()
+        base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
+        wait = backoff(lost_before, base, rng) if lost_before else dt.timedelta(0)
+        mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.LEASED, lease_token=token)
+        released = mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None, next_attempt_at=now + wait)
+        if released:
+            JudgeAttempt.objects.filter(lease_token=token, outcome=AttemptOutcome.RUNNING).update(
                 outcome=AttemptOutcome.LOST,
                 finished_at=now,
                 detail="The worker did not come back before its lease ended",
             )
-    return released
+    return bool(released)
 
 
 def _note(obstacle: quota.Obstacle) -> None:

@@ -117,7 +117,7 @@ def retire_others(now: dt.datetime) -> None:
 def probe_gap(failures: int) -> dt.timedelta:
     """Doubling from JUDGE_PROBE_SECONDS up to an hour, for `failures` ≥ 1."""
     base = dt.timedelta(seconds=settings.JUDGE_PROBE_SECONDS)
-    return min(base * 2 ** min(max(failures - 1, 0), 30), LONGEST_GAP)
+    return min(base * float(2 ** min(max(failures - 1, 0), 30)), LONGEST_GAP)
 
 
 def _exhaust(quota: Quota, result: Deferred, now: dt.datetime, *, is_news: bool) -> None:

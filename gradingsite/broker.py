@@ -26,6 +26,7 @@ save ""
 maxmemory-policy noeviction
 daemonize no
 loglevel warning
+logfile broker.log
 """
 
 

@@ -63,6 +63,8 @@ def generated_secret(path: Path) -> str:
 
 SECRET_KEY = env("SECRET_KEY") or generated_secret(STATE_DIR / "secret_key")
 DEBUG = env_bool("DEBUG", default=False)
+HOST = env("HOST", "127.0.0.1")
+PORT = env_int("PORT", 8000, low=1, high=65_535)
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 # Behind a TLS proxy: cookies travel on https only and the forwarded scheme is believed.
@@ -71,8 +73,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 # Cookies know no port: two sites on one machine would log each other out.
-SESSION_COOKIE_NAME = f"sessionid_{env('PORT', '8000')}"
-CSRF_COOKIE_NAME = f"csrftoken_{env('PORT', '8000')}"
+SESSION_COOKIE_NAME = f"sessionid_{PORT}"
+CSRF_COOKIE_NAME = f"csrftoken_{PORT}"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SITE_URL = env("SITE_URL")

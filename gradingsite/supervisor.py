@@ -36,10 +36,10 @@ def wait_before_restart(falls: int) -> float:
     return min(LONGEST_WAIT, 2.0 ** (min(falls, 10) - 1))
 
 
-def die_with_parent() -> None:
-    """Asks the kernel to kill this process when its parent dies. On other systems than Linux it does nothing."""
+def die_with_parent(last: int = signal.SIGKILL) -> None:
+    """Asks the kernel for a signal when the parent dies. Does nothing on other systems than Linux."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, last)
 
 
 def write_line(name: str, text: str, colour: int = 0) -> None:

@@ -1,7 +1,7 @@
 """The API and the hook file have addresses of their own; everything else is the admin site, at the root."""
 
-from django.urls import path
+from django.urls import include, path
 
 from grading.admin.site import site
 
-urlpatterns = [path("", site.urls)]
+urlpatterns = [path("", include("grading.urls")), path("", site.urls)]

@@ -17,8 +17,9 @@ def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
         P_i = ∫ f_i(x)·Π_{j≠i} F_j(x) dx
 
     by the trapezium rule in F_i, so that a density without bound at 0 or 1 does no harm, on `points` equally spaced
-    points from where the best arm surely is. Deterministic. Error below 1e-4 for α + β up to some 10⁵. Raises
-    ValueError for no arms or a parameter that is not positive.
+    points from where the best arm surely is. Deterministic. Against 200,000 points the error is about 1e-4 at most for
+    α + β from 10 to 10⁵ and every α and β above .1; below that the mass sits at 0 or 1, where a grid cannot part arms.
+    Raises ValueError for no arms or a parameter that is not positive.
     """
     if not len(alpha) or not (np.all(alpha > 0) and np.all(beta > 0)):
         raise ValueError("P(best) needs at least one arm, and every α and β above 0")

@@ -15,7 +15,7 @@ VERSION = "journal/1"
 BASE = 0.08
 CAP = 0.60
 BLOCKED_PENALTY = 0.04
-MAX_TEXT = 500_000
+MAX_TEXT = 200_000
 MAX_LINE = 2_000
 MAX_HITS = 100
 # Beyond this many hits of a kind more words are not more work.

@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _judge(self, path: str, body: Mapping[str, Any]) -> None:
         request = _request(body)
-        call, options = self.server.sim.take(path, request, self.headers.get("x-api-key", ""))
+        call, options = self.server.sim.take(path, request, self._api_key())
         time.sleep(float(options.get("delay", 0)))
         if call.mode is Mode.DROP or (call.mode is Mode.HANG and not self.server.sim.wait()):
             self._drop()
@@ -73,6 +73,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(200, {"input_tokens": request.input_tokens})
             return
         self._send(reply(mode, request, options, call.request_id), call)
+
+    def _api_key(self) -> str:
+        """The SDK sends it as a bearer token, older clients as a header of its own."""
+        bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
+        return self.headers.get("x-api-key", bearer)
 
     def _drop(self) -> None:
         self.close_connection = True

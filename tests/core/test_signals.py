@@ -141,6 +141,13 @@ def test_commit_output_may_belong_to_a_later_call_of_a_persistent_shell():
     assert [commit.hash for commit in transcript.signals.commits] == ["abc1234"]
 
 
+def test_a_commit_in_the_background_counts_when_its_output_is_read():
+    transcript = Transcript().run("git commit -m x", "Command running in background with ID: b1")
+    transcript.call("o", "BashOutput", "shell", arguments={"bash_id": "b1"}).result("o", COMMIT)
+    transcript.call("p", "BashOutput", "shell", arguments={"bash_id": "b1"}).result("p", COMMIT)
+    assert [commit.hash for commit in transcript.signals.commits] == ["abc1234"]
+
+
 def test_a_persistent_shell_shows_no_commit_that_nobody_called():
     transcript = Transcript().call("w1", "write_stdin", "shell", arguments={"chars": ""}).result("w1", COMMIT)
     assert transcript.signals.commits == ()
@@ -293,6 +300,19 @@ def test_a_write_of_unknown_newness_is_not_new_once_the_file_was_read():
     assert [change.is_new for change in transcript.signals.files] == [False, None]
 
 
+def test_an_edit_of_a_file_that_speaks_of_creation_creates_nothing():
+    text = "The file /x/created/a.md has been updated:\n1 created\n"
+    transcript = Transcript().tool("Edit", "edit", text, path="/x/created/a.md", old_string="a", new_string="b")
+    assert transcript.signals.files[0].is_new is False
+
+
+def test_lines_of_a_gptme_patch_are_read():
+    patch = "<<<<<<< ORIGINAL\na\nb\n=======\na\nc\n>>>>>>> UPDATED"
+    transcript = Transcript().tool("patch", "edit", "Patch successfully applied to `a.py`", path="a.py", patch=patch)
+    (change,) = transcript.signals.files
+    assert (change.added, change.removed) == (("c",), ("b",))
+
+
 def test_files_of_a_codex_patch_and_of_redirections_are_read():
     patch = "*** Begin Patch\n*** Add File: tasks/a.md\n+hello\n*** Update File: b.py\n@@\n-x\n+y\n*** End Patch"
     transcript = Transcript().tool(
@@ -357,12 +377,23 @@ def test_signals_survive_json():
         ("$(" * 100_000, ""),
         ('git commit -m "' + "$(cat <<A\n" * 20_000, ""),
         ("sudo " * 40_000, ""),
+        ("a;" * 100_000, ""),
+        ("git commit -qm 'x y z w v';" * 8_000, "abc1234 x\n" * 40_000),
         ("'" * 199_999, ""),
     ],
 )
 def test_hostile_text_costs_little(command, text):
     start = time.process_time()
     Transcript().run(command, text).signals  # noqa: B018
+    assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize(
+    "unit", ["<<<<<<< ORIGINAL\n", "<<<<<<< ORIGINAL\n=======\n", "*** Add File: a\n", "*** Begin Patch\n"]
+)
+def test_a_hostile_edit_costs_little(unit):
+    start = time.process_time()
+    Transcript().tool("patch", "edit", "ok", path="a.py", patch=unit * (400_000 // len(unit))).signals  # noqa: B018
     assert time.process_time() - start < 3
 
 

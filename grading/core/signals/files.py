@@ -1,4 +1,4 @@
-"""File changes that a call set out to make, from its arguments or its argv; `extract` keeps those that succeeded."""
+"""File changes that a call set out to make, from its arguments or its argv; only calls that did not fail are asked."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,10 @@ from grading.core.signals.shell import Command
 
 CONTENT_KEYS = ("content", "file_text", "contents", "text")
 EDIT_KEYS = (("old_string", "new_string"), ("old_str", "new_str"), ("old_text", "new_text"))
-CREATED = re.compile(r"\b(?:created|creating)\b|^A ", re.IGNORECASE | re.MULTILINE)
+CREATED = re.compile(r"\b(?:created|creating)\b", re.IGNORECASE)
 CHANGED = re.compile(r"\b(?:updated|overwritten|overwrote|appended|edited|modified)\b", re.IGNORECASE)
 APPENDED = re.compile(r"\bappended\b", re.IGNORECASE)
 ENVELOPE = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,500})$")
-CONFLICT = re.compile(r"<<<<<<< ORIGINAL\n(?P<old>.*?)^=======\n(?P<new>.*?)^>>>>>>> UPDATED", re.DOTALL | re.MULTILINE)
 COMPLAINT = re.compile(r"\s{0,20}(?:<tool_use_error>|error\b|failed\b|traceback\b)", re.IGNORECASE)
 MISSING = re.compile(r"No such file or directory|Permission denied|Read-only file system|cannot create")
 MAX_TEXT = 400_000
@@ -39,7 +38,7 @@ def of_call(call: ToolCall, result: str, commands: tuple[Command, ...]) -> Itera
 
 
 def _of_file(call: ToolCall, result: str) -> FileChange:
-    head = result[:500]
+    head = result[:500].split("\n", 1)[0].replace(call.path, "")
     content = _text(call.arguments, CONTENT_KEYS)
     if call.kind == "write" and content is not None:
         is_new = True if CREATED.search(head) else False if CHANGED.search(head) else None
@@ -61,10 +60,11 @@ def _edited(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, .
             old.append(_text(row, (old_key,)) or "")
             new.append(_text(row, (new_key,)) or "")
         for value in row.values():
-            if isinstance(value, str) and "<<<<<<< ORIGINAL" in value:
-                for match in CONFLICT.finditer(value[:MAX_TEXT]):
-                    old.append(match["old"])
-                    new.append(match["new"])
+            for part in value[:MAX_TEXT].split("<<<<<<< ORIGINAL\n")[1:] if isinstance(value, str) else ():
+                before, _, rest = part.partition("=======\n")
+                after, closed, _ = rest.partition(">>>>>>> UPDATED")
+                old += [before] * bool(closed)
+                new += [after] * bool(closed)
     if not any(old) and not any(new):
         return (capped((_text(arguments, (*CONTENT_KEYS, "insert_text")) or "").splitlines()), ())
     return line_changes("\n".join(filter(None, old))[:MAX_TEXT], "\n".join(filter(None, new))[:MAX_TEXT])
@@ -93,7 +93,7 @@ def _of_envelopes(call: ToolCall, text: str) -> Iterator[FileChange]:
 
 
 def _of_shell(call: ToolCall, commands: tuple[Command, ...], result: str) -> Iterator[FileChange]:
-    """Redirections, `tee` and `touch`, unless the output complains."""
+    """Redirections and `tee`, unless the output complains."""
     if MISSING.search(result):
         return
     for before, command in pairwise((Command(argv=()), *commands)):

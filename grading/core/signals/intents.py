@@ -7,42 +7,16 @@ from enum import StrEnum
 from itertools import pairwise
 
 from grading.core.events import ToolCall
+from grading.core.signals import forges
 from grading.core.signals.model import EffectKind
 from grading.core.signals.shell import SHELLS, Command, parse
 
 GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
-COMMITTING = frozenset({"commit", "merge", "cherry-pick", "revert"})
-GH = {
-    ("pr", "create"): EffectKind.PR_OPENED,
-    ("pr", "merge"): EffectKind.PR_MERGED,
-    ("pr", "close"): EffectKind.PR_CLOSED,
-    ("pr", "review"): EffectKind.PR_REVIEWED,
-    ("pr", "comment"): EffectKind.COMMENT,
-    ("mr", "create"): EffectKind.PR_OPENED,
-    ("mr", "merge"): EffectKind.PR_MERGED,
-    ("mr", "note"): EffectKind.COMMENT,
-    ("issue", "create"): EffectKind.ISSUE_OPENED,
-    ("issue", "close"): EffectKind.ISSUE_CLOSED,
-    ("issue", "comment"): EffectKind.COMMENT,
-    ("issue", "note"): EffectKind.COMMENT,
-}
-GH_CHECKS = frozenset({("pr", "checks"), ("run", "watch"), ("run", "view"), ("ci", "status")})
-API = (
-    (re.compile(r"pulls/\d+/merge/?$|merge_requests/\d+/merge/?$"), EffectKind.PR_MERGED),
-    (re.compile(r"(?:pulls|merge_requests)/?$"), EffectKind.PR_OPENED),
-    (re.compile(r"pulls/\d+/reviews/?$"), EffectKind.PR_REVIEWED),
-    (re.compile(r"(?:comments(?:/\d+/replies)?|replies|notes)/?$"), EffectKind.COMMENT),
-    (re.compile(r"issues/?$"), EffectKind.ISSUE_OPENED),
-)
-API_WRITES = re.compile(r"-[fF]$|-[fF]\w|--(?:raw-)?field|--input|(?:-X|--method)?=?(?:POST|PUT)$")
-TOOLS = (
-    (re.compile(r"create_(?:pull_request|merge_request|pr)$"), EffectKind.PR_OPENED),
-    (re.compile(r"merge_(?:pull_request|merge_request|pr)$"), EffectKind.PR_MERGED),
-    (re.compile(r"(?:create|submit)\w{0,20}_review$|review_write$"), EffectKind.PR_REVIEWED),
-    (re.compile(r"(?:add|create|reply)\w{0,30}_comment$|comment_on_\w{1,20}$"), EffectKind.COMMENT),
-    (re.compile(r"(?:create_issue|issue_write)$"), EffectKind.ISSUE_OPENED),
-    (re.compile(r"close_issue$"), EffectKind.ISSUE_CLOSED),
-)
+COMMITTING = frozenset({"merge", "cherry-pick", "revert"})
+NO_PUSH = frozenset({"-n", "--dry-run", "--delete", "-d"})
+# Somebody's own `git safe-commit` or `git ci`, but not git's `commit-tree` and the like.
+ALIAS = re.compile(r"^(?!commit-).*commit|^ci$")
+VALUED = re.compile(r"-[a-zA-Z]*[mFCct]|--(?:message|file|author|date)")
 MESSAGE = re.compile(r"-[a-zA-Z]*m|--message")
 RUNNERS = frozenset({"pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"})
 TEST_VERBS = frozenset({"test", "tests", "check", "nextest", "vitest", "jest", "pytest"})
@@ -88,8 +62,8 @@ def of_call(call: ToolCall, commands: tuple[Command, ...]) -> tuple[Intent, ...]
     """The intents of a call: of each of its simple commands, or of the tool itself where it is no shell."""
     if commands:
         return tuple(_of_commands(commands))
-    name = re.split(r"__|\.|/", call.name)[-1].lower()
-    return tuple(Intent(kind=kind, target=call.name) for pattern, kind in TOOLS if pattern.search(name))[:1]
+    request = forges.of_tool(call.name, call.arguments)
+    return () if request.effect is None else (Intent(kind=request.effect, target=request.target),)
 
 
 def commands_of(call: ToolCall) -> tuple[Command, ...]:
@@ -110,26 +84,39 @@ def _of_commands(commands: tuple[Command, ...]) -> Iterator[Intent]:
     added: list[str] = []
     for index, command in enumerate(commands):
         rest = commands[index:]
-        is_last = all(one.then == "|" for one in rest[:-1])
-        proven = all(one.then == "&&" for one in rest[:-1]) and rest[-1].then in ("", ";")
-        if command.program == "git":
-            sub, arguments = _git(command.argv)
-            if sub == "add":
-                added += [word for word in arguments if not word.startswith("-")]
-            elif sub in COMMITTING and "--dry-run" not in arguments:
-                commit = _commit(arguments, tuple(added), is_last=is_last, shows_hash=_shows_hash(rest))
-                subject = _subject(command, commands[max(0, index - 1)])
-                yield replace(commit, subject=subject) if sub == "commit" else replace(commit, paths=())
-            elif sub == "push" and not {"-n", "--dry-run", "--delete", "-d"} & set(arguments):
-                yield Intent(kind=EffectKind.PUSH, is_last=is_last, proven=proven)
-            elif re.search("commit|^ci$", sub) and not re.match("commit(?:-|$)", sub):
-                yield Intent(kind=None, opaque=True, is_last=is_last)
-        elif command.program in ("gh", "glab", "hub"):
-            yield from _forge(command.argv, is_last=is_last, proven=proven)
-        elif (runner := _runner(command.argv)) is not None:
-            yield Intent(kind=Check.TESTS, target=runner, is_last=is_last, proven=proven)
-        elif _is_script(command):
-            yield Intent(kind=None, opaque=True, is_last=is_last)
+        is_git = command.program == "git"
+        intent = _of_git(rest, commands[max(0, index - 1)], added) if is_git else _of_other(command)
+        if intent is not None:
+            is_last = all(one.then == "|" for one in rest[:-1])
+            decides = all(one.then == "&&" for one in rest[:-1]) and rest[-1].then in ("", ";")
+            yield replace(intent, is_last=is_last, proven=intent.proven and decides)
+
+
+def _of_git(commands: tuple[Command, ...], before: Command, added: list[str]) -> Intent | None:
+    """The intent of the first command, a git command; `added` collects what `git add` names for the next commit."""
+    sub, arguments = _git(commands[0].argv)
+    if sub == "add":
+        added += [word for word in arguments if not word.startswith("-")]
+        return None
+    if sub == "push":
+        return None if NO_PUSH & set(arguments) else Intent(kind=EffectKind.PUSH)
+    if sub == "commit":
+        commit = _commit(arguments, tuple(added))
+        subject, shows_hash = _subject(commands[0], before), _shows_hash(commands)
+        return None if "--dry-run" in arguments else replace(commit, subject=subject, shows_hash=shows_hash)
+    if sub in COMMITTING:
+        return Intent(kind=None)
+    return Intent(kind=None, opaque=True) if ALIAS.search(sub) else None
+
+
+def _of_other(command: Command) -> Intent | None:
+    if command.program in forges.PROGRAMS:
+        request = forges.of_argv(command.argv)
+        kind = Check.CI if request.is_check else request.effect
+        return None if kind is None else Intent(kind=kind, target=request.target, proven=request.tells_by_status)
+    if (runner := _runner(command.argv)) is not None:
+        return Intent(kind=Check.TESTS, target=runner)
+    return Intent(kind=None, opaque=True) if _is_script(command) else None
 
 
 def _is_script(command: Command) -> bool:
@@ -169,64 +156,19 @@ def _shows_hash(commands: tuple[Command, ...]) -> bool:
     return False
 
 
-def _commit(arguments: tuple[str, ...], added: tuple[str, ...], *, is_last: bool, shows_hash: bool) -> Intent:
+def _commit(arguments: tuple[str, ...], added: tuple[str, ...]) -> Intent:
     flags = [word for word in arguments if word.startswith("-")]
     named = tuple(
         word
         for before, word in zip(("", *arguments), arguments, strict=False)
-        if not word.startswith("-") and not re.fullmatch(r"-[a-zA-Z]*[mFCct]|--(?:message|file|author|date)", before)
+        if not word.startswith("-") and not VALUED.fullmatch(before)
     )
     return Intent(
         kind=None,
-        is_last=is_last,
-        shows_hash=shows_hash,
         quiet="--quiet" in flags or any(re.fullmatch(r"-[a-z]*q[a-z]*", flag) for flag in flags),
         amends="--amend" in flags,
         paths=named or added,
     )
-
-
-def _forge(argv: tuple[str, ...], *, is_last: bool, proven: bool) -> Iterator[Intent]:
-    words = _without_repository(argv[1:])
-    if {"--dry-run", "--web", "--help", "-w"} & set(words):
-        return
-    verb = tuple(words[:2])
-    kind = GH.get(verb) if len(verb) == 2 else None  # noqa: PLR2004 (a noun and a verb)
-    if words[:1] == ["api"]:
-        kind = _api(words)
-    elif argv[0].endswith("hub") and words[:1] == ["pull-request"]:
-        kind = EffectKind.PR_OPENED
-    elif kind is EffectKind.PR_MERGED and "--auto" in words:
-        proven = False
-    target = next((word for word in words[2:] if re.fullmatch(r"#?\d{1,9}|https?://\S{1,300}", word)), "")
-    if verb in GH_CHECKS:
-        yield Intent(kind=Check.CI, target="checks", is_last=is_last, proven=proven and "--exit-status" in words)
-    elif kind is not None:
-        yield Intent(kind=kind, target=target.lstrip("#"), is_last=is_last, proven=proven)
-
-
-def _without_repository(words: tuple[str, ...]) -> list[str]:
-    kept = []
-    skip = False
-    for word in words:
-        if skip or word.startswith("--repo="):
-            skip = False
-        elif word in ("-R", "--repo"):
-            skip = True
-        else:
-            kept.append(word)
-    return kept
-
-
-def _api(words: list[str]) -> EffectKind | None:
-    if not any(API_WRITES.match(word) for word in words):
-        return None
-    for word in words[1:]:
-        path = word.split("?")[0]
-        for pattern, kind in API:
-            if "/" in path and pattern.search(path):
-                return kind
-    return None
 
 
 def _runner(argv: tuple[str, ...]) -> str | None:

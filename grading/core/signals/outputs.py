@@ -14,6 +14,7 @@ COMMIT = re.compile(
 DIFFSTAT = re.compile(r"^ \d{1,9} files? changed", re.MULTILINE)
 MODE_PATH = re.compile(r"^ (?:create|delete) mode \d{6} (?P<path>.{1,300})$", re.MULTILINE)
 BARE_HASH = re.compile(r"^(?P<hash>[0-9a-f]{7,40})(?: (?P<subject>.{0,200}))?$", re.MULTILINE)
+RUNNING = re.compile(r"running (?:in (?:the )?background|with session)", re.IGNORECASE)
 NOTHING_TO_COMMIT = re.compile(r"nothing (?:added )?to commit|no changes added to commit", re.IGNORECASE)
 PUSH = re.compile(
     r"^ (?:[ +*] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|\[new (?:branch|tag)\]) {1,20}"
@@ -89,6 +90,8 @@ def commit_lines(text: str) -> Iterator[CommitLine]:
 
 def logged(text: str, subject: str) -> str | None:
     """The hash beside a subject in a log of one line a commit; references in parentheses may stand between."""
+    if subject[:200] not in text:
+        return None
     pattern = rf"^(?:\* )?(?P<hash>[0-9a-f]{{7,40}}) (?:\([^()\n]{{1,200}}\) )?{re.escape(subject[:200])}"
     match = re.compile(pattern, re.MULTILINE).search(text)
     return match["hash"] if match else None

@@ -7,8 +7,10 @@ Enough of the shell's grammar for that: quotes, operators, comments, redirection
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 MAX_COMMAND = 200_000
+MAX_COMMANDS = 500
 MAX_DEPTH = 8
 TOKEN = re.compile(
     r"""(?P<join>\\\n)|(?P<space>[ \t\r]+)|(?P<newline>\n)|(?P<comment>(?<![^\s;&|(])\#[^\n]*)
@@ -67,7 +69,7 @@ class _Draft:
 
 def parse(text: str) -> tuple[Command, ...]:
     """The simple commands of a command line or script, substitutions and `sh -c` included, in order of their end."""
-    return tuple(_unwrapped(_Scanner(text[:MAX_COMMAND]).run(), MAX_DEPTH))
+    return tuple(islice(_unwrapped(_Scanner(text[:MAX_COMMAND]).run(), MAX_DEPTH), MAX_COMMANDS))
 
 
 class _Scanner:

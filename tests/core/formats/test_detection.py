@@ -75,7 +75,10 @@ def test_a_few_familiar_lines_do_not_make_a_format():
     found = detect(jsonl(claude("user", "hi"), *foreign))
     assert found.format is None
     assert found.score == 0.25
-    assert found.reason == "JSON of another kind (type 'user'; type 'message'); closest is claude-code with a score of 0.25"
+    assert (
+        found.reason
+        == "JSON of another kind (type 'user'; type 'message'); closest is claude-code with a score of 0.25"
+    )
 
 
 def test_head_that_cuts_a_line_is_enough():

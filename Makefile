@@ -1,0 +1,45 @@
+# Everything a person does with this project. `make help` says it in words.
+PYTHON_ENV := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test check bench lock clean
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+run: ## set up everything and serve the site; PORT=8001 make run takes another port
+	@bin/setup
+	@exec $(PYTHON_ENV) manage.py up
+
+demo: ## the same with a simulated judge, in a state folder of its own (var/demo)
+	@bin/setup
+	@unset DATABASE_URL REDIS_URL; JUDGE_SIMULATED=yes GRADINGSITE_STATE=var/demo exec $(PYTHON_ENV) manage.py up
+
+test: ## set up everything and run all tests on SQLite and PostgreSQL; ARGS="-k judge" runs some
+	@bin/setup dev
+	@$(PYTHON_ENV) -m tests.run $(ARGS)
+
+check: ## format, lint, types, import layers, missing migrations, Django's own checks
+	@bin/setup dev
+	$(PYTHON_ENV) -m ruff format --check .
+	$(PYTHON_ENV) -m ruff check .
+	$(PYTHON_ENV) -m mypy .
+	.venv/bin/lint-imports
+	$(PYTHON_ENV) manage.py makemigrations --check --dry-run
+	HTTPS=yes SECRET_KEY=$$($(PYTHON_ENV) -c 'import secrets; print(secrets.token_hex(32))') \
+		$(PYTHON_ENV) manage.py check --deploy --fail-level ERROR
+
+bench: ## every benchmark, in its quick mode
+	@bin/setup dev
+	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON_ENV) $$file --quick; done
+
+lock: ## compile requirements*.in into the pinned, hashed requirements*.txt
+	@bin/setup dev
+	@for name in requirements-dev requirements; do $(PYTHON_ENV) -m uv pip compile --quiet --universal \
+		--generate-hashes --no-emit-index-url --no-header --python-version 3.11 $$name.in -o $$name.txt \
+		$$(test $$name = requirements && echo "-c requirements-dev.txt"); done
+
+clean: ## remove the environment and, after asking, everything the site has stored
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@printf 'Remove var/ too, with every session, grade and correction in it? Type yes: '; \
+		read answer; if [ "$$answer" = yes ]; then rm -rf var; else echo "var/ is kept."; fi

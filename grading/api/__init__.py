@@ -1,0 +1,5 @@
+"""The HTTP API: sessions in, their chain out, selections, posteriors. Bearer tokens, no cookies."""
+
+from grading.api.views import api
+
+__all__ = ["api"]

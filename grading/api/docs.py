@@ -1,0 +1,83 @@
+"""The API's page: drawn on the server from its OpenAPI schema, without a script and without anybody's CDN."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from ninja import NinjaAPI
+from ninja.openapi.docs import DocsBase
+
+Json = Mapping[str, Any]
+
+
+class Pages(DocsBase):
+    """One page with every operation: its fields, its replies."""
+
+    def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
+        schema = api.get_openapi_schema(path_params=kwargs)
+        context = {
+            "title": "API",
+            "api": api,
+            "openapi_url": self.get_openapi_url(api, kwargs),
+            "operations": list(_operations(schema)),
+        }
+        return render(request, "gradingsite/api.html", context)
+
+
+def _operations(schema: Json) -> Iterator[dict[str, Any]]:
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {})
+            media = next(iter(content), "")
+            yield {
+                "method": method.upper(),
+                "path": path,
+                "summary": operation.get("summary", ""),
+                "description": operation.get("description", ""),
+                "media": media,
+                "fields": list(_fields(schema, content[media]["schema"])) if media else [],
+                "replies": [
+                    {"status": status, "fields": list(_fields(schema, _json(reply)))}
+                    for status, reply in operation["responses"].items()
+                ],
+            }
+
+
+def _json(reply: Json) -> Json:
+    content: Json = reply.get("content", {}).get("application/json", {})
+    found: Json = content.get("schema", {})
+    return found
+
+
+def _fields(schema: Json, node: Json, prefix: str = "") -> Iterator[dict[str, Any]]:
+    """The fields of an object, those of objects in it after them, named by path."""
+    node = _resolved(schema, node)
+    required = node.get("required", [])
+    for name, child in node.get("properties", {}).items():
+        inner = _resolved(schema, child)
+        yield {
+            "name": f"{prefix}{name}",
+            "type": _type(schema, child),
+            "required": name in required,
+            "description": inner.get("description", "") if "$ref" in child else child.get("description", ""),
+        }
+        item = _resolved(schema, inner.get("items", inner))
+        yield from _fields(schema, item, f"{prefix}{name}{'[]' if 'items' in inner else ''}.")
+
+
+def _resolved(schema: Json, node: Json) -> Json:
+    while "$ref" in node:
+        node = schema["components"]["schemas"][node["$ref"].rpartition("/")[2]]
+    return node
+
+
+def _type(schema: Json, node: Json) -> str:
+    node = _resolved(schema, node)
+    if "anyOf" in node:
+        return " or ".join(_type(schema, option) for option in node["anyOf"])
+    if "enum" in node:
+        return " | ".join(str(value) for value in node["enum"])
+    if node.get("type") == "array":
+        return f"list of {_type(schema, node.get('items', {}))}"
+    return str(node.get("format") or node.get("type", "anything"))

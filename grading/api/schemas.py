@@ -1,0 +1,172 @@
+"""What the API takes and gives, as its page shows it."""
+
+import datetime as dt
+from typing import Any
+
+from ninja import Field, Schema
+from pydantic import ConfigDict
+
+from grading.api.uploads import EVIDENCE_PARTS
+from grading.submission import Line, SubmittedSession
+
+
+class ProblemOut(Schema):
+    """One thing that was wrong: `is_error` makes the reply a 4xx; another is a remark."""
+
+    part: str
+    code: str
+    expected: str
+    got: str
+    todo: str
+    is_error: bool
+
+
+class Reward(Schema):
+    """The reward that holds. `value` in [0, 1], or null for no reward; `weight` is how much a bandit learns from it."""
+
+    value: float | None
+    source: str
+    final: bool
+    weight: float
+    reason: str
+    sentence: str
+    revision: int
+
+
+class ReceiptOut(Schema):
+    """What became of a submission. `added` names the parts that were new; sending the same again adds none."""
+
+    id: int
+    session_id: str
+    created: bool
+    added: list[str]
+    reward: Reward
+    problems: list[ProblemOut]
+
+
+class ErrorOut(Schema):
+    """What was wrong, in words. `stored` names the parts that were stored all the same, under session `id`."""
+
+    error: str
+    expected: str
+    got: str
+    todo: str
+    stored: list[str] = []
+    id: int | None = None
+    problems: list[ProblemOut] = []
+
+
+class GradeOut(Schema):
+    """What one source said, once. `value` is null unless `status` is scored."""
+
+    id: int
+    source: str
+    status: str
+    value: float | None
+    reason: str
+    detail: str
+    version: str
+    model: str
+    route: str
+    rubric: str
+    inputs_sha256: str
+    evidence: dict[str, Any]
+    created_at: dt.datetime
+
+
+class EvidenceOut(Schema):
+    kind: str
+    sha256: str
+    size: int
+    format: str
+    coverage: float | None
+    problem: str
+    detail: str
+
+
+class SessionOut(Schema):
+    """A session with its whole chain: `chain` explains the reward source by source."""
+
+    id: int
+    session_id: str
+    title: str
+    category: str | None
+    harness: str | None
+    model: str
+    started_at: dt.datetime | None
+    ended_at: dt.datetime
+    outcome: str
+    outcome_reason: str
+    reward: Reward
+    chain: list[dict[str, Any]]
+    grades: list[GradeOut]
+    evidence: list[EvidenceOut]
+
+
+class SelectionIn(Schema):
+    """`decision_id` is the caller's own, so that a retry gets the same answer. `supply` says how many pieces of work
+    each arm has (null: all have some); `override` is an arm that the caller insists on.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    decision_id: Line = Field(min_length=1, max_length=200)
+    bandit: Line = Field(default="category", max_length=50)
+    supply: dict[Line, int] | None = Field(default=None, max_length=1000)
+    override: Line | None = Field(default=None, max_length=100)
+
+
+class SelectionOut(Schema):
+    """The decision. `eligible` maps each arm to its chance, or to the reason why it was left out."""
+
+    decision_id: str
+    bandit: str
+    arm: str
+    propensity: float
+    eligible: dict[str, float | str]
+    explanation: dict[str, Any]
+    posterior_version: str
+    created: dt.datetime
+
+
+class SourceOut(Schema):
+    source: str
+    n: int
+    pseudo: float
+    mean: float
+
+
+class ArmOut(Schema):
+    """One arm's Beta(alpha, beta): its mean, its central 90 %, and its share of the next hundred selections."""
+
+    arm: str
+    alpha: float
+    beta: float
+    mean: float
+    low: float
+    high: float
+    share_of_next_100: float
+    evidence: list[SourceOut]
+
+
+class BanditOut(Schema):
+    bandit: str
+    posterior_version: str
+    arms: list[ArmOut]
+
+
+PARTS = {
+    "transcript": "The harness's own log file, unchanged.",
+    "journal": "What the agent wrote about the session.",
+    "patch": "The session's changes, as git diff or git format-patch write them.",
+    "facts": 'What you saw yourself: {"commits": [{"sha": "…"}], "pull_requests": ["https://…"], "exit_code": 0}.',
+}
+
+
+def multipart() -> dict[str, Any]:
+    """The OpenAPI description of a submission."""
+    metadata = SubmittedSession.model_json_schema()
+    metadata["properties"]["outcome"] = {"anyOf": [metadata.pop("$defs")["Outcome"], {"type": "null"}]}
+    files = {part: {"type": "string", "format": "binary", "description": PARTS[part]} for part in EVIDENCE_PARTS}
+    schema = {"type": "object", "required": ["metadata"], "properties": {"metadata": metadata, **files}}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

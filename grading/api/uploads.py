@@ -1,0 +1,118 @@
+"""Reading a submission from a request: parts of bounded size, streamed to disk, every fault said in words."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.files.uploadhandler import FileUploadHandler, SkipFile
+from django.http import HttpRequest
+from django.http.multipartparser import MultiPartParserError
+from django.http.request import UnreadablePostError
+from pydantic import ValidationError
+
+from grading.submission import Problem, SubmittedSession, refusals, too_large
+
+EVIDENCE_PARTS = ("transcript", "journal", "patch", "facts")
+PARTS = ("metadata", *EVIDENCE_PARTS)
+METADATA_LIMIT = 65_536
+# What the parts' headers and the metadata may add to the evidence.
+SLACK = 1 << 20
+
+
+class Refused(Exception):
+    """The request cannot be read at all; nothing of it was stored. Carries the status and the problem to reply with."""
+
+    def __init__(self, status: int, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.status = status
+        self.problem = problem
+
+
+@dataclass(slots=True, kw_only=True)
+class Submission:
+    """The parts of one request: validated metadata (None: refused), evidence by part, and what was wrong."""
+
+    metadata: SubmittedSession | None = None
+    files: dict[str, IO[bytes]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Bounded(FileUploadHandler):
+    """Gives up a file as soon as it passes the site's limit, and goes on with the other parts."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request)
+        self.oversized: list[str] = []
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes:
+        if start + len(raw_data) > settings.EVIDENCE_MAX_BYTES:
+            self.oversized.append(str(self.field_name))
+            raise SkipFile
+        return raw_data
+
+    def file_complete(self, file_size: int) -> None:
+        """Leaves the file to the next handler."""
+        del file_size
+
+
+def read(request: HttpRequest) -> Submission:
+    """The parts of a multipart request. Raises Refused where it cannot be read at all."""
+    if request.content_type != "multipart/form-data":
+        problem = _problem("body", "not_multipart", "multipart/form-data", request.content_type or "no content type")
+        raise Refused(415, problem)
+    limit = len(EVIDENCE_PARTS) * settings.EVIDENCE_MAX_BYTES + SLACK
+    if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
+        raise Refused(413, too_large("body", limit))
+    bounded = Bounded(request)
+    request.upload_handlers.insert(0, bounded)
+    try:
+        parts = {**_fields(request), **_files(request)}
+    except RequestDataTooBig as error:
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+        raise Refused(413, too_large("fields that are not files", limit)) from error
+    except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
+        raise Refused(400, _problem("body", "unreadable", "a complete multipart body", str(error))) from error
+    submission = Submission(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in bounded.oversized])
+    submission.problems += _unexpected(request)
+    submission.files = {name: parts[name] for name in EVIDENCE_PARTS if name in parts}
+    submission.metadata = _metadata(parts.get("metadata"), submission.problems)
+    return submission
+
+
+def _fields(request: HttpRequest) -> dict[str, IO[bytes]]:
+    """Parts that were sent as text instead of as files."""
+    return {name: io.BytesIO(str(value).encode(errors="replace")) for name, value in request.POST.items()}
+
+
+def _files(request: HttpRequest) -> dict[str, IO[bytes]]:
+    return {name: file for name, file in request.FILES.items() if isinstance(name, str)}  # type: ignore[misc]  # IO-like
+
+
+def _unexpected(request: HttpRequest) -> Iterator[Problem]:
+    """Parts that nobody would look at: misspelt, or sent twice."""
+    names = [*request.POST.keys(), *request.FILES.keys()]
+    for name in sorted({str(name) for name in names}):
+        if name not in PARTS:
+            yield _problem(name[:80], "unknown_part", f"parts named {', '.join(PARTS)}", repr(name[:80]))
+        elif len(request.POST.getlist(name)) + len(request.FILES.getlist(name)) > 1:
+            yield _problem(name, "repeated_part", f"one part named {name}", "several; the last one was taken")
+
+
+def _metadata(part: IO[bytes] | None, problems: list[Problem]) -> SubmittedSession | None:
+    if part is None:
+        problems.append(
+            _problem("metadata", "missing", 'a part named metadata: JSON with at least "session_id"', "none")
+        )
+        return None
+    try:
+        return SubmittedSession.model_validate_json(part.read(METADATA_LIMIT))
+    except ValidationError as error:
+        problems.extend(refusals("metadata", error))
+        return None
+
+
+def _problem(part: str, code: str, expected: str, got: str) -> Problem:
+    return Problem(part=part, code=code, expected=expected, got=got, todo="correct it and send it again")

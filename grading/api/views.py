@@ -1,0 +1,170 @@
+"""The operations of the HTTP API, and the tokens that open it."""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import Http404, HttpRequest
+from django.utils import timezone
+from ninja import NinjaAPI, Path, Status
+from ninja.security import HttpBearer
+
+from bandit import selection
+from grading import intake
+from grading.api import uploads
+from grading.api.docs import Pages
+from grading.api.errors import AGAIN, answer_errors
+from grading.api.schemas import BanditOut, ErrorOut, ReceiptOut, SelectionIn, SelectionOut, SessionOut, multipart
+from grading.models import Agent, ApiToken, Session
+from grading.rewards import live
+from grading.submission import TOO_LARGE, Problem
+
+TOKEN_SEEN_EVERY = dt.timedelta(minutes=1)
+
+
+class Bearer(HttpBearer):
+    """An agent's token. The agent is `request.auth`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> Agent | None:
+        del request
+        row = ApiToken.objects.authenticate(token)
+        if row is None:
+            return None
+        now = timezone.now()
+        if row.last_used_at is None or now - row.last_used_at > TOKEN_SEEN_EVERY:
+            ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
+        return row.agent
+
+
+api = NinjaAPI(
+    title="gradingsite API",
+    version="1",
+    description="Submit finished agent sessions, read how each was graded, and ask what to work on next.",
+    urls_namespace="api",
+    docs=Pages(),
+    auth=Bearer(),
+)
+answer_errors(api)
+
+REFUSALS = frozenset({400, 401, 413, 415, 422})
+
+
+@api.post(
+    "/sessions",
+    response={201: ReceiptOut, 200: ReceiptOut, REFUSALS: ErrorOut},
+    openapi_extra=multipart(),
+    summary="Submit a finished session",
+)
+def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
+    """Send the metadata and whatever the session left behind, in one multipart request.
+
+    Sending the same again changes nothing; more evidence for a known session is added, and it is graded and settled
+    again. Where something is wrong, the rest is stored, and the reply says what was expected, what came, what to do.
+    """
+    submission = uploads.read(request)
+    if submission.metadata is None:
+        return _refusal(submission.problems)
+    files = submission.files
+    receipt = intake.submit(
+        agent=_agent(request),
+        metadata=submission.metadata,
+        transcript=files.get("transcript"),
+        journal=files.get("journal"),
+        patch=files.get("patch"),
+        facts=files.get("facts"),
+    )
+    problems = (*submission.problems, *receipt.problems)
+    if any(problem.is_error for problem in problems):
+        return _refusal(problems, stored=("metadata", *receipt.added), session=receipt.session)
+    body = {
+        "id": receipt.session.pk,
+        "session_id": receipt.session.external_id,
+        "created": receipt.created,
+        "added": receipt.added,
+        "reward": live(receipt.session),
+        "problems": problems,
+    }
+    return Status(201 if receipt.created else 200, body)
+
+
+@api.get("/sessions/{session}", response={200: SessionOut, 401: ErrorOut, 404: ErrorOut}, summary="Read a session")
+def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
+    """One of the token's own sessions by the id from its receipt, with its reward and how it came about."""
+    row = Session.objects.with_people().filter(agent=_agent(request), pk=session).first()
+    if row is None:
+        raise Http404
+    reward = live(row)
+    return {
+        **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason")},
+        "session_id": row.external_id,
+        "category": row.category and row.category.name,
+        "harness": row.harness and row.harness.name,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+        "reward": reward,
+        "chain": reward.steps if reward else [],
+        "grades": list(row.grades.all()),
+        "evidence": list(row.evidence.all()),
+    }
+
+
+@api.post(
+    "/selections",
+    response={200: SelectionOut, frozenset({401, 404, 409, 422}): ErrorOut},
+    summary="Ask what to work on next",
+)
+def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
+    """Draws an arm by its chance of being the best and logs the decision. Only a finished session earns a reward."""
+    agent = _agent(request).name
+    try:
+        made = selection.select(**asked.dict(), agent=agent, now=timezone.now())
+    except selection.NothingEligible as error:
+        return _error(409, "nothing to choose from", "an arm that is eligible", str(error), "offer other work")
+    except ValueError as error:
+        return _error(422, "invalid selection", "a valid selection", str(error), AGAIN)
+    if made.agent != agent:
+        got = f"{made.decision_id!r}, which another agent used"
+        return _error(409, "decision_id taken", "an id of your own", got, "choose another decision_id")
+    fields = ("decision_id", "propensity", "eligible", "explanation", "posterior_version", "created")
+    body = {name: getattr(made, name) for name in fields}
+    return Status(200, {**body, "bandit": asked.bandit, "arm": made.arm.name})
+
+
+@api.get("/bandits/{name}", response={200: BanditOut, 401: ErrorOut, 404: ErrorOut}, summary="Read a bandit")
+def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
+    """What a bandit believes of each arm now, and what that rests on."""
+    del request
+    outlook = selection.posterior_of(name, timezone.now())
+    arms = [
+        {
+            **{field: getattr(arm, field) for field in ("arm", "alpha", "beta", "mean", "low", "high", "evidence")},
+            "share_of_next_100": outlook.share_of_next_100(arm.arm),
+        }
+        for arm in outlook.arms.values()
+    ]
+    return {"bandit": name, "posterior_version": outlook.posterior.version, "arms": arms}
+
+
+def _agent(request: HttpRequest) -> Agent:
+    agent: Agent = request.auth  # type: ignore[attr-defined]  # ninja puts what Bearer returned there
+    return agent
+
+
+def _error(status: int, error: str, expected: str, got: str, todo: str) -> Status[dict[str, Any]]:
+    return Status(status, {"error": error, "expected": expected, "got": got, "todo": todo})
+
+
+def _refusal(
+    problems: Sequence[Problem], *, stored: Sequence[str] = (), session: Session | None = None
+) -> Status[dict[str, Any]]:
+    """A 4xx for a submission with something wrong: the first problem on top, and what was stored all the same."""
+    first = next(problem for problem in problems if problem.is_error)
+    reply = _error(
+        413 if first.code == TOO_LARGE else 422,
+        f"{first.part}: {first.code}",
+        first.expected,
+        first.got,
+        first.todo,
+    )
+    reply.value.update(stored=list(stored), id=session and session.pk, problems=list(problems))
+    return reply

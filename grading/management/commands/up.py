@@ -1,0 +1,125 @@
+"""`manage.py up`: the whole site under one supervisor. `make run` calls it once the environment is there."""
+
+import fcntl
+import os
+import secrets
+import signal
+import sys
+from typing import IO, Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command, get_commands
+from django.core.management.base import BaseCommand, CommandError
+
+from gradingsite import broker
+from gradingsite.ports import listener
+from gradingsite.supervisor import Program, Supervisor, die_with_parent
+
+DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+# Celery's advice against root is for brokers that strangers can reach.
+CELERY = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]
+
+
+class Command(BaseCommand):
+    help = "Runs the site: web server, worker, beat and, unless REDIS_URL is set, a broker of its own. Ctrl-C ends it."
+    requires_system_checks = []  # they want a migrated database; `check` runs after the migration
+
+    def handle(self, **_options: Any) -> None:
+        if "MAKELEVEL" in os.environ:  # `make run`: if make is killed, this is to end too
+            die_with_parent(signal.SIGTERM)
+        with self.alone():
+            self.require_free_port()
+            call_command("migrate", verbosity=0)
+            call_command("check", databases=["default"])
+            self.greet(make_first_admin())
+            programs = self.programs()
+            Supervisor(programs).run()
+
+    def alone(self) -> IO[str]:
+        """Holds the lock of this state folder. Raises CommandError if another run of the site has it."""
+        settings.STATE_DIR.mkdir(parents=True, exist_ok=True)
+        lock = (settings.STATE_DIR / "site.lock").open("a+")
+        lock.seek(0)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError(f"This site is running already: {lock.read() or 'it is just starting'}") from None
+        lock.truncate(0)
+        lock.write(f"{self.address} (process {os.getpid()})")
+        lock.flush()
+        return lock
+
+    @property
+    def address(self) -> str:
+        host = "127.0.0.1" if settings.HOST in {"0.0.0.0", "::"} else settings.HOST  # noqa: S104  compared, not bound
+        return f"http://{host}:{settings.PORT}/"
+
+    def require_free_port(self) -> None:
+        port = settings.PORT
+        if not broker.is_free(port, settings.HOST):
+            raise CommandError(
+                f"Port {port} is taken by {listener(port)}. Stop that, or take another port: PORT={port + 1} make run"
+            )
+
+    def greet(self, password: str | None) -> None:
+        lines = [f"gradingsite   {self.address}"]
+        if settings.SIMULATED:
+            lines.append("   judge      SIMULATED: its verdicts are made up")
+        if password:
+            lines.append(f"   log in     user admin, password {password}   (shown this once)")
+        lines.append(f"   password   lost? {os.path.relpath(sys.executable)} manage.py changepassword admin")
+        lines.append("   stop       Ctrl-C")
+        self.stdout.write("\n" + "\n".join(lines) + "\n\n")
+        self.stdout.flush()
+
+    def programs(self) -> list[Program]:
+        """What runs, in the order of starting; prepares the environment that all of them share."""
+        web = [sys.executable, "-m", "gunicorn", "-c", "python:gradingsite.web", "gradingsite.wsgi"]
+        worker = [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+        beat = [*CELERY, "beat", "--pidfile=", f"--schedule={settings.STATE_DIR / 'beat-schedule'}"]
+        return [
+            *own_broker(),
+            *judge_simulator(),
+            Program(name="web", command=web),
+            Program(name="worker", command=worker),
+            Program(name="beat", command=beat),
+            *samples(),
+        ]
+
+
+def make_first_admin() -> str | None:
+    """Makes the user `admin` if the site has no superuser, and returns its password."""
+    if User.objects.filter(is_superuser=True).exists():
+        return None
+    password = secrets.token_urlsafe(12)
+    User.objects.create_superuser("admin", password=password)
+    return password
+
+
+def own_broker() -> list[Program]:
+    """A broker of the site's own, unless REDIS_URL names another."""
+    if os.environ.get("REDIS_URL"):
+        return []
+    directory = settings.STATE_DIR / "broker"
+    ours = broker.prepare(directory)
+    os.environ["REDIS_URL"] = ours.url
+    return [Program(name="broker", command=broker.command(ours, directory), ends_last=True)]
+
+
+def judge_simulator() -> list[Program]:
+    """`make demo`: a judge of our own making, in place of the real one."""
+    if not settings.SIMULATED:
+        return []
+    port = broker.free_port()
+    os.environ |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "simulated"}
+    return [Program(name="judge", command=[*DJANGO, "judge_simulator", "--port", str(port)], ends_last=True)]
+
+
+def samples() -> list[Program]:
+    """Loads the bundled sessions into an empty site, while it is already up."""
+    from grading.models import Session
+
+    if Session.objects.exists() or "load_samples" not in get_commands():
+        return []
+    return [Program(name="samples", command=[*DJANGO, "load_samples"], once=True)]

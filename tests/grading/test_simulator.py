@@ -1,0 +1,126 @@
+"""The simulator is what it says: the Messages API over a real socket, as the real SDK sees it."""
+
+import json
+import subprocess
+import sys
+import urllib.request
+
+import anthropic
+import pytest
+
+from grading.core import verdict
+from grading.simulator import Mode, Simulator
+
+SCHEMA = verdict.schema(["execution", "goal_fit", "harm"])
+
+
+@pytest.fixture
+def sim():
+    with Simulator() as running:
+        yield running
+
+
+def client(sim, **options):
+    return anthropic.Anthropic(api_key="k", base_url=sim.url, max_retries=0, **{"timeout": 5, **options})
+
+
+def ask(sim, user="[4] shell Bash\n  | git push", **options):
+    return client(sim, **options).messages.with_raw_response.create(
+        model="claude-sonnet-5-5",
+        max_tokens=100,
+        system="grade",
+        messages=[{"role": "user", "content": user}],
+        output_config={"format": {"type": "json_schema", "schema": SCHEMA}},
+    )
+
+
+def http(sim, path, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(sim.url + path, data=data), timeout=5) as reply:  # noqa: S310
+        return json.load(reply)
+
+
+def test_a_verdict_is_valid_cites_what_exists_and_repeats(sim):
+    first, second = ask(sim), ask(sim)
+    message = first.parse()
+    assert message.content == second.parse().content
+    result = verdict.read_reply(message, dimensions=["execution", "goal_fit", "harm"], citable={4})
+    assert isinstance(result, verdict.Graded)
+    assert result.citations == (4,)
+    assert message.usage.input_tokens > 0
+    assert sim.calls[0].api_key == "k"
+
+
+def test_replies_carry_the_real_headers(sim):
+    headers = ask(sim).headers
+    assert headers["request-id"].startswith("req_")
+    for kind in ("requests", "input-tokens", "output-tokens"):
+        left, limit = (int(headers[f"anthropic-ratelimit-{kind}-{end}"]) for end in ("remaining", "limit"))
+        assert left <= limit
+
+
+STATUSES = {
+    Mode.RATE_LIMIT: (anthropic.RateLimitError, 429),
+    Mode.SPEND_LIMIT: (anthropic.RateLimitError, 429),
+    Mode.USAGE_LIMITS: (anthropic.BadRequestError, 400),
+    Mode.NO_CREDIT: (anthropic.BadRequestError, 400),
+    Mode.BILLING: (anthropic.PaymentRequiredError, 402),
+    Mode.AUTH: (anthropic.AuthenticationError, 401),
+    Mode.FORBIDDEN: (anthropic.PermissionDeniedError, 403),
+    Mode.UNKNOWN_MODEL: (anthropic.NotFoundError, 404),
+    Mode.TOO_LARGE: (anthropic.ContentTooLargeError, 413),
+    Mode.SERVER_ERROR: (anthropic.InternalServerError, 500),
+    Mode.OVERLOADED: (anthropic.OverloadedError, 529),
+}
+
+
+@pytest.mark.parametrize("mode", STATUSES)
+def test_errors_come_as_the_sdk_s_own_types(sim, mode):
+    kind, status = STATUSES[mode]
+    sim.mode = mode
+    with pytest.raises(kind) as caught:
+        ask(sim)
+    assert caught.value.status_code == status
+    assert caught.value.request_id == sim.calls[0].request_id
+
+
+def test_a_hanging_call_times_out_and_a_dropped_one_is_a_connection_error(sim):
+    sim.script("hang", "drop")
+    with pytest.raises(anthropic.APITimeoutError):
+        ask(sim, timeout=0.3)
+    with pytest.raises(anthropic.APIConnectionError):
+        ask(sim)
+
+
+def test_it_is_scripted_and_asked_over_http(sim):
+    assert http(sim, "/_script", {"mode": "overloaded", "queue": [{"mode": "verdict", "score": 0.8}]})["queue"]
+    assert json.loads(ask(sim).parse().content[0].text)["score"] == 0.8
+    with pytest.raises(anthropic.OverloadedError):
+        ask(sim)
+    assert http(sim, "/_state")["counts"] == {"verdict": 1, "overloaded": 1}
+    assert http(sim, "/_script", {"reset": True, "mode": "verdict"})["calls"] == 0
+
+
+def test_an_unknown_mode_is_refused_with_the_known_ones(sim):
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        http(sim, "/_script", {"mode": "grumpy"})
+    assert "rate_limit" in caught.value.read().decode()
+    caught.value.close()
+
+
+def test_counting_tokens_is_a_probe(sim):
+    counted = client(sim).messages.count_tokens(model="m", messages=[{"role": "user", "content": "x" * 400}])
+    assert counted.input_tokens > 90
+    sim.mode = "no_credit"
+    with pytest.raises(anthropic.BadRequestError, match="credit balance"):
+        client(sim).messages.count_tokens(model="m", messages=[{"role": "user", "content": "x"}])
+
+
+def test_the_command_serves_until_it_is_ended():
+    command = [sys.executable, "manage.py", "judge_simulator", "--port", "0", "--mode", "overloaded"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().split()[3].rstrip(",")
+        with urllib.request.urlopen(f"{address}/_state", timeout=5) as reply:  # noqa: S310
+            assert json.load(reply)["mode"] == "overloaded"
+        process.terminate()
+        assert process.wait(5) == 0

@@ -1,0 +1,155 @@
+"""The founding incident replayed, end to end: a shared log, a silent quota, a stub. Real worker, socket and pages."""
+
+import datetime as dt
+import io
+import json
+import time
+
+import pytest
+
+from bandit.models import Bucket, LedgerEntry
+from grading import intake, judging, quota, rewards
+from grading.core.vocabulary import Reason, Source
+from grading.models import Grade, JudgeAttempt, JudgeJob, Session
+from grading.models.judging import OPEN_STATES
+from grading.simulator import Simulator
+from grading.tasks import sweep
+from tests import cast
+
+START = dt.datetime(2026, 3, 31, 13, 46, tzinfo=dt.UTC)
+SESSIONS = {"71a3-cross-repo": 619, "a517-cross-repo": 620}
+JOURNAL = "# Cross-repo session\n\nSubmitted PR #{pr} with the retry guard upstream.\n"
+
+
+def line(session_id: str, **fields) -> bytes:
+    return json.dumps({"sessionId": session_id, "uuid": fields.pop("uuid", "u1"), **fields}).encode() + b"\n"
+
+
+def user_line(session_id: str, text: str) -> bytes:
+    message = {"role": "user", "content": text}
+    return line(session_id, type="user", timestamp="2026-03-31T13:46:00Z", cwd="/srv", version="2.1", message=message)
+
+
+def submit(session_id: str, pull_request: int) -> Session:
+    """What the agent had: an operator's log in the shared slot, a stub of its own, a journal and the PR it saw."""
+    metadata = intake.SubmittedSession(
+        session_id=session_id,
+        category="cross-repo",
+        harness="claude-code",
+        started_at=START,
+        ended_at=START + dt.timedelta(minutes=34),
+    )
+    parts = {"agent": cast.agent(), "metadata": metadata}
+    intake.submit(**parts, transcript=io.BytesIO(user_line("operator-5e0c", "check the grading health")))
+    facts = {"pull_requests": [f"https://example.test/contrib/pull/{pull_request}"]}
+    receipt = intake.submit(
+        **parts,
+        transcript=io.BytesIO(user_line(session_id, "submit the retry guard upstream")),
+        journal=io.BytesIO(JOURNAL.format(pr=pull_request).encode()),
+        facts=io.BytesIO(json.dumps(facts).encode()),
+    )
+    return receipt.session
+
+
+def wait_for(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain; see the worker's output"
+        time.sleep(0.1)
+
+
+def buckets():
+    rows = Bucket.objects.exclude(n=0)
+    return sorted(rows.values_list("bandit__name", "arm__name", "grader__source", "effective_day", "n", "s", "q"))
+
+
+@pytest.fixture
+def judge(settings):
+    with Simulator() as simulator:
+        settings.ANTHROPIC_API_KEY = "test-key"
+        settings.ANTHROPIC_BASE_URL = simulator.url
+        yield simulator
+
+
+@pytest.mark.worker
+def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, start_worker, client):
+    judge.mode = "usage_limits"
+    start_worker(ANTHROPIC_API_KEY="test-key", ANTHROPIC_BASE_URL=judge.url)
+    sessions = [submit(name, pr) for name, pr in SESSIONS.items()]
+    wait_for(lambda: JudgeAttempt.objects.exclude(outcome="running").exists())
+    sweep()
+    wait_for(lambda: Grade.objects.filter(source="judge", reason=Reason.QUOTA_EXHAUSTED).count() >= 2)
+
+    client.force_login(cast.person("rita", "reviewer"))
+    for session in sessions:
+        settlement = rewards.live(session)
+        assert (settlement.source, settlement.final, settlement.weight) == (Source.JOURNAL, False, 0.3)
+        assert settlement.value == pytest.approx(0.32, abs=0.02)
+        assert JudgeJob.objects.filter(session=session, state__in=OPEN_STATES).count() == 1
+        shown = client.get(session.get_absolute_url()).content.decode()
+        for words in ("Quota exhausted", "provisional", "operator-5e0c"):
+            assert words in shown
+        trajectory = Grade.objects.filter(session=session, source="trajectory").last()
+        assert trajectory.value is None
+        assert trajectory.reason in {Reason.LOG_TOO_SMALL, Reason.STUB_NO_TOOL_CALLS, Reason.LOG_OVERWRITTEN}
+    assert not LedgerEntry.objects.filter(value_micro=100_000).exists()
+    assert set(Session.objects.filter(flags__rule="A1")) == set(sessions)
+    dashboard = client.get("/").content.decode()
+    assert "Not fully." in dashboard
+    assert "The judge is out" in client.get("/alarms/").content.decode()
+
+    judge.mode = "verdict"
+    quota.probe_now()
+    sweep()
+    wait_for(lambda: Grade.objects.filter(source="judge", status="scored").exists())
+    sweep()
+    wait_for(lambda: Grade.objects.filter(source="judge", status="scored").count() == 2)
+    wait_for(lambda: all(rewards.live(session).final for session in sessions))
+    assert not JudgeJob.objects.filter(state__in=OPEN_STATES).exists()
+    assert lived_like_the_verdicts_alone(sessions)
+
+
+def lived_like_the_verdicts_alone(sessions) -> bool:
+    """The buckets equal those of twins that had the right grade from the start, bit for bit."""
+    lived = [row[2:] for row in buckets() if row[0] == "category"]
+    for session in sessions:
+        held = Grade.objects.filter(session=session, source="judge", status="scored").get()
+        twin = cast.session(category="infra", harness=None, ended_at=session.ended_at)
+        cast.grade(twin, Source.JUDGE, held.value, model=held.model, route=held.route, rubric=held.rubric)
+        rewards.settle(twin)
+    return [row[2:] for row in buckets() if row[:2] == ("category", "infra")] == lived
+
+
+@pytest.mark.browser
+def test_a_floor_that_reached_the_ledger_is_corrected_in_the_browser_without_a_trace(page, settings):
+    settings.EVIDENCE_WEIGHTS = {**settings.EVIDENCE_WEIGHTS, "floor": 1.0}
+    session = cast.session(title="Add a retry guard to the webhook tool")
+    cast.pull_request(session)
+    rewards.settle(session)
+    assert [row[2:6] for row in buckets() if row[0] == "category"] == [("floor", cast.NOON.date(), 1, 100_000)]
+    cast.person("rita", "reviewer")
+
+    page.goto("/login/")
+    page.fill("[name=username]", "rita")
+    page.fill("[name=password]", "correct horse battery")
+    page.click("[type=submit]")
+    page.goto(session.get_absolute_url())
+    page.get_by_role("link", name="Correct the grade").click()
+    page.fill("[name=value]", ".80")
+    page.fill("[name=reason]", "The pull request was opened and its checks are green")
+    page.get_by_role("button", name="Submit .80").click()
+    page.get_by_text("Reward .80, final.").first.wait_for()
+
+    corrected = [row[2:] for row in buckets() if row[0] == "category"]
+    twin = cast.session(category="infra", harness=None)
+    cast.grade(twin, Source.HUMAN, 0.8, author=Grade.objects.get(source="human").author)
+    rewards.settle(twin)
+    assert [row[2:] for row in buckets() if row[:2] == ("category", "infra")] == corrected
+
+
+@pytest.mark.django_db
+def test_sessions_without_a_key_are_graded_by_the_rest_of_the_chain():
+    session = submit("71a3-cross-repo", 619)
+    assert rewards.live(session).reason == Reason.NOT_CONFIGURED
+    assert judging.enqueue(session) is None
+    assert not JudgeJob.objects.exists()
