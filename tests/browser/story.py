@@ -35,7 +35,9 @@ def tell() -> Session:
         detail="You have reached your specified API usage limits.",
     )  # fmt: skip
     QuotaTransition.objects.create(quota=outage, state=QuotaState.EXHAUSTED, at=outage.changed_at)
-    return [_contradicted(now, number) for number in range(3)][0]
+    for number in (1, 2):
+        _contradicted(now, number)
+    return _contradicted(now, 0)
 
 
 def _judged(now: dt.datetime, number: int) -> None:

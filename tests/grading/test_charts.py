@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -12,9 +12,9 @@ DAY = dt.date(2026, 3, 31)
 DAYS = [DAY - dt.timedelta(days=back) for back in (1, 0)]
 
 
-def parsed(svg: str) -> ElementTree.Element:
+def parsed(svg: str) -> ET.Element:
     assert "style=" not in svg
-    return ElementTree.fromstring(svg)  # noqa: S314 - we drew it
+    return ET.fromstring(svg)  # noqa: S314 - we drew it
 
 
 def test_the_density_of_a_beta_integrates_to_one():
@@ -62,7 +62,7 @@ def test_provisional_sessions_are_hatched_and_final_ones_are_not():
 @pytest.mark.parametrize("count", [0, 1, 7, 10, 11, 52, 344, 99_999])
 def test_any_number_of_sessions_stays_inside_the_picture(count):
     bars = [charts.Bar(day=DAY, source="judge", final=True, count=count)] if count else []
-    boxes = [rect for rect in parsed(charts.by_day(bars, DAYS)).iter("rect")]
+    boxes = parsed(charts.by_day(bars, DAYS)).iter("rect")
     assert all(float(rect.get("y")) >= 0 for rect in boxes)
 
 
