@@ -37,6 +37,8 @@ SILENT_EVENTS: Final = words(
     "thread_goal_updated thread_rolled_back thread_settings_applied turn_aborted turn_complete turn_diff turn_started "
     "undo_completed undo_started user_message view_image_tool_call warning web_search_begin web_search_end"
 )
+UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+META: Final = words("cli_version cwd forked_from_id git source thread_source")
 METADATA: Final = words("inter_agent_communication_metadata world_state")
 
 
@@ -234,10 +236,6 @@ class Codex(Parser):
         fell = (total.output_tokens or 0) < (earlier.output_tokens or 0)
         self._total = total
         return total if fell else total.since(earlier)
-
-
-UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-META: Final = words("cli_version cwd forked_from_id git source thread_source")
 
 
 def _is_time_ordered(identity: str) -> bool:
