@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from grading import judge_client, judge_inputs, judge_results, monitoring, quota
+from grading import judge_client, judge_inputs, judge_results, monitoring, quota, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import backoff
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 # What one sweep does at most; the next one comes in seconds.
 RUNG_PER_SWEEP, NOTED_PER_SWEEP, CAUGHT_UP_AT_ONCE = 200, 100, 200
 SMALLER = 0.5
+# What keeps all jobs waiting, and is over for all of them at once.
+PASSING_REASONS = (Reason.QUOTA_EXHAUSTED, Reason.AUTH, Reason.NOT_CONFIGURED)
 NO_REWARD = (Outcome.INFRASTRUCTURE, Outcome.REFUSED)
 
 
@@ -71,7 +73,11 @@ def status_grade(session: Session, *, has_evidence: bool = True) -> SourceGrade 
         return None
     if obstacle.reason is Reason.NOT_CONFIGURED:
         return _skipped(obstacle.reason, obstacle.detail)
-    return unscored(Source.JUDGE, obstacle.reason, version=VERSION, detail=obstacle.detail)
+    return _failed(obstacle)
+
+
+def _failed(obstacle: quota.Obstacle) -> SourceGrade:
+    return unscored(Source.JUDGE, obstacle.reason, version=VERSION, detail=obstacle.detail, status=Status.FAILED)
 
 
 def _skipped(reason: Reason, detail: str) -> SourceGrade:
@@ -159,9 +165,7 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     """Put right what was lost, say what waits and why, and return the ids of the jobs to ring for, in order."""
     now = timezone.now()
     release_lost(now, rng or SystemRandom())
-    obstacle = quota.obstacle()
-    if obstacle is not None:
-        _note(obstacle)
+    _note(quota.obstacle())
     monitoring.refresh()
     if not quota.is_configured():
         return []
@@ -201,10 +205,15 @@ def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
     return bool(released)
 
 
-def _note(obstacle: quota.Obstacle) -> None:
-    """Write on every waiting session why it waits, some at a time."""
-    waiting = JudgeJob.objects.filter(state=JobState.QUEUED).exclude(reason=obstacle.reason)
-    said = unscored(Source.JUDGE, obstacle.reason, version=VERSION, detail=obstacle.detail)
+def _note(obstacle: quota.Obstacle | None) -> None:
+    """Write on every waiting session why it waits, or that it no longer waits for that, some at a time."""
+    waiting = JudgeJob.objects.filter(state=JobState.QUEUED)
+    if obstacle is None:
+        waiting = waiting.filter(reason__in=PASSING_REASONS)
+        said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
+    else:
+        waiting = waiting.exclude(reason=obstacle.reason)
+        said = _failed(obstacle)
     for job in waiting.select_related("session")[:NOTED_PER_SWEEP]:
         judge_results.note(job, said)
 
@@ -217,9 +226,8 @@ def catch_up(*, abandoned: bool = False, limit: int = CAUGHT_UP_AT_ONCE) -> int:
     for session in unjudged(abandoned=abandoned)[:limit]:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
-            if enqueue(locked) is not None:
-                judge_results.settle(locked)
-                count += 1
+            count += enqueue(locked) is not None
+            rewards.settle(locked)
     return count
 
 

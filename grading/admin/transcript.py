@@ -21,7 +21,7 @@ WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One event on the screen: `text` at once (little of what the harness said), `rest` behind a fold, `cut` characters left out for good."""
+    """One event: `text` at once (little of the harness's own), `rest` behind a fold, `cut` characters left out."""
 
     number: int
     at: dt.datetime | None

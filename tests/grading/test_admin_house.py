@@ -9,6 +9,7 @@ from grading import monitoring
 from grading.admin.house import judge_state
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.judging import QuotaState
+from grading.submission import SubmittedSession
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -191,3 +192,16 @@ def test_dashboard_of_an_empty_site_says_what_to_do_first(client):
     assert "Nothing to trust yet." in html
     assert '<a class="btn primary" href="/connect/">' in html
     assert html.count(">–") >= 4
+
+
+def test_what_the_connect_page_points_to_is_there(client):
+    html = entered(client, "operator").get("/connect/").content.decode()
+    for path in ("/agent/submit_session.py", "/api/v1/docs"):
+        assert f'href="{path}"' in html
+        assert client.get(path).status_code == 200
+
+
+def test_the_connect_page_pastes_metadata_that_the_api_takes(client):
+    html = entered(client, "operator").get("/connect/").content.decode()
+    pasted = re.search(r"metadata=(\{.*?\})", html).group(1).replace("&quot;", '"')
+    assert SubmittedSession.model_validate_json(pasted).category == "code"

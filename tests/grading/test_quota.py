@@ -118,6 +118,20 @@ def test_every_waiting_session_says_why_in_words(sim):
     assert Grade.objects.filter(source=Source.JUDGE).count() == 4
 
 
+def test_once_the_quota_is_back_nobody_says_it_is_exhausted(sim):
+    sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
+    with at():
+        first, second = judge_cast.job(), judge_cast.job()
+        ask(first)
+        judging.sweep()
+    with at(hours=12):
+        ask(first)
+        judging.sweep()
+        settlement = rewards.live(second.session)
+        assert (settlement.final, settlement.reason) == (False, Reason.AWAITING_JUDGE)
+        assert ask(second) is AttemptOutcome.GRADED
+
+
 def test_an_outage_raises_the_alarm_at_once_and_its_end_resolves_it(sim, caplog):
     sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
     with at(), caplog.at_level(logging.ERROR):
