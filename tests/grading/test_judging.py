@@ -38,7 +38,7 @@ def judge_grades(job):
 
 
 def seeded():
-    return Random(1)  # noqa: S311 - jitter
+    return Random(1)
 
 
 def run(job):

@@ -53,6 +53,7 @@ class Codex(Parser):
         self._current_model = ""
         self._total = Tokens()
         self._copied = False
+        self._foreign = False
         self._exec = ExecItems(self)
 
     def feed(self, record: Record) -> list[Event] | None:
@@ -90,6 +91,9 @@ class Codex(Parser):
     def _wrapped(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
         if kind == "session_meta":
             return self._session_meta(payload, at)
+        if self._foreign:
+            self.problems.note("a line that stands under another session's id, left out")
+            return []
         self._end_of_copy(kind, payload)
         if not self._copied:
             self.saw(at)
@@ -127,9 +131,8 @@ class Codex(Parser):
             self.saw(moment(meta.get("timestamp")) or at)
         elif session != self._id and "forked_from_id" in self._meta:
             self._copied = True
-        elif session != self._id:
-            self.problems.note("the session id changes: what is below belongs to another session")
-            return [Boundary(number=self.number(), at=at, kind="session_change", detail=session or "")]
+        else:
+            self._foreign = session != self._id
         return []
 
     def _end_of_copy(self, kind: str, payload: Record) -> None:
