@@ -1,4 +1,3 @@
-
 """Takes the README's pictures of a running site: `python -m docs.screenshots http://127.0.0.1:8000 admin PASSWORD`.
 
 `make run` in one terminal, this in another, with the environment of `make test`. The pictures go beside this file.

@@ -158,7 +158,7 @@ def test_removing_samples_takes_them_and_nothing_else(client):
     cast.session(is_sample=True)
     kept = cast.session()
     html = entered(client, "operator").post("/samples/", follow=True).content.decode()
-    assert "1 sample sessions are gone" in html
+    assert "1 sample session is gone" in html
     assert list(Session.objects.all()) == [kept]
 
 
