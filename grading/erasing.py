@@ -1,6 +1,7 @@
 """Erasing sessions: everything that hangs on them, out of the ledger as well, as one recorded act (L3)."""
 
 from collections import Counter
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -35,7 +36,7 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
     return dict(counts)
 
 
-def _delete(counts: Counter[str], rows: QuerySet[Session] | QuerySet[Grade] | QuerySet[Evidence]) -> None:
+def _delete(counts: Counter[str], rows: QuerySet[Any]) -> None:
     """Deletes rows and what cascades from them (artifacts, flags), and counts both."""
     for label, count in rows.delete()[1].items():
         counts[label.rpartition(".")[2].lower()] += count

@@ -45,21 +45,21 @@ def enqueue(session: Session, *, priority: int = 0) -> JudgeJob | None:
     a judge grade says why (L1). Rings the doorbell on commit.
     """
     open_job = session.judge_jobs.filter(state__in=OPEN_STATES).first()
-    held = judge_inputs.inputs(session)
-    if open_job is not None or is_judged(session, judge_inputs.inputs_sha256(held)):
+    held, rubric = judge_inputs.inputs(session), active_rubric()
+    if open_job is not None or (rubric and is_judged(session, judge_inputs.inputs_sha256(held), rubric)):
         return open_job
-    said = status_grade(session, has_evidence=bool(held))
+    said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     if said is not None:
         judge_results.record(session, said)
-        if said.status is Status.SKIPPED:
-            return None
+    if rubric is None or (said is not None and said.status is Status.SKIPPED):
+        return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
-    job = JudgeJob.objects.create(session=session, rubric=active_rubric(), priority=priority, reason=reason)
+    job = JudgeJob.objects.create(session=session, rubric=rubric, priority=priority, reason=reason)
     ring(job)
     return job
 
 
-def status_grade(session: Session, *, has_evidence: bool = True) -> SourceGrade | None:
+def status_grade(session: Session, *, has_evidence: bool = True, has_rubric: bool = True) -> SourceGrade | None:
     """What to say of a session before anything is asked; None where a job simply waits for its turn.
 
     `skipped` means that there is no job to make now.
@@ -68,6 +68,8 @@ def status_grade(session: Session, *, has_evidence: bool = True) -> SourceGrade 
         return _skipped(Reason.INFRASTRUCTURE, "A session without a reward is not judged")
     if not has_evidence:
         return _skipped(Reason.NO_EVIDENCE, "Nothing to read: no usable transcript, journal, patch or facts")
+    if not has_rubric:
+        return _skipped(Reason.NOT_CONFIGURED, "No rubric is active; activate one")
     obstacle = quota.obstacle()
     if obstacle is None:
         return None
@@ -84,14 +86,14 @@ def _skipped(reason: Reason, detail: str) -> SourceGrade:
     return unscored(Source.JUDGE, reason, version=VERSION, detail=detail, status=Status.SKIPPED)
 
 
-def active_rubric() -> Rubric:
-    return Rubric.objects.get(is_active=True)
+def active_rubric() -> Rubric | None:
+    return Rubric.objects.filter(is_active=True).first()
 
 
-def is_judged(session: Session, inputs_sha256: str) -> bool:
-    """Whether a verdict on exactly these inputs, under the active rubric, is there."""
+def is_judged(session: Session, inputs_sha256: str, rubric: Rubric) -> bool:
+    """Whether a verdict on exactly these inputs, under this rubric, is there."""
     verdicts = Grade.objects.filter(session=session, source=Source.JUDGE, status=Status.SCORED)
-    return verdicts.filter(inputs_sha256=inputs_sha256, rubric=active_rubric().sha256).exists()
+    return verdicts.filter(inputs_sha256=inputs_sha256, rubric=rubric.sha256).exists()
 
 
 def ring(job: JudgeJob) -> None:

@@ -46,35 +46,33 @@ class Broker:
     def url(self) -> str:
         return f"redis://:{self.password}@{HOST}:{self.port}/0"
 
-    def server_pid(self) -> int | None:
-        """The process id of our running server, None if there is none."""
+    def ask(self, *words: str) -> str | None:
+        """One command to our server, and its answer; None if there is no server or it ends over the command."""
         import redis
 
-        client = redis.Redis(host=HOST, port=self.port, password=self.password, socket_timeout=2)
-        try:
-            return int(client.info("server")["process_id"])
-        except (redis.RedisError, OSError):
-            return None
-        finally:
-            client.close()
+        retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+        with redis.Redis(host=HOST, port=self.port, password=self.password, socket_timeout=2, retry=retry) as client:
+            try:
+                return bytes(client.execute_command(*words)).decode()
+            except (redis.RedisError, OSError):
+                return None
+
+    def is_up(self) -> bool:
+        return self.ask("ECHO", "up") == "up"
 
     def wait_until_up(self, seconds: float = 10) -> None:
         """Raises TimeoutError if the server does not answer in time."""
         deadline = time.monotonic() + seconds
-        while self.server_pid() is None:
+        while not self.is_up():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the broker on port {self.port} did not answer within {seconds:g} seconds")
             time.sleep(0.02)
 
     def end(self, seconds: float = 10) -> bool:
         """Ends our server, if one runs (left over from a run that was killed). Returns whether there was one."""
-        import redis
-
-        if self.server_pid() is None:
+        if not self.is_up():
             return False
-        client = redis.Redis(host=HOST, port=self.port, password=self.password)
-        client.shutdown()
-        client.close()
+        self.ask("SHUTDOWN")
         deadline = time.monotonic() + seconds
         while not is_free(self.port) and time.monotonic() < deadline:
             time.sleep(0.02)

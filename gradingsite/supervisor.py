@@ -102,6 +102,9 @@ class Child:
         self.signal(signal.SIGKILL)
         while self.show_output():
             pass
+        if self.unfinished_line:
+            self.say(self.unfinished_line.decode(errors="replace"))
+            self.unfinished_line = b""
         process, self.process = self.process, None
         selector.unregister(self.output)
         if process is None or process.stdout is None:
@@ -122,7 +125,10 @@ class Child:
 
 
 class Supervisor:
-    def __init__(self, programs: Iterable[Program]) -> None:
+    """Runs programs together. It stops at a signal, or once `is_over`, asked ten times a second, says so."""
+
+    def __init__(self, programs: Iterable[Program], is_over: Callable[[], bool] = lambda: False) -> None:
+        self.is_over = is_over
         self.selector = selectors.DefaultSelector()
         self.signals = 0
         self.children = [
@@ -136,11 +142,11 @@ class Supervisor:
         return lambda text: write_line(name, text, colour)
 
     def run(self) -> None:
-        """Runs the programs until SIGINT, SIGTERM or SIGHUP, then ends them; a second signal kills them at once."""
+        """Runs the programs until SIGINT, SIGTERM, SIGHUP or `is_over`, then ends them; a second signal kills them."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self.on_signal)
         try:
-            while not self.signals:
+            while not self.signals and not self.is_over():
                 self.step()
         finally:
             self.stop()

@@ -9,6 +9,7 @@ bind = f"[{HOST}]:{PORT}" if ":" in HOST else f"{HOST}:{PORT}"
 worker_class = "gthread"
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
 threads = 8
+preload_app = True  # a site that cannot start says so before it claims to serve
 graceful_timeout = 5
 loglevel = "warning"
 control_socket_disable = True

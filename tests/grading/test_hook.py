@@ -22,7 +22,18 @@ from tests.grading import logs
 HOOK = Path(__file__).parents[2] / "grading" / "agent" / "submit_session.py"
 SESSION = "5b1f3c52-7a0e-4c0f-9a34-0d1f5f2e71a3"
 UNKNOWN = "gs_none"
-PYTHONS = [sys.executable, *(path for path in (shutil.which("python3.9"),) if path)]
+OLDEST = "python3.9"
+
+
+def works(python: str) -> bool:
+    """Whether this Python is installed here: a version manager's shim may be there without it."""
+    return (
+        bool(shutil.which(python))
+        and subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+    )
+
+
+PYTHONS = [sys.executable, *(python for python in (OLDEST,) if works(python))]
 
 
 class Machine:

@@ -162,6 +162,13 @@ def test_a_session_without_evidence_is_not_judged(sim):
     assert not sim.calls
 
 
+def test_without_an_active_rubric_sessions_still_come_in(sim):
+    Rubric.objects.update(is_active=False)
+    session = judge_cast.session()
+    assert judging.enqueue(session) is None
+    assert "activate one" in Grade.objects.get(session=session).detail
+
+
 def test_new_sessions_come_before_backlog(sim):
     backlog = judging.enqueue(judge_cast.session(), priority=-1)
     fresh = judging.enqueue(judge_cast.session())

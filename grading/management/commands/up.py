@@ -1,10 +1,12 @@
 """`manage.py up`: the whole site under one supervisor. `make run` calls it once the environment is there."""
 
+import contextlib
 import fcntl
 import os
 import secrets
 import signal
 import sys
+from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
@@ -28,13 +30,15 @@ class Command(BaseCommand):
     def handle(self, **_options: Any) -> None:
         if "MAKELEVEL" in os.environ:  # `make run`: if make is killed, this is to end too
             die_with_parent(signal.SIGTERM)
-        with self.alone():
-            self.require_free_port()
-            call_command("migrate", verbosity=0)
-            call_command("check", databases=["default"])
-            self.greet(make_first_admin())
-            programs = self.programs()
-            Supervisor(programs).run()
+        with contextlib.suppress(KeyboardInterrupt), self.alone():
+            self.prepare()
+            Supervisor(self.programs(), is_over=make_was_interrupted).run()
+
+    def prepare(self) -> None:
+        self.require_free_port()
+        call_command("migrate", verbosity=0)
+        call_command("check", databases=["default"])
+        self.greet(make_first_admin())
 
     def alone(self) -> IO[str]:
         """Holds the lock of this state folder. Raises CommandError if another run of the site has it."""
@@ -86,6 +90,19 @@ class Command(BaseCommand):
             Program(name="beat", command=beat),
             *samples(),
         ]
+
+
+def make_was_interrupted() -> bool:
+    """Whether make alone got a SIGINT (no Ctrl-C, which reaches us too): it then waits for us and tells us nothing.
+
+    It waits inside its signal handler, so the signal is blocked in it meanwhile; Linux shows that.
+    """
+    if "MAKELEVEL" not in os.environ or not sys.platform.startswith("linux"):
+        return False
+    status = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/{os.getppid()}/status").read_text().splitlines() if ":\t" in line
+    )
+    return status["Name"] in {"make", "gmake"} and bool(int(status["SigBlk"], 16) & 1 << (signal.SIGINT - 1))
 
 
 def make_first_admin() -> str | None:

@@ -1,0 +1,72 @@
+"""`manage.py up` as a person meets it: the first start, a taken port, a second start, the end."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+from gradingsite import broker
+from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
+from tests.processes import stop
+
+
+@pytest.fixture
+def up(tmp_path):
+    """Starts the site with a state folder of its own and SQLite; returns its process."""
+    started = []
+
+    def start(**environment):
+        environment = {
+            **os.environ,
+            "DATABASE_URL": "",
+            "REDIS_URL": "",
+            "GRADINGSITE_STATE": str(tmp_path),
+            "PORT": str(broker.free_port()),
+            **environment,
+        }
+        environment.pop("MAKELEVEL", None)
+        command = [sys.executable, "manage.py", "up"]
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        stop(process)
+        process.stdout.close()
+
+
+@pytest.mark.worker
+def test_the_first_start_tells_how_to_log_in_and_a_signal_ends_it_all(up):
+    process = up()
+    lines = "\n".join(read_until(process, "serving http"))
+    assert re.search(r"log in +user admin, password \S{16} ", lines)
+    address = re.search(r"http://\S+", lines)[0]
+    assert httpx2.get(address, follow_redirects=True, timeout=60).status_code == 200
+    children = children_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    rest = read_until(process, "stopped")
+    assert process.wait(30) == 0, rest
+    wait_until_dead(children)
+
+
+def test_a_taken_port_is_reported_with_the_way_out(up):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        message = up(PORT=str(port)).communicate(timeout=60)[0]
+    assert re.search(rf"Port {port} is taken by \S.* \(process {os.getpid()}\)", message)
+    assert f"PORT={port + 1} make run" in message
+
+
+def test_a_second_start_in_the_same_folder_is_refused(up):
+    first = up()
+    read_until(first, "gradingsite ")
+    message = up().communicate(timeout=60)[0]
+    assert re.search(rf"running already: http://127.0.0.1:\d+/ \(process {first.pid}\)", message)
