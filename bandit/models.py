@@ -39,7 +39,7 @@ class UnknownBandit(LookupError):
 class BanditQuerySet(models.QuerySet["Bandit"]):
     def named(self, name: str) -> "Bandit":
         """The bandit of that name. Raises UnknownBandit."""
-        found = self.filter(name=name).first()
+        found = self.filter(name=name).first() if name.isprintable() else None
         if found is None:
             raise UnknownBandit(name)
         return found
@@ -67,16 +67,31 @@ class Bandit(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(half_life_days__gt=0), name="bandit_half_life_positive"),
             models.CheckConstraint(
-                condition=Q(long_run_half_life_days__gte=F("half_life_days")), name="bandit_long_run_is_longer"
+                condition=Q(half_life_days__gt=0),
+                name="bandit_half_life_positive",
+                violation_error_message="A half-life is a number of days above 0.",
             ),
-            models.CheckConstraint(condition=Q(prior_strength__gte=5), name="bandit_prior_from_5"),
+            models.CheckConstraint(
+                condition=Q(long_run_half_life_days__gte=F("half_life_days")),
+                name="bandit_long_run_is_longer",
+                violation_error_message="The long-run half-life is at least as long as the half-life.",
+            ),
+            models.CheckConstraint(
+                condition=Q(prior_strength__gte=5),
+                name="bandit_prior_from_5",
+                violation_error_message="The prior needs a strength of at least 5 pseudo-observations.",
+            ),
             models.CheckConstraint(
                 condition=Q(evidence_scale__isnull=True) | Q(evidence_scale__gte=1, evidence_scale__lte=8),
                 name="bandit_evidence_scale_1_to_8",
+                violation_error_message="The evidence scale is from 1 to 8, or empty to estimate it.",
             ),
-            models.CheckConstraint(condition=Q(floor__gte=0, floor__lte=1), name="bandit_floor_0_to_1"),
+            models.CheckConstraint(
+                condition=Q(floor__gte=0, floor__lte=1),
+                name="bandit_floor_0_to_1",
+                violation_error_message="The floor is a chance from 0 to 1.",
+            ),
         ]
 
     def __str__(self) -> str:

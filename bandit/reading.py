@@ -98,14 +98,12 @@ def what_if(
     return _outlook(row, arms, rows, today), _outlook(row, arms, changed, today)
 
 
-def chances(posterior: Posterior, arms: Iterable[str], factors: Mapping[str, float] | None = None) -> dict[str, float]:
-    """π over these arms: P(best), times an arm's factor if it has one, above the policy's floor. Empty for no arms."""
-    names = sorted(arms)
-    if not names:
+def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
+    """π over the arms of `best`: P(best), times an arm's factor if it has one, above the floor. Empty for no arms."""
+    if not best:
         return {}
-    best = posterior.chance_of_best(names)
-    scaled = np.array([best[name] * (factors or {}).get(name, 1.0) for name in names])
-    return dict(zip(names, propensities(scaled, floor=posterior.policy.floor).tolist(), strict=True))
+    scaled = np.array([chance * (factors or {}).get(name, 1.0) for name, chance in best.items()])
+    return dict(zip(best, propensities(scaled, floor=floor).tolist(), strict=True))
 
 
 def _single(arm: str, source: str, day: date, micro: int, sign: int) -> Row:
@@ -115,4 +113,4 @@ def _single(arm: str, source: str, day: date, micro: int, sign: int) -> Row:
 def _outlook(bandit: Bandit, arms: list[Arm], rows: Iterable[Row], today: date) -> Outlook:
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy_of(bandit), today=today)
     choosable = [arm.name for arm in arms if not arm.paused and arm.retired_at is None]
-    return Outlook(posterior=posterior, chances=chances(posterior, choosable))
+    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), bandit.floor))

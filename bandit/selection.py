@@ -1,5 +1,6 @@
 """Deciding what comes next: eligibility first, then the odds, then a draw that a retry repeats (N7, N11, L12)."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,6 +16,8 @@ from bandit.models import Arm, Bandit, Selection
 from bandit.reading import Outlook, chances, policy_of, posterior_of, rows_of, site_day, what_if
 
 __all__ = ["AlreadyCompleted", "NothingEligible", "Outlook", "complete", "posterior_of", "select", "what_if"]
+
+LONGEST_ID = 200
 
 
 class NothingEligible(LookupError):
@@ -34,9 +37,10 @@ class AlreadyCompleted(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What was decided, before it becomes a row: the arm, every arm's π or reason, and the words for it."""
+    """What was decided, before it becomes a row: the arm, P(best), and every arm's π or reason."""
 
     arm: Arm
+    best: Mapping[str, float]
     odds: Mapping[str, float]
     left_out: Mapping[str, str]
     feedback: Mapping[str, Feedback]
@@ -58,10 +62,13 @@ def select(
     `supply` says how many pieces of work each arm has: an arm at 0, or not named, is left out; None means that every
     arm has work. `override` is an arm that the caller insists on: it is chosen even if it would have been left out,
     and the row says so. Writes no reward (L12). Raises UnknownBandit, UnknownArm, NothingEligible, or ValueError for
-    a blank decision id or a supply that is no whole number from 0 up.
+    a decision id that is blank, too long or unprintable, or a supply that is no whole number from 0 up.
     """
-    if not decision_id.strip():
-        raise ValueError("a decision needs an id of the caller's own, so that a retry gets the same answer; got none")
+    if not decision_id.strip() or not decision_id.isprintable() or len(decision_id) > LONGEST_ID:
+        raise ValueError(
+            f"a decision needs an id of the caller's own, so that a retry gets the same answer: 1 to {LONGEST_ID} "
+            f"printable characters; got {decision_id[:50]!r}, {len(decision_id)} long"
+        )
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
@@ -119,7 +126,10 @@ def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | N
     for name, count in supply.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise ValueError(f"supply[{name!r}] is the number of pieces of work, a whole number from 0; got {count!r}")
-    return {Arm.objects.resolve(bandit, name).name: count for name, count in supply.items()}
+    found: Counter[str] = Counter()
+    for name, count in supply.items():
+        found[Arm.objects.resolve(bandit, name).name] += count
+    return dict(found)
 
 
 def _choose(
@@ -134,12 +144,14 @@ def _choose(
     posterior = fold(rows, arms=arms, policy=policy_of(bandit), today=today)
     moved = consumption_feedback(rows, [arm.name for arm in arms.values() if arm.is_consumption], today)
     factors = {name: moved[name].factor for name in moved}
-    odds = chances(posterior, sorted(arms.keys() - left_out.keys()), factors)
+    best = posterior.chance_of_best(arms.keys() - left_out.keys())
+    odds = chances(best, bandit.floor, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
     drawn = draw(odds, uniform(bandit.name, decision_id)) if odds else None
     return Choice(
         arm=forced or arms[str(drawn)],
+        best=best,
         odds=odds,
         left_out=left_out,
         feedback={name: moved[name] for name in moved if name in odds},
@@ -156,13 +168,12 @@ def _explain(choice: Choice) -> dict[str, Any]:
     sentences = [_why_chosen(choice)]
     sentences += [f"{arm}: {moved.sentence}." for arm, moved in sorted(choice.feedback.items())]
     sentences += [f"{arm} was left out: {reason}." for arm, reason in sorted(choice.left_out.items())]
-    best = choice.posterior.chance_of_best(odds) if odds else {}
     numbers = {
         arm: {
             "mean": round(choice.posterior.arms[arm].mean, 6),
             "low": round(choice.posterior.arms[arm].low, 6),
             "high": round(choice.posterior.arms[arm].high, 6),
-            "p_best": best[arm],
+            "p_best": choice.best[arm],
             "factor": choice.feedback[arm].factor if arm in choice.feedback else 1.0,
             "propensity": odds[arm],
         }
@@ -179,6 +190,6 @@ def _why_chosen(choice: Choice) -> str:
         return f"{name} because the caller insisted; {drawn}."
     arm = choice.posterior.arms[name]
     return (
-        f"{name} by a draw with a chance of {choice.odds[name]:.0%} among {len(choice.odds)} eligible; "
+        f"{name} by a draw with a chance of {choice.odds[name]:.2f} among {len(choice.odds)} eligible; "
         f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
     )

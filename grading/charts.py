@@ -20,6 +20,8 @@ CURVES = (408, 152)
 DAYS = (880, 240)
 PROOF = (348, 12)
 POINTS = 160
+# A ridge ends where its density is less than this share of its peak.
+VISIBLE = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,8 @@ def ridges(posteriors: Mapping[str, Beta]) -> dict[str, SafeString]:
 def _ridge(name: str, mean: float, curve: list[tuple[float, float]], scale: float) -> SafeString:
     width, height = RIDGE
     base, room = height - 0.5, height - 12
-    path = [(x * width, base - y * scale * room) for x, y in curve]
+    least = VISIBLE * max(y for _, y in curve)
+    path = [(x * width, base - y * scale * room) for x, y in curve if y > least]
     grid = "".join(_line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
     tick = _line("is-mean", mean * width, _height_at(path, mean * width) - 2, mean * width, base)
     label = f"{name}: mean {thousandths(mean)}"

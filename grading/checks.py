@@ -3,9 +3,19 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 - Django's name
 
 from grading.core.vocabulary import Source
+
+
+@register()
+def judge_lease(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:  # noqa: ARG001 - Django's signature
+    """A lease outlasts the call that it protects."""
+    lease, timeout = settings.JUDGE_LEASE_SECONDS, settings.JUDGE_TIMEOUT
+    if lease > timeout:
+        return []
+    said = f"JUDGE_LEASE_SECONDS is {lease:g}, JUDGE_TIMEOUT {timeout:g}: a slow answer would come after its lease"
+    return [Warning(said, hint="Set JUDGE_LEASE_SECONDS well above JUDGE_TIMEOUT", id="grading.W001")]
 
 
 @register()

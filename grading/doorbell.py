@@ -4,7 +4,6 @@ import logging
 import time
 
 from celery import current_app
-from kombu.exceptions import OperationalError
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +19,7 @@ def publish(job_id: int) -> bool:
         return False
     try:
         current_app.send_task("grading.tasks.judge", args=[job_id], expires=60, retry=False, ignore_result=True)
-    except (OperationalError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever ails the broker, the sweep finds the job
         _silent_until = time.monotonic() + SILENT_SECONDS
         logger.warning("the broker cannot be reached (%s); the sweep will find job %s", error, job_id)
         return False

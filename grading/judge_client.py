@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -49,23 +48,26 @@ def ask(prompt: Prompt, rubric: Rubric) -> Answer:
     dimensions = [dimension["name"] for dimension in rubric.dimensions]
     output: OutputConfigParam = {"format": {"type": "json_schema", "schema": verdict.schema(dimensions)}}
     try:
-        raw = _client(settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL, settings.JUDGE_TIMEOUT)
-        response = raw.messages.with_raw_response.create(
-            model=settings.JUDGE_MODEL,
-            max_tokens=MAX_OUTPUT_TOKENS,
-            system=prompt.system,
-            messages=[{"role": "user", "content": prompt.user}],
-            output_config=output,
-        )
-        return _answered(response.parse(), response.request_id or "", prompt, dimensions)
+        with _client() as client:
+            response = client.messages.with_raw_response.create(
+                model=settings.JUDGE_MODEL,
+                max_tokens=MAX_OUTPUT_TOKENS,
+                system=prompt.system,
+                messages=[{"role": "user", "content": prompt.user}],
+                output_config=output,
+            )
+            return _answered(response.parse(), response.request_id or "", prompt, dimensions)
     except Exception as error:  # noqa: BLE001 - classified, recorded, and logged where nobody expected it
         return _failed(error)
 
 
-@lru_cache(maxsize=4)
-def _client(api_key: str, base_url: str, timeout: float) -> anthropic.Anthropic:
+def _client() -> anthropic.Anthropic:
+    """A client for one call: a new connection costs little beside a verdict, and none is left to go stale."""
     return anthropic.Anthropic(
-        api_key=api_key, base_url=base_url or f"https://{DEFAULT_HOST}", max_retries=0, timeout=timeout
+        api_key=settings.ANTHROPIC_API_KEY,
+        base_url=settings.ANTHROPIC_BASE_URL or f"https://{DEFAULT_HOST}",
+        max_retries=0,
+        timeout=settings.JUDGE_TIMEOUT,
     )
 
 

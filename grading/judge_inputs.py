@@ -16,8 +16,11 @@ TEXT_LIMIT = 200_000
 
 def inputs(session: Session) -> dict[str, str]:
     """The hash of the usable evidence of each kind; empty where there is nothing to judge."""
-    rows = (evidence.usable(session, kind) for kind in JUDGED_KINDS)
-    return {row.kind: row.sha256 for row in rows if row is not None}
+    held: dict[str, str] = {}
+    for row in session.evidence.filter(kind__in=JUDGED_KINDS, problem="").order_by("-pk"):
+        if row.kind not in held and not evidence.is_shared(row):
+            held[row.kind] = row.sha256
+    return held
 
 
 def inputs_sha256(held: dict[str, str]) -> str:

@@ -29,10 +29,6 @@ OUTCOMES: dict[type, AttemptOutcome] = {
 DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPUT_TOO_LARGE})
 
 
-def settle(session: Session) -> None:
-    rewards.settle(session)
-
-
 def apply(attempt: JudgeAttempt, answer: Answer, *, inputs_sha256: str, rng: Random) -> AttemptOutcome:
     """Record an answer. It changes the job and the grades only while the attempt's lease holds; late, only itself."""
     now = timezone.now()
@@ -48,7 +44,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, *, inputs_sha256: str, rng: Ran
             _verdict(session, attempt, answer, answer.result, inputs_sha256)
         else:
             record(session, _unscored(coming, answer.result), model=answer.model, route=route())
-        settle(session)
+        rewards.settle(session)
     return outcome
 
 
@@ -75,7 +71,7 @@ def note(job: JudgeJob, said: SourceGrade) -> None:
         session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
         if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=said.reason):
             record(session, said)
-            settle(session)
+            rewards.settle(session)
 
 
 def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime, rng: Random) -> Next:
@@ -135,10 +131,9 @@ def _finish(
 def _unscored(coming: Next, result: Result) -> SourceGrade:
     status = Status.UNSCORED if coming.reason in DATA_REASONS else Status.FAILED
     kept = {"reply": result.reply} if isinstance(result, Invalid) and result.reply else {}
-    detail = coming.detail
     obstacle = quota.obstacle()
-    if obstacle is not None and obstacle.reason is coming.reason:
-        status, detail = Status.UNSCORED, obstacle.detail
+    # What concerns everybody is said in the same words on every session.
+    detail = obstacle.detail if obstacle is not None and obstacle.reason is coming.reason else coming.detail
     return unscored(Source.JUDGE, coming.reason, version=VERSION, detail=detail, status=status, **kept)
 
 

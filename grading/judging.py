@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from grading import judge_client, judge_inputs, judge_results, monitoring, quota
+from grading import judge_client, judge_inputs, judge_results, monitoring, quota, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import backoff
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 # What one sweep does at most; the next one comes in seconds.
 RUNG_PER_SWEEP, NOTED_PER_SWEEP, CAUGHT_UP_AT_ONCE = 200, 100, 200
 SMALLER = 0.5
+# What keeps all jobs waiting, and is over for all of them at once.
+PASSING_REASONS = (Reason.QUOTA_EXHAUSTED, Reason.AUTH, Reason.NOT_CONFIGURED)
 NO_REWARD = (Outcome.INFRASTRUCTURE, Outcome.REFUSED)
 
 
@@ -43,21 +45,21 @@ def enqueue(session: Session, *, priority: int = 0) -> JudgeJob | None:
     a judge grade says why (L1). Rings the doorbell on commit.
     """
     open_job = session.judge_jobs.filter(state__in=OPEN_STATES).first()
-    held = judge_inputs.inputs(session)
-    if open_job is not None or is_judged(session, judge_inputs.inputs_sha256(held)):
+    held, rubric = judge_inputs.inputs(session), active_rubric()
+    if open_job is not None or (rubric and is_judged(session, judge_inputs.inputs_sha256(held), rubric)):
         return open_job
-    said = status_grade(session, has_evidence=bool(held))
+    said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     if said is not None:
         judge_results.record(session, said)
-        if said.status is Status.SKIPPED:
-            return None
+    if rubric is None or (said is not None and said.status is Status.SKIPPED):
+        return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
-    job = JudgeJob.objects.create(session=session, rubric=active_rubric(), priority=priority, reason=reason)
+    job = JudgeJob.objects.create(session=session, rubric=rubric, priority=priority, reason=reason)
     ring(job)
     return job
 
 
-def status_grade(session: Session, *, has_evidence: bool = True) -> SourceGrade | None:
+def status_grade(session: Session, *, has_evidence: bool = True, has_rubric: bool = True) -> SourceGrade | None:
     """What to say of a session before anything is asked; None where a job simply waits for its turn.
 
     `skipped` means that there is no job to make now.
@@ -66,26 +68,32 @@ def status_grade(session: Session, *, has_evidence: bool = True) -> SourceGrade 
         return _skipped(Reason.INFRASTRUCTURE, "A session without a reward is not judged")
     if not has_evidence:
         return _skipped(Reason.NO_EVIDENCE, "Nothing to read: no usable transcript, journal, patch or facts")
+    if not has_rubric:
+        return _skipped(Reason.NOT_CONFIGURED, "No rubric is active; activate one")
     obstacle = quota.obstacle()
     if obstacle is None:
         return None
     if obstacle.reason is Reason.NOT_CONFIGURED:
         return _skipped(obstacle.reason, obstacle.detail)
-    return unscored(Source.JUDGE, obstacle.reason, version=VERSION, detail=obstacle.detail)
+    return _failed(obstacle)
+
+
+def _failed(obstacle: quota.Obstacle) -> SourceGrade:
+    return unscored(Source.JUDGE, obstacle.reason, version=VERSION, detail=obstacle.detail, status=Status.FAILED)
 
 
 def _skipped(reason: Reason, detail: str) -> SourceGrade:
     return unscored(Source.JUDGE, reason, version=VERSION, detail=detail, status=Status.SKIPPED)
 
 
-def active_rubric() -> Rubric:
-    return Rubric.objects.get(is_active=True)
+def active_rubric() -> Rubric | None:
+    return Rubric.objects.filter(is_active=True).first()
 
 
-def is_judged(session: Session, inputs_sha256: str) -> bool:
-    """Whether a verdict on exactly these inputs, under the active rubric, is there."""
+def is_judged(session: Session, inputs_sha256: str, rubric: Rubric) -> bool:
+    """Whether a verdict on exactly these inputs, under this rubric, is there."""
     verdicts = Grade.objects.filter(session=session, source=Source.JUDGE, status=Status.SCORED)
-    return verdicts.filter(inputs_sha256=inputs_sha256, rubric=active_rubric().sha256).exists()
+    return verdicts.filter(inputs_sha256=inputs_sha256, rubric=rubric.sha256).exists()
 
 
 def ring(job: JudgeJob) -> None:
@@ -159,9 +167,7 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     """Put right what was lost, say what waits and why, and return the ids of the jobs to ring for, in order."""
     now = timezone.now()
     release_lost(now, rng or SystemRandom())
-    obstacle = quota.obstacle()
-    if obstacle is not None:
-        _note(obstacle)
+    _note(quota.obstacle())
     monitoring.refresh()
     if not quota.is_configured():
         return []
@@ -201,10 +207,15 @@ def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
     return bool(released)
 
 
-def _note(obstacle: quota.Obstacle) -> None:
-    """Write on every waiting session why it waits, some at a time."""
-    waiting = JudgeJob.objects.filter(state=JobState.QUEUED).exclude(reason=obstacle.reason)
-    said = unscored(Source.JUDGE, obstacle.reason, version=VERSION, detail=obstacle.detail)
+def _note(obstacle: quota.Obstacle | None) -> None:
+    """Write on every waiting session why it waits, or that it no longer waits for that, some at a time."""
+    waiting = JudgeJob.objects.filter(state=JobState.QUEUED)
+    if obstacle is None:
+        waiting = waiting.filter(reason__in=PASSING_REASONS)
+        said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
+    else:
+        waiting = waiting.exclude(reason=obstacle.reason)
+        said = _failed(obstacle)
     for job in waiting.select_related("session")[:NOTED_PER_SWEEP]:
         judge_results.note(job, said)
 
@@ -217,9 +228,8 @@ def catch_up(*, abandoned: bool = False, limit: int = CAUGHT_UP_AT_ONCE) -> int:
     for session in unjudged(abandoned=abandoned)[:limit]:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
-            if enqueue(locked) is not None:
-                judge_results.settle(locked)
-                count += 1
+            count += enqueue(locked) is not None
+            rewards.settle(locked)
     return count
 
 

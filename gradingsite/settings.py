@@ -201,6 +201,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 1,
     "socket_timeout": 5,
     "max_retries": 1,
+    "connect_retries_timeout": 1,
     **dict.fromkeys(["interval_start", "interval_step", "interval_max"], 0),
 }
 CELERY_TASK_PUBLISH_RETRY = False

@@ -32,6 +32,8 @@ os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET
 # processes would inherit it and load the settings of this process before they come here.
 os.environ["DJANGO_SETTINGS_MODULE"] = "gradingsite.settings"
 assert settings.DATABASES
+# The tests make many users, and their passwords are no secret.
+settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
@@ -44,16 +46,18 @@ def django_db_setup(django_db_setup, django_db_blocker) -> None:
     """After a transactional test the tables are emptied, past the append-only rules, and the seeded rows put back."""
     from django.db import connection
 
-    empty = connection.ops.execute_sql_flush
+    # Of the class: Playwright's event loop gives this thread a second connection.
+    operations = type(connection.ops)
+    empty = operations.execute_sql_flush
     with django_db_blocker.unblock():
         seeds = connection.creation.serialize_db_to_string()
         drop, create = rules_of_sqlite(connection) if connection.vendor == "sqlite" else ([], [])
 
-    def reset(statements: list[str]) -> None:
-        empty([*drop, *statements, *create])
-        connection.creation.deserialize_db_from_string(seeds)
+    def reset(ops, statements: list[str]) -> None:
+        empty(ops, [*drop, *statements, *create])
+        ops.connection.creation.deserialize_db_from_string(seeds)
 
-    connection.ops.execute_sql_flush = reset
+    operations.execute_sql_flush = reset
 
 
 def rules_of_sqlite(connection) -> tuple[list[str], list[str]]:

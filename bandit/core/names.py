@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 
 def canonical(text: str) -> str:
-    """The one spelling of a name: lower case, every run of spaces, underscores and hyphens a single hyphen.
+    """The one spelling of a name: lower case, every run of spaces, underscores, hyphens and NULs a single hyphen.
 
     >>> canonical(" Cross_Repo ")
     'cross-repo'
     """
-    return re.sub(r"[\s_-]+", "-", text.strip().lower()).strip("-")
+    return re.sub(r"[\s\0_-]+", "-", text.strip().lower()).strip("-")
 
 
 def nearest(text: str, names: Iterable[str]) -> str | None:

@@ -118,8 +118,10 @@ class Posterior:
         return hashlib.sha256(text.encode() + self.alpha.tobytes() + self.beta.tobytes()).hexdigest()[:16]
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
-        """P(best) among `names`, by quadrature."""
+        """P(best) among `names`, by quadrature, in the order of the names. Empty for none."""
         chosen, position = sorted(set(names)), positions(self.names)
+        if not chosen:
+            return {}
         at = [position[name] for name in chosen]
         return dict(zip(chosen, p_best(self.alpha[at], self.beta[at]).tolist(), strict=True))
 

@@ -20,7 +20,6 @@ def show(request: HttpRequest) -> TemplateResponse:
         "title": "Alarms",
         "open": [alarm for alarm in alarms if alarm.resolved_at is None],
         "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
-        "rules": monitoring.RULES,
         "flags": with_rewards(monitoring.flagged_sessions()[:LISTED]),
     }
     return TemplateResponse(request, "gradingsite/alarms.html", context)

@@ -13,15 +13,9 @@ from grading import charts, review, rewards
 from grading.admin.session import tiles
 from grading.core.explain import number
 from grading.core.vocabulary import Source
-from grading.models import Grade, Session, Settlement
+from grading.models import Grade, Rubric, Session, Settlement
+from grading.rubric_seed import BANDS
 
-BANDS = (
-    ("none", 0.0, "nothing of use"),
-    ("tried", 0.2, "an honest attempt"),
-    ("partial", 0.4, "part of it done"),
-    ("useful", 0.6, "done, with rough edges"),
-    ("strong", 0.8, "merged or ready, verified"),
-)
 OUT_OF_RANGE = "A grade is a number from 0 to 1 with at most two decimals, for example .80."
 
 
@@ -86,10 +80,16 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
         "settlement": settlement,
         "tiles": tiles(settlement),
         "form": form,
-        "bands": BANDS,
+        "bands": bands(),
         "effect": effect(session, settlement, form if request.method == "POST" else None),
     }
     return TemplateResponse(request, "gradingsite/correct.html", context)
+
+
+def bands() -> list[dict[str, Any]]:
+    """The bands of the rubric in force, so that people and the judge grade by the same words."""
+    rubric = Rubric.objects.filter(is_active=True).first()
+    return rubric.bands if rubric and rubric.bands else BANDS
 
 
 @require_GET

@@ -58,8 +58,6 @@ class House:
 def house(request: HttpRequest) -> House:
     """Four queries, whatever the page."""
     alarms = tuple(monitoring.open_alarms())
-    for alarm in alarms:
-        alarm.title = monitoring.RULES.get(alarm.rule, "A rule fired")  # type: ignore[attr-defined] # for templates
     counts = {"Review": monitoring.flagged_sessions().values("session").distinct().count(), "Alarms": len(alarms)}
     return House(
         now=timezone.now(),

@@ -5,16 +5,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
+from grading import samples
 from grading.models import Session
 
 
 def show(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        from grading import samples
-
         count = Session.objects.samples().count()
         samples.remove(request.user.get_username())
-        messages.success(request, f"{count} sample sessions are gone, and the bandits are as if they had never been.")
+        gone = "1 sample session is gone" if count == 1 else f"{count} sample sessions are gone"
+        messages.success(request, f"{gone}, and the bandits are as if that had never been.")
         return redirect("admin:index")
     context = {"title": "Remove samples", "count": Session.objects.samples().count()}
     return TemplateResponse(request, "gradingsite/samples.html", context)

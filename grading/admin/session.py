@@ -32,6 +32,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     entries = list(ledger.history(session.observation))
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
+    judge = _latest(grades, Source.JUDGE)
     context = {
         "title": f"Session {session.short_id}",
         "session": session,
@@ -47,7 +48,10 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "transcript": transcript.page(session, request.GET.get("event", "1")),
         "job": JudgeJob.objects.filter(session=session).order_by("-pk").first(),
         "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
-        "judge": _verdict(grades),
+        "judge": judge,
+        "citations": _citations(judge),
+        "dimensions": _dimensions(judge),
+        "sums": sums(grades),
         "history": history.of(
             session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
         ),
@@ -68,8 +72,38 @@ def _css(step: dict[str, Any]) -> str:
 
 def consumption_terms(grades: list[Grade]) -> list[dict[str, Any]]:
     """The rows of the latest consumption sum, as its grade recorded them."""
-    latest = next((grade for grade in reversed(grades) if grade.source == Source.CONSUMPTION), None)
+    latest = _latest(grades, Source.CONSUMPTION)
     return [] if latest is None else list(latest.evidence.get("terms", []))
+
+
+def sums(grades: list[Grade]) -> list[dict[str, Any]]:
+    """How trajectory and journal came to their latest grades, in the terms that these recorded."""
+    found = [_latest(grades, source) for source in (Source.TRAJECTORY, Source.JOURNAL)]
+    return [
+        {
+            "source": grade.source,
+            "value": grade.value,
+            "terms": grade.evidence["terms"],
+            "penalty": -grade.evidence.get("penalty", 0.0),
+        }
+        for grade in found
+        if grade is not None and grade.evidence.get("terms")
+    ]
+
+
+def _latest(grades: list[Grade], source: Source) -> Grade | None:
+    """What a source said last, where it gave a value."""
+    return next((grade for grade in reversed(grades) if grade.source == source and grade.value is not None), None)
+
+
+def _citations(judge: Grade | None) -> list[int]:
+    """The events that the judge rests its verdict on."""
+    return [] if judge is None else list(judge.evidence.get("citations", []))
+
+
+def _dimensions(judge: Grade | None) -> list[tuple[str, float]]:
+    found = {} if judge is None else judge.evidence.get("dimensions", {})
+    return [(name.replace("_", " ").capitalize(), value) for name, value in found.items()]
 
 
 def _work(session: Session) -> list[dict[str, Any]]:
@@ -78,12 +112,6 @@ def _work(session: Session) -> list[dict[str, Any]]:
     for artifact in session.artifacts.all():
         kinds.setdefault(artifact.kind, []).append(artifact)
     return [{"kind": ArtifactKind(kind).replace("_", " "), "items": items} for kind, items in kinds.items()]
-
-
-def _verdict(grades: list[Grade]) -> Grade | None:
-    """What the judge said last, where it said anything."""
-    spoken = (grade for grade in reversed(grades) if grade.source == Source.JUDGE and grade.value is not None)
-    return next(spoken, None)
 
 
 def _text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:

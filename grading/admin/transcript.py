@@ -15,12 +15,13 @@ from grading.models.evidence import EvidenceKind
 
 PAGE = 100
 SHOWN, FOLDED = 1_200, 20_000
+ASIDE = 240
 WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One event on the screen: `text` at once, `rest` behind a fold, `cut` characters left out for good."""
+    """One event: `text` at once (little of the harness's own), `rest` behind a fold, `cut` characters left out."""
 
     number: int
     at: dt.datetime | None
@@ -75,14 +76,15 @@ def _from(events: Iterator[Event], first: int) -> Iterator[Event]:
 
 def _line(event: Event) -> Line:
     kind, css, head, text, failed = _content(event)
+    shown = ASIDE if css == "scaffold" else SHOWN
     return Line(
         number=event.number,
         at=event.at,
         kind=kind,
         css=css,
         head=head,
-        text=text[:SHOWN],
-        rest=text[SHOWN:FOLDED],
+        text=text[:shown],
+        rest=text[shown:FOLDED],
         cut=max(len(text) - FOLDED, 0),
         failed=failed,
     )

@@ -1,6 +1,7 @@
 """The API's page: drawn on the server from its OpenAPI schema, without a script and without anybody's CDN."""
 
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -20,16 +21,21 @@ class Pages(DocsBase):
             "title": "API",
             "api": api,
             "openapi_url": self.get_openapi_url(api, kwargs),
+            "site": request.build_absolute_uri("/").rstrip("/"),
             "operations": list(_operations(schema)),
+            "error": list(_fields(schema, schema["components"]["schemas"]["ErrorOut"])),
         }
         return render(request, "gradingsite/api.html", context)
 
 
 def _operations(schema: Json) -> Iterator[dict[str, Any]]:
+    """Each operation with what it takes, what it replies, and the statuses of its errors, which look all the same."""
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
             content = operation.get("requestBody", {}).get("content", {})
             media = next(iter(content), "")
+            statuses = {str(status): reply for status, reply in operation["responses"].items()}
+            good = [status for status in statuses if int(status) < HTTPStatus.BAD_REQUEST]
             yield {
                 "method": method.upper(),
                 "path": path,
@@ -37,10 +43,9 @@ def _operations(schema: Json) -> Iterator[dict[str, Any]]:
                 "description": operation.get("description", ""),
                 "media": media,
                 "fields": list(_fields(schema, content[media]["schema"])) if media else [],
-                "replies": [
-                    {"status": status, "fields": list(_fields(schema, _json(reply)))}
-                    for status, reply in operation["responses"].items()
-                ],
+                "statuses": " or ".join(sorted(good)),
+                "reply": list(_fields(schema, _json(statuses[good[0]]))),
+                "errors": ", ".join(sorted(set(statuses) - set(good))),
             }
 
 

@@ -55,13 +55,15 @@ class Digest:
 def read(events: Iterable[Event], *, words: int = WORDS_CHARS) -> Digest:
     """Sort a transcript's events into a digest. Calls wait for their result; one without is shown as unconfirmed.
 
-    `words` bounds each message, in characters.
+    `words` bounds each message, in characters. What the log copied from another session is left out (L11).
     """
     digest = Digest()
     waiting: dict[str, ToolCall] = {}
     for event in events:
         digest.events += 1
         match event:
+            case Boundary(kind="session_change"):
+                digest, waiting = Digest(events=digest.events), {}
             case Message():
                 _add_message(digest, event, words)
             case ToolCall():

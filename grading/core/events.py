@@ -90,8 +90,8 @@ class PullRequestLink(Event):
 class Boundary(Event):
     """`kind` is compaction, subagent_start, subagent_end, end (the harness closed the session), or session_change.
 
-    `session_change`: the log goes on under another session's id, given in `detail`; events belong to a session by the
-    id they stand under (L11), and `TranscriptHeader.session_id` is the log's own.
+    `session_change`: what came before in this log is another session's (copied by a resume or fork, say); what follows
+    stands under the id in `detail` (L11).
     """
 
     kind: str

@@ -1,7 +1,5 @@
 """Columns that several models share."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any
 
@@ -9,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 
-def enum_field(enum: type[StrEnum], **options: Any) -> models.CharField[str, str]:
+def enum_field(enum: type[StrEnum], **options: Any) -> "models.CharField[str, str]":
     """A text column that holds one value of `enum`. Pair it with `one_of` in Meta.constraints."""
     longest = max(len(member.value) for member in enum)
     choices = [(member.value, getattr(member, "words", member.value)) for member in enum]

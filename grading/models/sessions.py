@@ -1,13 +1,18 @@
 """A finished session of an agent. Its grades, settlements and evidence hang on it."""
 
+import re
+
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import Truncator
 
 from grading.core.vocabulary import Outcome
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
+
+UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
@@ -86,8 +91,9 @@ class Session(models.Model):
 
     @property
     def short_id(self) -> str:
-        """The last eight characters of the id: what people say aloud, and distinct for time-ordered ids too."""
-        return self.external_id[-8:]
+        """What people say aloud: the end of a UUID, which is distinct for time-ordered ones too; else the id, cut."""
+        is_uuid = UUID.fullmatch(self.external_id) is not None
+        return self.external_id[-8:] if is_uuid else Truncator(self.external_id).chars(28)
 
     @property
     def observation(self) -> str:

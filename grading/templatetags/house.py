@@ -1,7 +1,6 @@
 """How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
 
 import datetime as dt
-from collections.abc import Mapping
 
 from django import template
 from django.utils import timezone
@@ -11,6 +10,7 @@ from django.utils.safestring import SafeString
 from grading.charts import thousandths
 from grading.core.explain import number
 from grading.core.vocabulary import Reason
+from grading.monitoring import RULES
 
 register = template.Library()
 register.filter("grade", number)
@@ -153,5 +153,6 @@ def signed_count(value: int | None) -> str:
 
 
 @register.filter
-def of_key(mapping: Mapping[str, str], key: str) -> str:
-    return mapping.get(key, key)
+def rule_title(rule: str) -> str:
+    """What a validity rule found, in words."""
+    return RULES.get(rule, "A rule fired")

@@ -35,7 +35,7 @@ def at_once(work, jobs):
 
 
 def test_concurrent_writers_with_redelivery_are_exact():
-    dice = random.Random(1)  # noqa: S311 - seeded, for a test
+    dice = random.Random(1)
     first = [(f"s{i}", dice.choice(["code", "infra"]), dice.randrange(1_000_001) / 1e6) for i in range(80)]
     jobs = first + dice.sample(first, 16)
     dice.shuffle(jobs)

@@ -8,7 +8,9 @@ from bandit.core.names import canonical, nearest
 from bandit.models import Arm, ArmAlias, Bandit, UnknownArm, UnknownBandit
 
 
-@pytest.mark.parametrize("text", ["cross-repo", "Cross Repo", " CROSS_repo ", "cross--repo", "crossrepo"])
+@pytest.mark.parametrize(
+    "text", ["cross-repo", "Cross Repo", " CROSS_repo ", "cross--repo", "crossrepo", "cross\0repo"]
+)
 @pytest.mark.django_db
 def test_every_spelling_names_the_same_arm(text):
     assert Arm.objects.resolve("category", text).name == "cross-repo"

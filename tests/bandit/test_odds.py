@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandit.core.feedback import Sizes, feedback
@@ -31,6 +31,7 @@ def test_two_arms_agree_with_the_closed_form():
     assert p_best(np.array([2.0, 1.0]), np.array([1.0, 1.0])) == pytest.approx([2 / 3, 1 / 3], abs=1e-5)
 
 
+@settings(deadline=None)
 @given(arms=st.lists(st.tuples(SHAPES, SHAPES), min_size=1, max_size=12))
 def test_p_best_is_a_distribution_and_the_same_again(arms):
     alpha, beta = (np.array(column) for column in zip(*arms, strict=True))

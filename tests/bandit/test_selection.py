@@ -92,8 +92,18 @@ def test_a_strange_arm_in_the_supply_is_refused():
         decide(supply={"triags": 1})
     with pytest.raises(UnknownBandit):
         decide(bandit="lesson")
-    with pytest.raises(ValueError, match="needs an id"):
-        decide(" ")
+    with pytest.raises(UnknownBandit):
+        decide(bandit="category\0")
+
+
+@pytest.mark.parametrize("decision_id", ["", " ", "a\0b", "x" * 201])
+def test_an_id_that_no_retry_could_repeat_is_refused(decision_id):
+    with pytest.raises(ValueError, match="needs an id of the caller's own"):
+        decide(decision_id)
+
+
+def test_two_names_of_one_arm_in_the_supply_add_up():
+    assert decide(supply={"infra": 0, "infrastructure": 2}).arm.name == "infra"
 
 
 def test_the_supply_may_use_an_alias():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.events import Role
+from grading.core.events import Boundary, Role
 from grading.core.signals import EffectKind, Signals, extract
 from tests.core.transcript import Transcript
 
@@ -408,3 +408,9 @@ def test_no_text_breaks_the_extraction(calls):
 @given(st.text(alphabet="git commt-\"'$()<>|&;\\\n #EOF", max_size=80))
 def test_no_command_line_breaks_the_shell_reader(command):
     assert Transcript().run(command, COMMIT).signals.results == 1
+
+
+def test_work_that_a_log_copied_from_another_session_counts_for_nothing():
+    told = Transcript().run("git commit -m x", "[main abc1234] x\n 1 file changed")
+    told.add(Boundary, kind="session_change", detail="mine").run("git commit -m y", "[main def5678] y\n 1 file changed")
+    assert [commit.hash for commit in extract(told.events).commits] == ["def5678"]

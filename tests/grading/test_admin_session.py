@@ -68,7 +68,13 @@ def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
     cast.grade(session, Source.JUDGE, 0.5, detail="a new wording")
     held = rewards.settle(session)
     Settlement.objects.create(
-        session=session, revision=2, value=0.5, source="judge", final=True, weight=1, policy_version="x",
+        session=session,
+        revision=2,
+        value=0.5,
+        source="judge",
+        final=True,
+        weight=1,
+        policy_version="x",
         sentence="Reward .50, final. As it was explained then.",
         steps=[{**step, "why": "the old wording"} for step in held.steps],
     )
@@ -236,3 +242,27 @@ def test_a_failed_grade_has_its_words_in_the_history(reviewer):
     html = shown(reviewer, session)
     assert "Judge: failed" in html
     assert "after 120 s" in html
+
+
+def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(150), "conversation.jsonl")
+    said = {"rationale": "The guard holds.", "citations": [3, 118], "dimensions": {"goal_fit": 0.8}}
+    cast.grade(session, Source.JUDGE, 0.76, evidence=said)
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert "The guard holds." in html
+    assert 'href="?event=118#e118">event 118</a>' in html
+    assert '<td>Goal fit</td><td class="right strong">.80</td>' in html
+    assert 'class="ev  cited c-judge" id="e3"' in html
+    assert "cited" in shown(reviewer, session, "?event=118").partition('id="e118"')[0].rpartition("<div")[2]
+
+
+def test_a_trajectory_shows_the_terms_of_its_sum(reviewer):
+    session = cast.session()
+    terms = [{"kind": "commit", "count": 3, "units": 1.0, "adds": 2.0}]
+    cast.grade(session, Source.TRAJECTORY, 0.61, evidence={"terms": terms, "penalty": 0.04})
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert "How the trajectory came to .61" in html
+    assert '<td>penalty</td><td></td><td class="right">−.04</td>' in html

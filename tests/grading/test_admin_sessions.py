@@ -93,9 +93,7 @@ def test_fifty_rows_cost_as_many_queries_as_one(viewer, django_assert_max_num_qu
 )
 def test_the_list_narrows(viewer, query, found):
     settled(title="judged: a retry guard for the webhook", external_id="id-of-judged", is_sample=True)
-    other = settled(
-        Source.JOURNAL, 0.32, title="other", category="code", harness="gptme", agent=cast.agent("alice")
-    )
+    other = settled(Source.JOURNAL, 0.32, title="other", category="code", harness="gptme", agent=cast.agent("alice"))
     cast.pull_request(other)
     monitoring.inspect(other)
     html = listed(viewer, **query)

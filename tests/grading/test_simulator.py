@@ -25,13 +25,14 @@ def client(sim, **options):
 
 
 def ask(sim, user="[4] shell Bash\n  | git push", **options):
-    return client(sim, **options).messages.with_raw_response.create(
-        model="claude-sonnet-5-5",
-        max_tokens=100,
-        system="grade",
-        messages=[{"role": "user", "content": user}],
-        output_config={"format": {"type": "json_schema", "schema": SCHEMA}},
-    )
+    with client(sim, **options) as asking:
+        return asking.messages.with_raw_response.create(
+            model="claude-sonnet-5-5",
+            max_tokens=100,
+            system="grade",
+            messages=[{"role": "user", "content": user}],
+            output_config={"format": {"type": "json_schema", "schema": SCHEMA}},
+        )
 
 
 def http(sim, path, body=None):
@@ -109,11 +110,12 @@ def test_an_unknown_mode_is_refused_with_the_known_ones(sim):
 
 
 def test_counting_tokens_is_a_probe(sim):
-    counted = client(sim).messages.count_tokens(model="m", messages=[{"role": "user", "content": "x" * 400}])
-    assert counted.input_tokens > 90
-    sim.mode = "no_credit"
-    with pytest.raises(anthropic.BadRequestError, match="credit balance"):
-        client(sim).messages.count_tokens(model="m", messages=[{"role": "user", "content": "x"}])
+    with client(sim) as asking:
+        question = {"model": "m", "messages": [{"role": "user", "content": "x" * 400}]}
+        assert asking.messages.count_tokens(**question).input_tokens > 90
+        sim.mode = "no_credit"
+        with pytest.raises(anthropic.BadRequestError, match="credit balance"):
+            asking.messages.count_tokens(**question)
 
 
 def test_the_command_serves_until_it_is_ended():

@@ -14,7 +14,8 @@ from grading.core.formats.claude_messages import Messages
 from grading.core.formats.failures import failure_reason
 from grading.core.formats.lines import Problems
 from grading.core.formats.reader import Parser, Record
-from grading.core.formats.usage import Seen, read_tokens
+from grading.core.formats.seen import Seen
+from grading.core.formats.usage import read_tokens
 from grading.core.formats.values import count, mapping, moment, money, optional, text, words
 
 METADATA: Final = words(

@@ -37,6 +37,8 @@ SILENT_EVENTS: Final = words(
     "thread_goal_updated thread_rolled_back thread_settings_applied turn_aborted turn_complete turn_diff turn_started "
     "undo_completed undo_started user_message view_image_tool_call warning web_search_begin web_search_end"
 )
+UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+META: Final = words("cli_version cwd forked_from_id git source thread_source")
 METADATA: Final = words("inter_agent_communication_metadata world_state")
 
 
@@ -51,6 +53,7 @@ class Codex(Parser):
         self._current_model = ""
         self._total = Tokens()
         self._copied = False
+        self._foreign = False
         self._exec = ExecItems(self)
 
     def feed(self, record: Record) -> list[Event] | None:
@@ -88,6 +91,9 @@ class Codex(Parser):
     def _wrapped(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
         if kind == "session_meta":
             return self._session_meta(payload, at)
+        if self._foreign:
+            self.problems.note("a line that stands under another session's id, left out")
+            return []
         self._end_of_copy(kind, payload)
         if not self._copied:
             self.saw(at)
@@ -125,9 +131,8 @@ class Codex(Parser):
             self.saw(moment(meta.get("timestamp")) or at)
         elif session != self._id and "forked_from_id" in self._meta:
             self._copied = True
-        elif session != self._id:
-            self.problems.note("the session id changes: what is below belongs to another session")
-            return [Boundary(number=self.number(), at=at, kind="session_change", detail=session or "")]
+        else:
+            self._foreign = session != self._id
         return []
 
     def _end_of_copy(self, kind: str, payload: Record) -> None:
@@ -234,10 +239,6 @@ class Codex(Parser):
         fell = (total.output_tokens or 0) < (earlier.output_tokens or 0)
         self._total = total
         return total if fell else total.since(earlier)
-
-
-UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-META: Final = words("cli_version cwd forked_from_id git source thread_source")
 
 
 def _is_time_ordered(identity: str) -> bool:

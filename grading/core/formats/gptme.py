@@ -84,11 +84,12 @@ class Gptme(Parser):
         self._last = ""
         thought, said = gptme_calls.split_thought(content)
         calls = gptme_calls.find_calls(said)
-        for _ in range(min(gptme_calls.unread_calls(said, calls), 1)):
+        said = gptme_calls.visible(said, calls)
+        if gptme_calls.has_unread_call(said):
             self.problems.note("a tool call in a syntax that was not understood")
-        for words, thinking in ((thought, True), (gptme_calls.visible(said, calls), False)):
-            if words.strip():
-                yield Message(number=self.number(), at=at, role=Role.ASSISTANT, text=words, thinking=thinking)
+        for spoken_text, thinking in ((thought, True), (said, False)):
+            if spoken_text.strip():
+                yield Message(number=self.number(), at=at, role=Role.ASSISTANT, text=spoken_text, thinking=thinking)
         for call in calls:
             yield self._call(call, at)
         yield from self._usage(mapping(record.get("metadata")), at)

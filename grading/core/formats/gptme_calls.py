@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ KINDS: Final = {
 FILE_TOOLS: Final = words("append morph patch save")
 THOUGHT: Final = re.compile(r"</think(?:ing)?>")
 AT_CALL: Final = re.compile(r"^@(\w{1,60})\(([\w\-:.]{1,200})\):[ \t]*\n?(?=[ \t]*\{)", re.MULTILINE)
-AT_LIKE: Final = re.compile(r"^@\w{1,60}\(", re.MULTILINE)
+AT_LIKE: Final = re.compile(r"^@(\w{1,60})\([^\n)]{0,200}\)[^\n{]{0,20}\{", re.MULTILINE)
 XML_OPEN: Final = re.compile(r"<(tool-use|function_calls)>")
 XML_TOOL: Final = re.compile(r"<([A-Za-z_][\w-]{0,60})((?:\s[^<>]{0,2000})?)>")
 ATTRIBUTE: Final = re.compile(r"""([\w-]{1,40})=(?:"([^"]{0,2000})"|'([^']{0,2000})')""")
@@ -75,12 +75,6 @@ def find_calls(content: str) -> list[Call]:
     return calls
 
 
-def unread_calls(content: str, calls: list[Call]) -> int:
-    """How many openings of a call the text has beyond those that were read: a syntax we do not know (I11)."""
-    opened = sum(1 for _ in AT_LIKE.finditer(content)) + sum(1 for _ in XML_OPEN.finditer(content))
-    return max(0, opened - len(calls))
-
-
 def visible(content: str, calls: list[Call]) -> str:
     """What the assistant said around its calls."""
     said, start = [], 0
@@ -89,6 +83,11 @@ def visible(content: str, calls: list[Call]) -> str:
         start = call.end
     said.append(content[start:])
     return "".join(said).strip()
+
+
+def has_unread_call(said: str) -> bool:
+    """Whether what is left around the calls looks like one more, in a syntax we do not know (I11)."""
+    return bool(XML_OPEN.search(said)) or any(match[1] in KINDS for match in AT_LIKE.finditer(said))
 
 
 def _at_calls(content: str) -> Iterator[Call]:
@@ -124,11 +123,16 @@ def _object_end(content: str, start: int) -> int:
 def _xml_calls(content: str) -> Iterator[Call]:
     start = 0
     while match := XML_OPEN.search(content, start):
-        closing = content.find(f"</{match[1]}>", match.end())
+        closing_tag = f"</{match[1]}>"
+        closing = content.find(closing_tag, match.end())
         if closing < 0:
             return
-        yield from _xml_tools(content, match.end(), closing)
-        start = closing
+        start = closing + len(closing_tag)
+        tools = list(_xml_tools(content, match.end(), closing))
+        if tools:  # the wrapper is part of the calls in it
+            tools[0] = replace(tools[0], start=match.start())
+            tools[-1] = replace(tools[-1], end=start)
+        yield from tools
 
 
 def _xml_tools(content: str, start: int, end: int) -> Iterator[Call]:

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, ClassVar, Final
 
 from grading.core.events import Event, ParseReport, TranscriptHeader, Usage
 from grading.core.formats.lines import MAX_LINE, Problems, Tally, read_objects
-from grading.core.formats.usage import Response, Seen, Tokens
+from grading.core.formats.seen import Seen
+from grading.core.formats.usage import Response, Tokens
 
 MAX_MODELS: Final = 100
 Record = Mapping[str, Any]

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from grading.core.formats.lines import Problems
+from grading.core.formats.seen import Seen
 from grading.core.formats.values import count, words
 
 NAMES: Final = {
@@ -135,27 +136,3 @@ class Responses:
             self._done.add(key)
             done.append(response)
         return done
-
-
-class Seen:
-    """The last `limit` keys seen: bounded memory for spotting what a log repeats."""
-
-    def __init__(self, limit: int = 50_000) -> None:
-        self._keys: OrderedDict[str | bytes, None] = OrderedDict()
-        self._limit = limit
-
-    def seen(self, key: str | bytes) -> bool:
-        return key in self._keys
-
-    def add(self, key: str | bytes) -> bool:
-        """Remembers a key; returns whether it was there already."""
-        if key in self._keys:
-            self._keys.move_to_end(key)
-            return True
-        self._keys[key] = None
-        if len(self._keys) > self._limit:
-            self._keys.popitem(last=False)
-        return False
-
-    def discard(self, key: str | bytes) -> None:
-        self._keys.pop(key, None)

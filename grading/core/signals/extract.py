@@ -35,10 +35,13 @@ MAX_OPEN_CALLS = 2_000
 def extract(events: Iterable[Event]) -> Signals:
     """The signals of a session from its normalised events, in one pass and bounded memory.
 
-    An effect counts when the result of a call that set out to cause it shows it; text alone never does.
+    An effect counts when the result of a call that set out to cause it shows it; text alone never does. What a log
+    copied from another session counts for nothing (L11).
     """
     collector = _Collector()
     for event in events:
+        if isinstance(event, Boundary) and event.kind == "session_change":
+            collector = _Collector()
         collector.feed(event)
     return collector.signals()
 

@@ -33,4 +33,6 @@
     clearTimeout(timer);
     timer = setTimeout(show, 150);
   });
+  // What was typed before this file had loaded, or stands here after "back".
+  if (grade.value || exclude.checked) show();
 })();

@@ -219,11 +219,16 @@ def test_session_meta_repeated_is_one_session():
     assert (events, header.session_id) == ([], THREAD)
 
 
-def test_another_sessions_meta_without_a_fork_is_told():
-    events, header, report = parse(jsonl(codex_meta(), codex_meta(id=PARENT)))
-    assert [(event.kind, event.detail) for event in events] == [("session_change", PARENT)]
+def test_lines_under_another_sessions_id_are_left_out_and_told():
+    mine, theirs, mine_again = (
+        codex_item("message", role="assistant", content=[{"type": "output_text", "text": text}])
+        for text in ("mine", "theirs", "mine again")
+    )
+    records = [codex_meta(), mine, codex_meta(id=PARENT), theirs, codex_meta(n=2), mine_again]
+    events, header, report = parse(jsonl(*records))
+    assert [event.text for event in only(events, Message)] == ["mine", "mine again"]
     assert header.session_id == THREAD
-    assert "the session id changes" in report.problems[0]
+    assert report.problems == ("a line that stands under another session's id, left out",)
 
 
 @pytest.mark.parametrize("source", [{"subagent": "review"}, {"subagent": {"other": "guardian"}}])

@@ -124,6 +124,12 @@ def test_an_unknown_call_syntax_is_told():
     assert report.problems == ("a tool call in a syntax that was not understood",)
 
 
+def test_decorators_in_code_are_no_unknown_syntax():
+    code = '@patch("a.b")\n@dataclass(frozen=True)\nclass A: ...'
+    _, _, report = talk(gptme("assistant", f"```save a.py\n{code}\n```\n\nlike\n\n```py\n{code}\n```"))
+    assert report.problems == ()
+
+
 @pytest.mark.parametrize(
     "message",
     [

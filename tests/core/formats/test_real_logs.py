@@ -13,7 +13,8 @@ from grading.core.formats import FORMATS, EmptyTranscript, Reader, UnknownFormat
 pytestmark = pytest.mark.data
 ROOT = Path(os.environ.get("GRADING_DATA_DIR", ""), "transcripts") if os.environ.get("GRADING_DATA_DIR") else None
 
-# Where the scan is wrong or counts something else, by a part of the path; each file was read.
+# Where the scan counts something else, by a part of the path. Of the forked logs the beginnings of two were read; the
+# other five have the same mark: a second `session_meta`, of the parent.
 FOREIGN = ("agents__qwen__", "agents__droid__")  # Qwen Code's and Droid's logs, which the scan took for Claude Code's
 FORKED = (  # the scan counts the parent's history again; ours is left out
     "019f512a-51ec",

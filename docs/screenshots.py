@@ -1,0 +1,65 @@
+"""Takes the README's pictures of a running site: `python -m docs.screenshots http://127.0.0.1:8000 admin PASSWORD`.
+
+`make run` in one terminal, this in another, with the environment of `make test`. The pictures go beside this file.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.run import chromium_path
+
+DOCS = Path(__file__).parent
+PAGES = {"dashboard": "/", "sessions": "/sessions/", "bandit": "/bandits/category/", "quota": "/quota/"}
+
+
+def log_in(page: Page, user: str, password: str) -> None:
+    page.goto("/login/")
+    page.fill("[name=username]", user)
+    page.fill("[name=password]", password)
+    page.click("[type=submit]")
+    page.wait_for_selector("nav.nav")
+
+
+def session_to_show(page: Page) -> str:
+    """The address of a flagged session, else of the latest one."""
+    for query in ("?flagged=yes", ""):
+        page.goto(f"/sessions/{query}")
+        links = page.locator("main table a.mono")
+        if links.count():
+            return links.first.get_attribute("href") or "/sessions/"
+    sys.exit("The site has no session yet: load the samples with `manage.py load_samples`, then try again.")
+
+
+def shoot(page: Page, theme: str) -> None:
+    session = session_to_show(page)
+    for name, path in {**PAGES, "session": session, "correct": f"{session}correct/"}.items():
+        page.goto(path)
+        if name == "correct":
+            page.fill("[name=value]", ".80")
+            page.wait_for_selector("#effect svg")
+            page.wait_for_selector("form:not(.stale)")
+        page.screenshot(path=DOCS / f"{name}-{theme}.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("site")
+    parser.add_argument("user")
+    parser.add_argument("password")
+    options = parser.parse_args()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
+        for theme in ("light", "dark"):
+            context = browser.new_context(
+                base_url=options.site, viewport={"width": 1440, "height": 900}, color_scheme=theme
+            )
+            page = context.new_page()
+            log_in(page, options.user, options.password)
+            shoot(page, theme)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Erasing sessions: everything that hangs on them, out of the ledger as well, as one recorded act (L3)."""
+
+from collections import Counter
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from bandit import ledger
+from bandit.erasure import permit
+from grading import evidence, monitoring
+from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, Settlement
+
+
+def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
+    """Delete these sessions with their evidence, grades and rewards, as if they had never been; what was deleted.
+
+    The buckets are afterwards those of a site that never saw them. Bytes that no other session needs go when the
+    transaction is committed. `who` and `why` stay on record.
+    """
+    with permit(who=who, why=why) as counts:
+        held = Session.objects.select_for_update(of=("self",)).filter(pk__in=sessions.values("pk"))
+        ids = [session.pk for session in held]
+        hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
+        ledger.erase([session.observation for session in held], counts)
+        _delete(counts, JudgeAttempt.objects.filter(job__session__in=ids))
+        _delete(counts, JudgeJob.objects.filter(session__in=ids))
+        _delete(counts, Settlement.objects.filter(session__in=ids))
+        grades = Grade.objects.filter(session__in=ids)
+        while grades.exists():  # the last undo of an undo first
+            _delete(counts, grades.filter(withdrawn_by=None))
+        _delete(counts, Evidence.objects.filter(session__in=ids))
+        _delete(counts, Session.objects.filter(pk__in=ids))
+        monitoring.refresh()
+        transaction.on_commit(lambda: _discard(hashes))
+    return dict(counts)
+
+
+def _delete(counts: Counter[str], rows: QuerySet[Any]) -> None:
+    """Deletes rows and what cascades from them (artifacts, flags), and counts both."""
+    for label, count in rows.delete()[1].items():
+        counts[label.rpartition(".")[2].lower()] += count
+
+
+def _discard(hashes: set[str]) -> None:
+    for sha256 in hashes:
+        evidence.discard(sha256)

@@ -1,0 +1,112 @@
+"""Importing logs that harnesses left on disk: each file is one session, its own identity read from the log itself."""
+
+import datetime as dt
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from grading import intake
+from grading.core import formats
+from grading.core.events import ParseReport, TranscriptHeader
+from grading.models import Agent, Evidence
+from grading.models.evidence import EvidenceKind
+
+GPTME_LOG = "conversation.jsonl"
+
+
+class Fate(StrEnum):
+    """What became of one file."""
+
+    IMPORTED = "imported"
+    ADDED = "added to a session that was there"
+    THERE = "already there"
+    LEFT_OUT = "left out"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one file; where it is not simply imported, why (one phrase for many files), and what was seen."""
+
+    path: Path
+    fate: Fate
+    why: str = ""
+    detail: str = ""
+
+
+def logs_under(paths: Iterable[Path]) -> Iterator[Path]:
+    """The .jsonl files in these folders, in a stable order, and the files named themselves."""
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(file for file in path.rglob("*.jsonl") if file.is_file())
+        else:
+            yield path
+
+
+def import_log(path: Path, *, agent: Agent, category: str | None = None) -> Outcome:
+    """Take one log in through the ordinary intake. What is no session's own log is left alone, with the reason."""
+    try:
+        if _is_known(path, agent):
+            return Outcome(path=path, fate=Fate.THERE)
+        header, report = _header(path)
+        if header.is_subagent or "subagents" in path.parts:
+            return Outcome(path=path, fate=Fate.LEFT_OUT, why="logs of subagents, which are part of their sessions")
+        if report.recognised == 0:
+            return Outcome(path=path, fate=Fate.REFUSED, why="logs in which nothing was recognised")
+        return _submit(path, agent, _metadata(path, header, category))
+    except (formats.UnknownFormat, formats.EmptyTranscript, ValidationError, OSError) as error:
+        why, detail = _reason(error)
+        return Outcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    match error:
+        case formats.UnknownFormat():
+            return "not a log of Claude Code, gptme or Codex CLI", error.reason
+        case formats.EmptyTranscript():
+            return "empty files", ""
+        case ValidationError():
+            return "logs whose identity or times cannot be true", str(error.errors()[0]["msg"])
+        case OSError():
+            return "files that cannot be read", str(error.strerror)
+    raise AssertionError(error)
+
+
+def _is_known(path: Path, agent: Agent) -> bool:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    rows = Evidence.objects.filter(sha256=digest, kind=EvidenceKind.TRANSCRIPT, session__agent=agent)
+    return rows.exists()
+
+
+def _header(path: Path) -> tuple[TranscriptHeader, ParseReport]:
+    with path.open("rb") as file:
+        reader = formats.read(file, path.name)
+        for _event in reader:
+            pass
+    return reader.header, reader.report
+
+
+def _metadata(path: Path, header: TranscriptHeader, category: str | None) -> intake.SubmittedSession:
+    """A session's id is in its log; gptme's is the name of its folder, Claude Code's stubs have it as file name."""
+    name = path.parent.name if path.name == GPTME_LOG else path.stem
+    written = dt.datetime.fromtimestamp(path.stat().st_mtime, tz=dt.UTC)
+    return intake.SubmittedSession(
+        session_id=header.session_id or name,
+        started_at=header.started_at,
+        ended_at=header.ended_at or written,
+        category=category,
+    )
+
+
+def _submit(path: Path, agent: Agent, metadata: intake.SubmittedSession) -> Outcome:
+    with path.open("rb") as file:
+        receipt = intake.submit(agent=agent, metadata=metadata, transcript=file)
+    wrong = [problem for problem in receipt.problems if problem.is_error]
+    why, detail = (f"kept, but not used for grading: {wrong[0].code}", wrong[0].got) if wrong else ("", "")
+    fate = Fate.IMPORTED if receipt.created else Fate.ADDED
+    return Outcome(path=path, fate=fate, why=why, detail=detail)

@@ -1,0 +1,81 @@
+"""Import the logs that harnesses left on disk."""
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from bandit.models import Arm, UnknownArm
+from grading.importing import Fate, Outcome, import_log, logs_under
+from grading.models import Agent
+
+SHOWN = 3
+
+
+class Command(BaseCommand):
+    help = (
+        "Import session logs (.jsonl of Claude Code, gptme, Codex CLI) from folders, for example ~/.claude/projects, "
+        "~/.codex/sessions or ~/.local/share/gptme/logs. What is there already is skipped; nothing is changed on disk."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+        parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder or a log file")
+        parser.add_argument("--agent", default="imported", help="the agent whose sessions these are; made if new")
+        parser.add_argument("--category", help="what kind of work they were, if all were of one kind")
+
+    def handle(self, *_args: Any, paths: list[Path], agent: str, category: str | None, **_options: Any) -> None:
+        for path in paths:
+            if not path.exists():
+                raise CommandError(f"{path} does not exist; name a folder or a .jsonl file")
+        if category:
+            category = _category(category)
+        owner = _agent(agent)
+        outcomes: list[Outcome] = []
+        files = list(logs_under(paths))
+        try:
+            for path in tqdm(files, unit="log", disable=None):
+                outcomes.append(import_log(path, agent=owner, category=category))  # noqa: PERF401 - kept on Ctrl-C
+        except KeyboardInterrupt:
+            self.stdout.write(f"Stopped after {len(outcomes)} of {len(files)}; run it again to go on.")
+        self.stdout.write(summary(outcomes))
+
+
+def summary(outcomes: list[Outcome]) -> str:
+    """How many files met which fate, and why, each reason with a few of its files."""
+    if not outcomes:
+        return "No .jsonl file found."
+    lines = []
+    for fate in Fate:
+        those = [outcome for outcome in outcomes if outcome.fate is fate]
+        if those:
+            lines.append(f"{len(those):6,} {fate}")
+        reasons: dict[str, list[Outcome]] = defaultdict(list)
+        for outcome in those:
+            reasons[outcome.why].append(outcome)
+        for why, group in sorted(reasons.items(), key=lambda item: -len(item[1])):
+            if why:
+                lines.append(f"       {len(group):,} {why}, for example")
+                lines += [f"          {item.path}{item.detail and f': {item.detail}'}" for item in group[:SHOWN]]
+    return "\n".join(lines)
+
+
+def _category(name: str) -> str:
+    try:
+        return Arm.objects.resolve("category", name).name
+    except UnknownArm as error:
+        raise CommandError(str(error)) from error
+
+
+def _agent(name: str) -> Agent:
+    agent = Agent.objects.filter(name=name).first() or Agent(name=name)
+    try:
+        agent.full_clean(validate_unique=False)
+    except ValidationError as error:
+        raise CommandError(f"--agent {name!r}: {' '.join(error.messages)}") from error
+    agent.save()
+    return agent

@@ -1,0 +1,17 @@
+"""Load the sample sessions."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+from tqdm import tqdm
+
+from grading import samples
+
+
+class Command(BaseCommand):
+    help = "Load a dozen real sessions, marked as samples, so that there is something to look at."
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        count = sum(1 for _receipt in tqdm(samples.load(timezone.now()), unit="session", disable=None))
+        self.stdout.write(f"{count} sample sessions loaded; `manage.py remove_samples` removes them again")

@@ -1,0 +1,98 @@
+"""A small day for the browser: judged, read, provisional, floored and dead sessions, an outage, an alarm, an attack."""
+
+import datetime as dt
+import io
+import json
+
+from django.db import transaction
+from django.utils import timezone
+
+from bandit.selection import complete, select
+from grading import evidence, monitoring, rewards
+from grading.core.vocabulary import Outcome, Reason, Source
+from grading.models import Evidence, Quota, QuotaTransition, Session
+from grading.models.evidence import EvidenceKind
+from grading.models.judging import QuotaState
+from tests import cast
+
+ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
+TERMS = [
+    {"kind": "idea", "count": 3, "diminishing": 1.0, "weight": 0.4, "adds": 0.4},
+    {"kind": "engagement", "count": 1, "diminishing": 0.5, "weight": 0.2, "adds": 0.1},
+    {"kind": "showed-up", "count": 1, "diminishing": 1.0, "weight": 0.1, "adds": 0.1},
+]
+
+
+def tell() -> Session:
+    """Fill the database; gives the session that waits for a correction, with hostile evidence in it."""
+    now = timezone.now()
+    for number in range(24):
+        _judged(now, number)
+    _died(now)
+    outage = Quota.objects.create(
+        key="k", model="m", state=QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED,
+        until=now + dt.timedelta(hours=4), changed_at=now - dt.timedelta(hours=7),
+        detail="You have reached your specified API usage limits.",
+    )  # fmt: skip
+    QuotaTransition.objects.create(quota=outage, state=QuotaState.EXHAUSTED, at=outage.changed_at)
+    for number in (1, 2):
+        _contradicted(now, number)
+    return _contradicted(now, 0)
+
+
+def _judged(now: dt.datetime, number: int) -> None:
+    category = ("code", "infra", "triage", "news", "research", "content")[number % 6]
+    ended = now - dt.timedelta(hours=9 + 11 * number)
+    decision = select(bandit="category", decision_id=f"d-{number}", supply=None, override=category, now=ended)
+    session = cast.session(
+        category=category, harness=("claude-code", "gptme", "codex")[number % 3], ended_at=ended, selection=decision,
+        started_at=ended - dt.timedelta(minutes=34), title=f"Task {number} of the backlog", model="claude-sonnet-5-5",
+    )  # fmt: skip
+    complete(decision, observation=session.observation, executed_arm=category, now=ended)
+    cast.grade(session, Source.TRAJECTORY, 0.3 + number % 5 / 10, detail="2 commits, 1 of 9 calls failed")
+    if number % 4:
+        cast.grade(session, Source.JUDGE, 0.4 + number % 6 / 10, detail="Solid, tests pass.", model="m", rubric="4e1c")
+    if category == "news":
+        cast.grade(session, Source.CONSUMPTION, 0.6, detail="3 ideas, 1 post", evidence={"terms": TERMS})
+    settled(session)
+
+
+def _died(now: dt.datetime) -> None:
+    settled(cast.session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired"))
+
+
+def _contradicted(now: dt.datetime, number: int) -> Session:
+    """Seed 001's session: a pull request exists, yet only the journal graded it."""
+    session = cast.session(
+        title=ATTACK if number == 0 else "Add a retry guard", ended_at=now - dt.timedelta(hours=number, minutes=1)
+    )
+    receive(session, EvidenceKind.TRANSCRIPT, transcript(), "conversation.jsonl")
+    receive(session, EvidenceKind.JOURNAL, f"Submitted PR #619.\n{ATTACK}".encode())
+    receive(session, EvidenceKind.PATCH, f"+++ b/hook.py\n-old\n+new {ATTACK} {'long ' * 80}\n".encode())
+    cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
+    cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
+    cast.grade(session, Source.JOURNAL, 0.32, detail="“Submitted PR” found in the journal")
+    cast.pull_request(session)
+    cast.open_judge_job(session)
+    settled(session)
+    return session
+
+
+def transcript() -> bytes:
+    lines = [{"role": "user", "content": f"Submit the guard. {ATTACK}", "timestamp": "2026-03-31T13:46:00"}]
+    lines += [
+        {"role": "assistant", "content": f"Step {n} {'wide' * 60}", "timestamp": "2026-03-31T13:47:00"}
+        for n in range(130)
+    ]
+    return "\n".join(json.dumps(line) for line in lines).encode()
+
+
+def receive(session: Session, kind: EvidenceKind, data: bytes, filename: str = "") -> None:
+    stored = evidence.store(io.BytesIO(data))
+    Evidence.objects.create(session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename)
+
+
+def settled(session: Session) -> None:
+    with transaction.atomic():
+        rewards.settle(session)
+        monitoring.inspect(session)

@@ -1,0 +1,136 @@
+"""Dashboard, review, alarms, bandit and quota: what they list, in a number of queries that doesn't grow."""
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+
+from bandit.models import Arm
+from bandit.selection import complete, select
+from grading import monitoring, rewards
+from grading.admin.bandits import left_out
+from grading.core.vocabulary import Reason, Source
+from grading.models import JudgeAttempt, Quota, QuotaTransition
+from grading.models.judging import AttemptOutcome, QuotaState
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+QUERIES = {"/": 36, "/review/": 16, "/alarms/": 16, "/bandits/category/": 22, "/quota/": 18}
+
+
+@pytest.fixture
+def reviewer(client):
+    client.force_login(cast.person("rita", "reviewer"))
+    return client
+
+
+def read(client, path) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def contradicted(hours=1):
+    """A session with a pull request that only its journal graded: flagged."""
+    session = cast.session(ended_at=timezone.now() - dt.timedelta(hours=hours))
+    cast.grade(session, Source.JOURNAL, 0.32)
+    cast.pull_request(session)
+    job = cast.open_judge_job(session)
+    JudgeAttempt.objects.create(
+        job=job, lease_token="12345678123456781234567812345678", finished_at=timezone.now(),
+        outcome=AttemptOutcome.DEFERRED, reason=Reason.QUOTA_EXHAUSTED, detail="come back tomorrow",
+    )  # fmt: skip
+    decision = select(bandit="category", decision_id=f"d-{session.pk}", supply=None, now=timezone.now())
+    complete(decision, observation=session.observation, executed_arm="cross-repo", now=timezone.now())
+    rewards.settle(session)
+    monitoring.inspect(session)
+    return session
+
+
+@pytest.mark.parametrize("path", QUERIES)
+def test_a_long_list_costs_no_more_queries_than_a_short_one(reviewer, path, django_assert_max_num_queries):
+    contradicted()
+    with django_assert_max_num_queries(QUERIES[path]):
+        read(reviewer, path)
+    for hours in range(2, 14):
+        contradicted(hours)
+    with django_assert_max_num_queries(QUERIES[path]):
+        read(reviewer, path)
+
+
+def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
+    session = contradicted()
+    html = read(reviewer, "/")
+    assert "Not fully." in html
+    assert "Review 1 session</a>" in html
+    assert session.short_id in html
+    assert "100 % of its grades in 14 days are missing or provisional, 1 of 1" in html
+    assert "url(#hatch)" in html
+
+
+def test_coverage_and_validity_are_two_figures(reviewer):
+    contradicted()
+    html = read(reviewer, "/")
+    assert "Validity, 7 days" in html
+    assert "0 of 1 grades hold" in html
+    assert "1 of 1 sessions have a grade" in html
+
+
+def test_the_review_list_puts_flagged_sessions_first_and_once(reviewer):
+    flagged = contradicted()
+    waiting = cast.session(ended_at=timezone.now())
+    cast.grade(waiting, Source.TRAJECTORY, 0.4)
+    rewards.settle(waiting)
+    html = read(reviewer, "/review/")
+    assert html.index(flagged.short_id) < html.index(waiting.short_id)
+    assert html.count(f'href="/sessions/{flagged.pk}/"') == 1
+    assert f'href="/sessions/{flagged.pk}/correct/"' in html
+
+
+def test_a_final_reward_is_not_up_for_review(reviewer):
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, 0.7)
+    rewards.settle(session)
+    assert session.short_id not in read(reviewer, "/review/")
+
+
+def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(reviewer):
+    contradicted()
+    html = read(reviewer, "/bandits/category/")
+    for arm in Arm.objects.of("category"):
+        assert f'<div class="name">{arm}</div>' in html
+    assert "1 pending" in html
+    assert "100 % fallback" in html
+    assert "no evidence yet" in html
+
+
+def test_a_decision_shows_its_chance_what_ran_and_what_it_earned(reviewer):
+    session = contradicted()
+    html = read(reviewer, "/bandits/category/")
+    log = html.partition("<h2>Decisions</h2>")[2]
+    assert f"d-{session.pk}" in log
+    assert "<td>cross-repo</td>" in log
+    assert ".32</span>" in log
+
+
+def test_arms_left_out_for_one_reason_stand_together():
+    eligible = {"social": "2 of 2 used today", "code": 0.4, "news": "2 of 2 used today", "infra": "paused"}
+    assert left_out(eligible) == ["infra: paused", "news, social: 2 of 2 used today"]
+
+
+def test_the_quota_page_gives_the_state_in_words_and_the_providers_own(reviewer, settings):
+    settings.ANTHROPIC_API_KEY = "key"
+    contradicted()
+    quota = Quota.objects.create(
+        key="k", model="m", state=QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED, detail="regain access on Tuesday"
+    )
+    QuotaTransition.objects.create(quota=quota, state=QuotaState.EXHAUSTED)
+    html = read(reviewer, "/quota/")
+    assert '<span class="big red">Judge out</span>' in html
+    assert "regain access on Tuesday" in html
+    assert "come back tomorrow" in html
+    assert "Deferred: quota exhausted" in html
+
+
+def test_without_a_key_the_quota_page_says_how_to_get_a_judge(reviewer):
+    assert 'set <code class="mono">ANTHROPIC_API_KEY</code> and restart' in read(reviewer, "/quota/")

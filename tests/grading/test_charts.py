@@ -1,0 +1,86 @@
+"""The pictures: numbers in, SVG out, nothing that a strict content policy would refuse."""
+
+import datetime as dt
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from grading import charts
+
+DAY = dt.date(2026, 3, 31)
+DAYS = [DAY - dt.timedelta(days=back) for back in (1, 0)]
+
+
+def parsed(svg: str) -> ET.Element:
+    assert "style=" not in svg
+    return ET.fromstring(svg)  # noqa: S314 - we drew it
+
+
+def test_the_density_of_a_beta_integrates_to_one():
+    beta = charts.Beta(alpha=50.7, beta=36.3)
+    assert sum(beta.density((i + 0.5) / 1000) for i in range(1000)) / 1000 == pytest.approx(1, abs=1e-6)
+    assert beta.mean == pytest.approx(0.583, abs=5e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (0.5, 0.5), (1e-3, 1e-3), (1e4, 10), (3, 1e5)])
+def test_any_posterior_can_be_drawn(shape):
+    beta = charts.Beta(alpha=shape[0], beta=shape[1])
+    for svg in (charts.ridges({"arm": beta})["arm"], charts.before_after(beta, charts.Beta(alpha=2, beta=3))):
+        parsed(svg)
+        assert "nan" not in svg
+        assert "inf" not in svg
+
+
+def test_a_weak_arm_stays_visible_beside_a_strong_one():
+    drawn = charts.ridges({"weak": charts.Beta(alpha=2, beta=2), "strong": charts.Beta(alpha=900, beta=600)})
+
+    def height(svg: str) -> float:
+        ys = [float(y) for _, y in re.findall(r"(\d+\.\d),(-?\d+\.\d)", parsed(svg).find("path").get("d"))]
+        return max(ys) - min(ys)
+
+    assert height(drawn["weak"]) > 0.2 * height(drawn["strong"])
+
+
+def test_before_and_after_are_labelled_with_their_means():
+    svg = charts.before_after(charts.Beta(alpha=50.7, beta=36.3), charts.Beta(alpha=55.0, beta=36.2))
+    texts = [text.text for text in parsed(svg).iter("text")]
+    assert "now .583" in texts
+    assert "after .603" in texts
+
+
+def test_provisional_sessions_are_hatched_and_final_ones_are_not():
+    bars = [charts.Bar(day=DAY, source="judge", final=True, count=5)]
+    assert "#hatch" not in charts.by_day(bars, DAYS)
+    bars.append(charts.Bar(day=DAY, source="floor", final=False, count=2))
+    svg = charts.by_day(bars, DAYS)
+    assert svg.count("url(#hatch)") == 1
+    assert "31 Mar: 2 floor, provisional" in svg
+    assert "7 sessions" in parsed(svg).get("aria-label")
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 10, 11, 52, 344, 99_999])
+def test_any_number_of_sessions_stays_inside_the_picture(count):
+    bars = [charts.Bar(day=DAY, source="judge", final=True, count=count)] if count else []
+    boxes = parsed(charts.by_day(bars, DAYS)).iter("rect")
+    assert all(float(rect.get("y")) >= 0 for rect in boxes)
+
+
+def test_an_evidence_bar_adds_up_and_shows_what_is_pending():
+    svg = charts.proof({"judge": 30.0, "journal": 10.0}, 4, 50)
+    widths = [float(rect.get("width")) for rect in parsed(svg).iter("rect")][1:3]
+    assert widths[0] == pytest.approx(3 * widths[1], rel=0.01)
+    assert "url(#hatch-line)" in svg
+    assert "no evidence yet" in charts.proof({}, 0, 0)
+
+
+def test_text_is_escaped():
+    assert "<b>" not in charts.ridges({"<b>": charts.Beta(alpha=2, beta=2)})["<b>"]
+
+
+def test_an_outage_has_its_length_on_the_timeline():
+    end = dt.datetime(2026, 3, 31, tzinfo=dt.UTC)
+    start = end - dt.timedelta(days=14)
+    svg = charts.timeline([(start, "open"), (end - dt.timedelta(days=7), "exhausted")], start, end)
+    widths = {rect.get("class"): float(rect.get("width")) for rect in parsed(svg).iter("rect")}
+    assert widths == {"f-open": 680.0, "f-exhausted": 680.0}

@@ -1,0 +1,108 @@
+"""The bundled sessions: they come in like any other, tell their story, and leave without a trace in the bandits."""
+
+import datetime as dt
+import io
+import re
+from pathlib import Path
+
+import pytest
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.utils import timezone
+
+from bandit import ledger
+from bandit.models import Bucket, Erasure
+from grading import intake, rewards, samples
+from grading.core.vocabulary import Outcome, Reason, Source
+from grading.models import Agent, Artifact, Evidence, Flag, Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.review import record_correction, undo
+from tests import cast
+
+NOW = timezone.now()
+LARGEST = 3_000_000
+
+pytestmark = pytest.mark.django_db
+
+
+def loaded() -> dict[str, Session]:
+    """The samples by the name of their folder."""
+    by_id = {said["metadata"]["session_id"]: folder.name for folder, said in samples._described()}
+    return {by_id[receipt.session.external_id]: receipt.session for receipt in samples.load(NOW)}
+
+
+def reason(session: Session, source: Source) -> str:
+    return session.grades.filter(source=source).last().reason
+
+
+def test_the_samples_tell_their_story():
+    sessions = loaded()
+    assert len(sessions) == 14
+    assert {session.harness.name for session in sessions.values()} == {"claude-code", "codex", "gptme"}
+    assert {session.category.is_consumption for session in sessions.values()} == {True, False}
+    assert reason(sessions["cross-repo-71a3"], Source.TRAJECTORY) == Reason.LOG_OVERWRITTEN
+    assert reason(sessions["cross-repo-a517"], Source.TRAJECTORY) == Reason.STUB_NO_TOOL_CALLS
+    for name in ("cross-repo-71a3", "cross-repo-a517"):
+        assert rewards.live(sessions[name]).source == Source.JOURNAL
+        assert sessions[name].flags.get().rule == "A1"
+    assert rewards.live(sessions["news-three-ideas"]).value == 0.6
+    assert sessions["code-quota-death"].outcome == Outcome.INFRASTRUCTURE
+    assert rewards.live(sessions["code-quota-death"]).value is None
+    assert rewards.live(sessions["infra-merged"]).value > 0.7
+    assert rewards.live(sessions["triage-nothing-done"]).value < 0.1
+
+
+def test_every_sample_is_settled_and_marked():
+    for session in loaded().values():
+        assert session.is_sample
+        assert rewards.live(session) is not None
+        assert NOW - dt.timedelta(days=7) < session.ended_at < NOW
+
+
+def test_loading_twice_adds_nothing():
+    loaded()
+    assert list(samples.load(NOW + dt.timedelta(days=1))) == []
+
+
+def test_removing_leaves_only_what_is_not_a_sample(django_capture_on_commit_callbacks):
+    own = intake.submit(
+        agent=cast.agent(),
+        metadata=intake.SubmittedSession(session_id="own", category="code", ended_at=NOW),
+        journal=io.BytesIO((samples.FOLDER / "cross-repo-71a3" / "journal.md").read_bytes()),
+    ).session
+    before = list(Bucket.objects.order_by("pk").values())
+    sessions = loaded()
+    rita = cast.person("rita", "reviewer")
+    record_correction(sessions["cross-repo-71a3"], rita, value=0.8, reason="it opened a pull request")
+    correction = sessions["cross-repo-71a3"].grades.last()
+    undo(correction, rita, reason="too fast")
+    hashes = {row.sha256 for row in Evidence.objects.filter(session__is_sample=True)}
+    kept = own.evidence.get().sha256
+    with django_capture_on_commit_callbacks(execute=True):
+        counts = samples.remove("rita")
+    assert counts["session"] == 14
+    assert list(Session.objects.all()) == [own]
+    for model in (Evidence, Grade, Settlement, Artifact, Flag, JudgeJob):
+        assert not model.objects.exclude(session=own).exists()
+    assert not JudgeAttempt.objects.exists()
+    assert list(Bucket.objects.order_by("pk").values()) == before
+    assert ledger.history(own.observation).count() == 1
+    assert (Erasure.objects.get().who, Erasure.objects.get().counts["session"]) == ("rita", 14)
+    assert not Agent.objects.filter(name="samples").exists()
+    stored = {sha256 for sha256 in hashes if default_storage.exists(f"{sha256[:2]}/{sha256}.zst")}
+    assert stored == {kept}
+
+
+def test_samples_are_loaded_and_removed_from_the_shell(capsys):
+    call_command("load_samples")
+    call_command("remove_samples")
+    said = capsys.readouterr().out
+    assert "14 sample sessions loaded" in said
+    assert "14 sample sessions removed" in said
+
+
+def test_the_samples_are_small_and_their_sources_named():
+    folder = Path(samples.__file__).parent
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    named = set(re.findall(r"^\| ([a-z0-9-]+) \|", (folder / "SOURCES.md").read_text(), re.MULTILINE))
+    assert size < LARGEST
+    assert named - {"session"} == {path.parent.name for path in samples.FOLDER.glob("*/session.json")}
