@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading import quota, rewards
+from grading import monitoring, quota, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import Next, Step, Tried, after
@@ -45,6 +45,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, *, inputs_sha256: str, rng: Ran
         else:
             record(session, _unscored(coming, answer.result), model=answer.model, route=route())
         rewards.settle(session)
+        monitoring.inspect(session)
     return outcome
 
 

@@ -28,9 +28,14 @@ RULES = {
 
 
 def inspect(session: Session) -> None:
-    """Apply the rules to a freshly settled session, in the caller's transaction."""
-    proof = independent_work(session)
-    if proof and not _has_real_grade(session):
+    """Apply the rules to a freshly settled session, in the caller's transaction.
+
+    A flag clears itself once a real grade accounts for the work; it still counts towards the alarm.
+    """
+    if _has_real_grade(session):
+        open_flags = Flag.objects.filter(session=session, rule=IMPOSSIBLE_PAIR, cleared_at=None)
+        open_flags.update(cleared_at=timezone.now(), cleared_why="a real grade accounts for it now")
+    elif proof := independent_work(session):
         _flag(session, IMPOSSIBLE_PAIR, f"{proof}, yet no judge, person or trajectory above the floor graded it")
     refresh()
 

@@ -49,6 +49,15 @@ def test_a_real_grade_is_not_flagged_however_low(values):
     assert not Flag.objects.exists()
 
 
+def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work():
+    session = inspected(trajectory=None)
+    cast.grade(session, Source.JUDGE, 0.1)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    assert not monitoring.flagged_sessions().exists()
+    assert Flag.objects.get().cleared_why == "a real grade accounts for it now"
+
+
 def test_a_floor_without_independent_work_is_not_flagged():
     inspected(proof=False)
     assert not Flag.objects.exists()
