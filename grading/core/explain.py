@@ -168,12 +168,18 @@ def _state(grade: GradeView, *, decides: bool) -> StepState:
         return StepState.BEATEN
     if grade.reason is Reason.AWAITING_JUDGE:
         return StepState.WAITING
-    return StepState.SKIPPED if grade.reason in NOTHING_THERE else StepState.FAILED
+    nothing_wrong = grade.status is Status.SKIPPED or grade.reason in NOTHING_THERE
+    return StepState.SKIPPED if nothing_wrong else StepState.FAILED
 
 
 def _headline(grade: GradeView) -> str:
-    failed = "Failed" if grade.status is Status.FAILED else "No score"
-    return HEADLINES.get(grade.reason, "None" if grade.reason in NOTHING_THERE else failed)
+    if grade.reason in HEADLINES:
+        return HEADLINES[grade.reason]
+    if grade.status is Status.SKIPPED:
+        return "Not asked"
+    if grade.reason in NOTHING_THERE:
+        return "None"
+    return "Failed" if grade.status is Status.FAILED else "No score"
 
 
 def _why(grade: GradeView, decision: Decision) -> str:
