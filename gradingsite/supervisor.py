@@ -84,7 +84,7 @@ class Child:
         except BlockingIOError:
             return False
         *lines, self.unfinished_line = (self.unfinished_line + chunk).split(b"\n")
-        for line in lines:
+        for line in filter(None, lines):
             self.say(line.decode(errors="replace"))
         return bool(chunk)
 

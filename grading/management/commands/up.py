@@ -21,6 +21,8 @@ from gradingsite.supervisor import Program, Supervisor, die_with_parent
 DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 # Celery's advice against root is for brokers that strangers can reach.
 CELERY = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]
+# Bits of /proc's signal sets.
+MAKE_WAITS_IN = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGHUP - 1)
 
 
 class Command(BaseCommand):
@@ -93,16 +95,15 @@ class Command(BaseCommand):
 
 
 def make_was_interrupted() -> bool:
-    """Whether make alone got a SIGINT (no Ctrl-C, which reaches us too): it then waits for us and tells us nothing.
+    """Whether make alone got a SIGINT or SIGHUP (a Ctrl-C reaches us too): it then waits for us and tells us nothing.
 
     It waits inside its signal handler, so the signal is blocked in it meanwhile; Linux shows that.
     """
     if "MAKELEVEL" not in os.environ or not sys.platform.startswith("linux"):
         return False
-    status = dict(
-        line.split(":\t", 1) for line in Path(f"/proc/{os.getppid()}/status").read_text().splitlines() if ":\t" in line
-    )
-    return status["Name"] in {"make", "gmake"} and bool(int(status["SigBlk"], 16) & 1 << (signal.SIGINT - 1))
+    lines = Path(f"/proc/{os.getppid()}/status").read_text().splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    return status["Name"] == "make" and bool(int(status["SigBlk"], 16) & MAKE_WAITS_IN)
 
 
 def make_first_admin() -> str | None:
