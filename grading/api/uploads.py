@@ -13,7 +13,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 from pydantic import ValidationError
 
-from grading.submission import Problem, SubmittedSession, refusals, too_large
+from grading.intake.submission import Problem, SubmittedSession, refusals, too_large
 
 EVIDENCE_PARTS = ("transcript", "journal", "patch", "facts")
 PARTS = ("metadata", *EVIDENCE_PARTS)

@@ -1,13 +1,11 @@
 """What a caller submits and what it is told: the metadata of a session, its facts, the receipt with its problems."""
 
-import datetime as dt
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from django.utils import timezone
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -23,9 +21,8 @@ from pydantic import (
 from grading.core.plain import UNSTORABLE
 from grading.core.vocabulary import Outcome, Reason
 from grading.models import Session
+from grading.reading import plausible
 
-OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
-CLOCK_SKEW = dt.timedelta(days=1)
 FACTS_LIMIT = 1_000
 TOO_LARGE = "too_large"
 
@@ -34,13 +31,6 @@ def _storable(text: str) -> str:
     if UNSTORABLE.search(text) or not text.isprintable():
         raise ValueError("expected printable text on one line, without control characters")
     return text
-
-
-def plausible(moment: dt.datetime) -> dt.datetime:
-    """The moment itself. Raises ValueError before the year 2000 or more than a day ahead of the site's clock."""
-    if not OLDEST <= moment <= timezone.now() + CLOCK_SKEW:
-        raise ValueError("expected a time since the year 2000 and not in the future; check the clock and the time zone")
-    return moment
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(plausible)]

@@ -8,13 +8,14 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading import monitoring, quota, rewards
+from grading import monitoring, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import Next, Step, Tried, after
 from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.core.vocabulary import Reason, Source, Status
-from grading.judge_client import Answer, route
+from grading.judging import quota
+from grading.judging.client import Answer, route
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState
 
