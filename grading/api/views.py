@@ -46,7 +46,7 @@ api = NinjaAPI(
 )
 answer_errors(api)
 
-REFUSALS = frozenset({400, 401, 413, 415, 422})
+REFUSALS = frozenset({400, 401, 411, 413, 415, 422})
 
 
 @api.post(
