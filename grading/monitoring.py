@@ -113,8 +113,8 @@ def refresh() -> None:
 
 def _outage(quota: Quota) -> str:
     words = Reason(quota.reason).words or "The judge cannot be asked"
-    until = "until it is put right" if quota.until is None else f"until {quota.until:%d %b %H:%M} UTC"
-    return f"{words}, since {quota.changed_at:%d %b %H:%M} UTC, {until}. New rewards stay provisional. {quota.detail}"
+    until = "until it is put right" if quota.until is None else f"until {quota.until:%-d %b %H:%M} UTC"
+    return f"{words}, since {quota.changed_at:%-d %b %H:%M} UTC, {until}. New rewards stay provisional. {quota.detail}"
 
 
 def _set_alarm(rule: str, *, active: bool, detail: str) -> None:

@@ -103,7 +103,7 @@ def find(
             continue
         taken.add(change.path)
         for key in keys:
-            where = f"{change.path}, {'line' if origin == 'patch' else 'event'} {change.at}"
+            where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
             artifact = Artifact(kind=rule.kind, key=key[:500], where=where, origin=origin, rule=rule.kind)
             found.setdefault((rule.kind, artifact.key), artifact)
     for artifact in _comments(rules, signals):

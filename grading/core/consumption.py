@@ -62,5 +62,18 @@ def _term(rule: Rule, count: int) -> dict[str, str | int | float]:
 
 
 def _detail(counts: Counter[str], rules: Sequence[Rule]) -> str:
-    found = [f"{counts[rule.kind]} {rule.kind}" for rule in rules if counts[rule.kind]]
+    found = [_counted(counts[rule.kind], rule.kind) for rule in rules if counts[rule.kind]]
     return f"Left behind: {', '.join(found)}" if found else "Read, and left nothing behind"
+
+
+# One and several of each kind that the site knows by itself; another kind is named as its rule is.
+NOUNS = {
+    "idea": ("idea", "ideas"),
+    "task": ("task", "tasks"),
+    "engagement": ("post or comment", "posts or comments"),
+    "knowledge": ("note", "notes"),
+}
+
+
+def _counted(count: int, kind: str) -> str:
+    return f"{count} {NOUNS.get(kind, (kind, kind))[count != 1]}"

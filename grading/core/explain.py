@@ -50,6 +50,12 @@ NOTHING_THERE = frozenset(
         Reason.NO_TRANSCRIPT,
     }
 )
+DECIDERS = {
+    Source.JUDGE: "The judge",
+    Source.TRAJECTORY: "The trajectory",
+    Source.JOURNAL: "The journal",
+    Source.CONSUMPTION: "What the session left behind",
+}
 HEADLINES = {
     Reason.EXCLUDED: "Excluded",
     Reason.AWAITING_JUDGE: "Waiting",
@@ -87,7 +93,7 @@ def sentence(decision: Decision) -> str:
             f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}.{_hope(decision)}"
         )
     finality = "final" if decision.is_final else "provisional"
-    return f"Reward {number(decision.value)}, {finality}. {_body(decision)}{_hope(decision)}"
+    return f"Reward {number(decision.value)}, {finality}. {_body(decision, decision.decider)}{_hope(decision)}"
 
 
 def _human_sentence(decision: Decision) -> str:
@@ -99,21 +105,23 @@ def _human_sentence(decision: Decision) -> str:
     return f"{told} It overrides the {decision.production_by}'s {number(decision.production)}."
 
 
-def _body(decision: Decision) -> str:
+def _body(decision: Decision, decider: Source) -> str:
     weight, consumption = weight_words(decision), value_of(decision.holds, Source.CONSUMPTION)
     if consumption is None or decision.production is None:
-        return f"The {decision.decider} decides, at weight {weight}."
+        return f"{DECIDERS[decider]} decides, at weight {weight}."
     joined = (
         f"max({number(decision.production)}, {number(consumption)}) = {number(decision.value)}, at weight {weight}."
     )
-    if decision.decider is Source.CONSUMPTION:
+    if decider is Source.CONSUMPTION:
         return f"What the session left behind is worth more than what it produced: {joined}"
-    return f"The {decision.decider} decides: {joined}"
+    return f"{DECIDERS[decider]} decides: {joined}"
 
 
 def _hope(decision: Decision) -> str:
     if decision.is_final:
         return ""
+    if decision.judge_open and decision.decider is Source.CONSUMPTION:
+        return " The judge's verdict can raise it, and does not lower it."
     if decision.judge_open:
         return " The judge's verdict replaces it exactly."
     return " No judge will be asked; a person can grade it."
