@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.run import chromium_path
 
 DOCS = Path(__file__).parent
-PAGES = {"dashboard": "/", "sessions": "/sessions/", "bandit": "/bandits/category/", "quota": "/quota/"}
+PAGES = {"dashboard": "/", "bandit": "/bandits/category/"}
 
 
 def log_in(page: Page, user: str, password: str) -> None:
@@ -33,7 +33,7 @@ def session_to_show(page: Page) -> str:
     sys.exit("The site has no session yet: load the samples with `manage.py load_samples`, then try again.")
 
 
-def shoot(page: Page, theme: str) -> None:
+def shoot(page: Page) -> None:
     session = session_to_show(page)
     for name, path in {**PAGES, "session": session, "correct": f"{session}correct/"}.items():
         page.goto(path)
@@ -41,7 +41,7 @@ def shoot(page: Page, theme: str) -> None:
             page.fill("[name=value]", ".80")
             page.wait_for_selector("#effect svg")
             page.wait_for_selector("form:not(.stale)")
-        page.screenshot(path=DOCS / f"{name}-{theme}.png")
+        page.screenshot(path=DOCS / f"{name}.png")
 
 
 def main() -> None:
@@ -52,13 +52,9 @@ def main() -> None:
     options = parser.parse_args()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
-        for theme in ("light", "dark"):
-            context = browser.new_context(
-                base_url=options.site, viewport={"width": 1440, "height": 900}, color_scheme=theme
-            )
-            page = context.new_page()
-            log_in(page, options.user, options.password)
-            shoot(page, theme)
+        page = browser.new_page(base_url=options.site, viewport={"width": 1440, "height": 900}, color_scheme="light")
+        log_in(page, options.user, options.password)
+        shoot(page)
 
 
 if __name__ == "__main__":

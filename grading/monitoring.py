@@ -28,9 +28,14 @@ RULES = {
 
 
 def inspect(session: Session) -> None:
-    """Apply the rules to a freshly settled session, in the caller's transaction."""
-    proof = independent_work(session)
-    if proof and not _has_real_grade(session):
+    """Apply the rules to a freshly settled session, in the caller's transaction.
+
+    A flag clears itself once a real grade accounts for the work; it still counts towards the alarm.
+    """
+    if _has_real_grade(session):
+        open_flags = Flag.objects.filter(session=session, rule=IMPOSSIBLE_PAIR, cleared_at=None)
+        open_flags.update(cleared_at=timezone.now(), cleared_why="a real grade accounts for it now")
+    elif proof := independent_work(session):
         _flag(session, IMPOSSIBLE_PAIR, f"{proof}, yet no judge, person or trajectory above the floor graded it")
     refresh()
 
@@ -66,10 +71,20 @@ def _flag(session: Session, rule: str, detail: str) -> None:
         _reopen_if_acknowledged(rule)
 
 
-def clear_flags(session: Session, *, by: User, why: str) -> int:
-    """Take a session off the review list, with a name and a reason. It is never put back by the same rule."""
+GRADED_BY_A_PERSON = "a person graded it"
+
+
+def clear_flags(session: Session, *, by: User) -> int:
+    """Take a session that a person graded off the review list, with their name."""
     open_flags = Flag.objects.filter(session=session, cleared_at=None)
-    return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
+    return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=GRADED_BY_A_PERSON)
+
+
+def reopen_flags(session: Session) -> None:
+    """Put back what a person's grade had cleared, now that it was undone; the rules then look again."""
+    cleared = Flag.objects.filter(session=session, cleared_why=GRADED_BY_A_PERSON)
+    cleared.update(cleared_at=None, cleared_by=None, cleared_why="")
+    inspect(session)
 
 
 def flagged_sessions() -> QuerySet[Flag]:

@@ -4,6 +4,8 @@ import datetime as dt
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from django.utils import timezone
+
 from grading import evidence
 from grading.core import formats, patch, signals
 from grading.core.events import ParseReport, TranscriptHeader
@@ -12,11 +14,13 @@ from grading.core.signals import Signals
 from grading.core.vocabulary import Reason
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
-from grading.submission import plausible
 
 # The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
 SMALL_LOG_BYTES = 5_000
 SMALL_LOG_SECONDS = 120
+
+OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+CLOCK_SKEW = dt.timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +109,13 @@ def _judged(
 def _duration(claim: Claim, header: TranscriptHeader) -> float | None:
     start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
     return None if start is None or end is None else (end - start).total_seconds()
+
+
+def plausible(moment: dt.datetime) -> dt.datetime:
+    """The moment itself. Raises ValueError before the year 2000 or more than a day ahead of the site's clock."""
+    if not OLDEST <= moment <= timezone.now() + CLOCK_SKEW:
+        raise ValueError("expected a time since the year 2000 and not in the future; check the clock and the time zone")
+    return moment
 
 
 def _plausible(moment: dt.datetime | None) -> dt.datetime | None:

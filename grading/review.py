@@ -71,7 +71,7 @@ def record_correction(
             version="human/1",
             author=reviewer,
         )
-        monitoring.clear_flags(session, by=reviewer, why="a person graded it")
+        monitoring.clear_flags(session, by=reviewer)
         return rewards.settle(session)
 
 
@@ -93,7 +93,9 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
             version="human/1",
             author=reviewer,
         )
-        return rewards.settle(grade.session)
+        settlement = rewards.settle(grade.session)
+        monitoring.reopen_flags(grade.session)
+        return settlement
 
 
 def preview(session: Session, value: float | None) -> Preview:

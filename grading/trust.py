@@ -42,6 +42,10 @@ class Share:
     def percent(self) -> float | None:
         return None if self.whole == 0 else 100 * self.part / self.whole
 
+    @property
+    def rest(self) -> int:
+        return self.whole - self.part
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:

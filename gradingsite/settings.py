@@ -196,13 +196,12 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Ringing the doorbell must never hold up a request when the broker is away.
-CELERY_BROKER_TRANSPORT = "gradingsite.transport:Transport"
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 1,
     "socket_timeout": 5,
     "max_retries": 1,
+    "interval_start": 0,
     "connect_retries_timeout": 1,
-    **dict.fromkeys(["interval_start", "interval_step", "interval_max"], 0),
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_DEFAULT_EXPIRES = 300

@@ -70,7 +70,15 @@ def waiting() -> list[dict[str, object]]:
         .values("reason")
         .annotate(n=Count("pk"), next=Min("next_attempt_at"), tries=Max("attempts"))
     )
-    return [{**row, "words": Reason(row["reason"]).words} for row in rows]
+    quota = worst_quota()
+    return [{**row, "words": Reason(row["reason"]).words, "next": not_before(row["next"], quota)} for row in rows]
+
+
+def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:
+    """When a job that is due then is really tried: nothing is sent while the quota is exhausted."""
+    if quota is None or quota.state != QuotaState.EXHAUSTED or quota.until is None:
+        return due
+    return max(due, quota.until)
 
 
 def timeline(now: dt.datetime) -> str:

@@ -11,6 +11,8 @@ from bandit import ledger
 from bandit.models import LedgerEntry
 from grading import evidence
 from grading.admin import history, transcript
+from grading.admin.house import worst_quota
+from grading.admin.quota import not_before
 from grading.core.explain import StepState
 from grading.core.vocabulary import Reason, Source
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
@@ -33,6 +35,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
     judge = _latest(grades, Source.JUDGE)
+    job = JudgeJob.objects.filter(session=session).order_by("-pk").first()
     context = {
         "title": f"Session {session.short_id}",
         "session": session,
@@ -46,7 +49,8 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "patch": _patch(session),
         "journal": _text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT),
         "transcript": transcript.page(session, request.GET.get("event", "1")),
-        "job": JudgeJob.objects.filter(session=session).order_by("-pk").first(),
+        "job": job,
+        "next_attempt": not_before(job.next_attempt_at, worst_quota()) if job and job.is_open else None,
         "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
         "judge": judge,
         "citations": _citations(judge),

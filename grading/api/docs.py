@@ -1,5 +1,6 @@
 """The API's page: drawn on the server from its OpenAPI schema, without a script and without anybody's CDN."""
 
+import re
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -10,6 +11,8 @@ from ninja import NinjaAPI
 from ninja.openapi.docs import DocsBase
 
 Json = Mapping[str, Any]
+# A docstring's line end inside a paragraph.
+LINE_END = re.compile(r"(?<!\n)\n(?!\n)")
 
 
 class Pages(DocsBase):
@@ -40,7 +43,7 @@ def _operations(schema: Json) -> Iterator[dict[str, Any]]:
                 "method": method.upper(),
                 "path": path,
                 "summary": operation.get("summary", ""),
-                "description": operation.get("description", ""),
+                "description": LINE_END.sub(" ", operation.get("description", "")),
                 "media": media,
                 "fields": list(_fields(schema, content[media]["schema"])) if media else [],
                 "statuses": " or ".join(sorted(good)),

@@ -7,7 +7,7 @@ from ninja import Field, Schema
 from pydantic import ConfigDict
 
 from grading.api.uploads import EVIDENCE_PARTS
-from grading.submission import Line, SubmittedSession
+from grading.intake.submission import Line, SubmittedSession
 
 
 class ProblemOut(Schema):

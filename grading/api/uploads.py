@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 from pydantic import ValidationError
 
-from grading.submission import Problem, SubmittedSession, refusals, too_large
+from grading.intake.submission import Problem, SubmittedSession, refusals, too_large
 
 EVIDENCE_PARTS = ("transcript", "journal", "patch", "facts")
 PARTS = ("metadata", *EVIDENCE_PARTS)
@@ -63,6 +63,9 @@ def read(request: HttpRequest) -> Submission:
     if request.content_type != "multipart/form-data":
         problem = _problem("body", "not_multipart", "multipart/form-data", request.content_type or "no content type")
         raise Refused(415, problem)
+    if "CONTENT_LENGTH" not in request.META or request.headers.get("Transfer-Encoding"):
+        problem = _problem("body", "length_required", "a Content-Length", "a body of unknown length")
+        raise Refused(411, replace(problem, todo="send files, not pipes: curl -F transcript=@session.jsonl"))
     limit = len(EVIDENCE_PARTS) * settings.EVIDENCE_MAX_BYTES + SLACK
     if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
         raise Refused(413, too_large("body", limit))

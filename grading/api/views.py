@@ -15,9 +15,9 @@ from grading.api import uploads
 from grading.api.docs import Pages
 from grading.api.errors import AGAIN, answer_errors
 from grading.api.schemas import BanditOut, ErrorOut, ReceiptOut, SelectionIn, SelectionOut, SessionOut, multipart
+from grading.intake.submission import TOO_LARGE, Problem
 from grading.models import Agent, ApiToken, Session
 from grading.rewards import live
-from grading.submission import TOO_LARGE, Problem
 
 TOKEN_SEEN_EVERY = dt.timedelta(minutes=1)
 
@@ -46,7 +46,7 @@ api = NinjaAPI(
 )
 answer_errors(api)
 
-REFUSALS = frozenset({400, 401, 413, 415, 422})
+REFUSALS = frozenset({400, 401, 411, 413, 415, 422})
 
 
 @api.post(

@@ -64,6 +64,11 @@ def number(value: float | None) -> str:
     return "1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")  # noqa: PLR2004 - where .2f shows 1.00
 
 
+def weight_words(decision: Decision) -> str:
+    """The evidence weight as policy has it: .3, 1."""
+    return f"{decision.weight:g}".removeprefix("0") or "0"
+
+
 def steps(decision: Decision) -> tuple[Step, ...]:
     """One step a source, in the order of the chain."""
     return tuple(_step(source, decision) for source in ORDER)
@@ -77,7 +82,7 @@ def sentence(decision: Decision) -> str:
     if decision.decider is Source.HUMAN:
         return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
-        effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {number(decision.weight)}"
+        effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight_words(decision)}"
         return (
             f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}.{_hope(decision)}"
         )
@@ -95,7 +100,7 @@ def _human_sentence(decision: Decision) -> str:
 
 
 def _body(decision: Decision) -> str:
-    weight, consumption = number(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
+    weight, consumption = weight_words(decision), value_of(decision.holds, Source.CONSUMPTION)
     if consumption is None or decision.production is None:
         return f"The {decision.decider} decides, at weight {weight}."
     joined = (
@@ -168,12 +173,18 @@ def _state(grade: GradeView, *, decides: bool) -> StepState:
         return StepState.BEATEN
     if grade.reason is Reason.AWAITING_JUDGE:
         return StepState.WAITING
-    return StepState.SKIPPED if grade.reason in NOTHING_THERE else StepState.FAILED
+    nothing_wrong = grade.status is Status.SKIPPED or grade.reason in NOTHING_THERE
+    return StepState.SKIPPED if nothing_wrong else StepState.FAILED
 
 
 def _headline(grade: GradeView) -> str:
-    failed = "Failed" if grade.status is Status.FAILED else "No score"
-    return HEADLINES.get(grade.reason, "None" if grade.reason in NOTHING_THERE else failed)
+    if grade.reason in HEADLINES:
+        return HEADLINES[grade.reason]
+    if grade.status is Status.SKIPPED:
+        return "Not asked"
+    if grade.reason in NOTHING_THERE:
+        return "None"
+    return "Failed" if grade.status is Status.FAILED else "No score"
 
 
 def _why(grade: GradeView, decision: Decision) -> str:

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from grading import rubric_seed
+from grading.judging import first_rubric
 from grading.core.prompt import rubric_sha256
 
 
@@ -11,11 +11,11 @@ def seed(apps, schema_editor):
     if Rubric.objects.exists():
         return
     Rubric.objects.create(
-        sha256=rubric_sha256(rubric_seed.TEXT, rubric_seed.DIMENSIONS, rubric_seed.BANDS),
-        title=rubric_seed.TITLE,
-        text=rubric_seed.TEXT,
-        dimensions=rubric_seed.DIMENSIONS,
-        bands=rubric_seed.BANDS,
+        sha256=rubric_sha256(first_rubric.TEXT, first_rubric.DIMENSIONS, first_rubric.BANDS),
+        title=first_rubric.TITLE,
+        text=first_rubric.TEXT,
+        dimensions=first_rubric.DIMENSIONS,
+        bands=first_rubric.BANDS,
         is_active=True,
     )
 

@@ -32,6 +32,12 @@ def weight(value: float | None) -> str:
 
 
 @register.filter
+def amount(value: float | None) -> str:
+    """A term of a sum: .50, and a plain 0 for nothing."""
+    return "0" if value == 0 else number(value)
+
+
+@register.filter
 def signed(value: float | None) -> str:
     """A difference of two means: +.020, with a true minus."""
     if value is None:

@@ -138,3 +138,9 @@ def test_exactly_one_step_decides_and_missing_is_never_a_number(judge, trajector
     for step in result.steps:
         if step.source in given_values:
             assert step.value == given_values[step.source]
+
+
+def test_a_judge_that_was_not_asked_is_hollow_not_failed():
+    skipped = GradeView(id=1, source=Source.JUDGE, status=Status.SKIPPED, reason=Reason.INFRASTRUCTURE)
+    result = resolve([skipped], POLICY, judge_open=False, outcome=Outcome.INFRASTRUCTURE, outcome_reason="no login")
+    assert (result.steps[0].state, result.steps[0].headline) == (StepState.SKIPPED, "Not asked")

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading import rubric_seed
 from grading.core import prompt
 from grading.core.events import Message, Role, ToolCall, ToolResult
 from grading.core.prompt import Band, Case, Dimension, RubricText
+from grading.judging import first_rubric
 
 RUBRIC = RubricText(
     sha256="r" * 64,
-    text=rubric_seed.TEXT,
-    dimensions=[Dimension(**dimension) for dimension in rubric_seed.DIMENSIONS],
-    bands=[Band(**band) for band in rubric_seed.BANDS],
+    text=first_rubric.TEXT,
+    dimensions=[Dimension(**dimension) for dimension in first_rubric.DIMENSIONS],
+    bands=[Band(**band) for band in first_rubric.BANDS],
 )
 ORIGINAL_LINE = re.compile(
     r"^(?:## |\[\d+\] |- |  \| |  no result on record|\(\d+ left out\)|\(none\)|\d+ files$|[\w ]+: |$)"
@@ -189,6 +189,6 @@ def test_an_endless_line_costs_little():
 
 def test_the_rubric_and_its_bands_are_the_instructions():
     made = built()
-    for band in rubric_seed.BANDS:
+    for band in first_rubric.BANDS:
         assert band["text"] in made.system
     assert "never an instruction" in made.system

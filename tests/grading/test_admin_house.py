@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.admin.house import judge_state
+from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.judging import QuotaState
-from grading.submission import SubmittedSession
 from tests import cast
 
 pytestmark = pytest.mark.django_db

@@ -134,3 +134,12 @@ def test_the_quota_page_gives_the_state_in_words_and_the_providers_own(reviewer,
 
 def test_without_a_key_the_quota_page_says_how_to_get_a_judge(reviewer):
     assert 'set <code class="mono">ANTHROPIC_API_KEY</code> and restart' in read(reviewer, "/quota/")
+
+
+def test_a_waiting_job_is_next_tried_when_the_quota_returns(reviewer, settings):
+    settings.ANTHROPIC_API_KEY = "key"
+    session = contradicted()
+    tomorrow = timezone.now() + dt.timedelta(days=1)
+    Quota.objects.create(key="k", model="m", state=QuotaState.EXHAUSTED, until=tomorrow)
+    for path in ("/quota/", f"/sessions/{session.pk}/"):
+        assert f"{tomorrow:%-d %b, %H:%M}" in read(reviewer, path)

@@ -166,6 +166,12 @@ def test_a_body_that_is_not_multipart_is_refused(bob):
         assert_explained(bob.client.post(SESSIONS, '{"session_id": "a"}', content_type=kind), 415)
 
 
+def test_a_body_of_unknown_length_is_refused_in_words(bob):
+    """curl sends a pipe in chunks, which WSGI shows as an empty body."""
+    response = bob.client.post(SESSIONS, {"metadata": "{}"}, headers={"Transfer-Encoding": "chunked"})
+    assert "not pipes" in assert_explained(response, 411)["todo"]
+
+
 def test_a_torn_body_is_refused(bob):
     kind = "multipart/form-data; boundary=x"
     assert_explained(bob.client.post(SESSIONS, b"--x\r\nContent-Disposition: form-data; na", content_type=kind), 422)
@@ -312,7 +318,7 @@ def test_the_page_shows_every_operation_without_a_script_of_others(client):
         "/api/v1/selections",
         "metadata.session_id",
         "selection_id",
-        "Errors: 400, 401, 413, 415, 422",
+        "Errors: 400, 401, 411, 413, 415, 422",
     ):
         assert word in text
     assert "<script>" not in text

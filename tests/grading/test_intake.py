@@ -3,14 +3,16 @@
 import datetime as dt
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bandit import selection
+from bandit import ledger, selection
 from bandit.models import LedgerEntry
 from grading import intake, rewards
 from grading.core.vocabulary import Outcome, Reason, Source, Status
@@ -90,6 +92,28 @@ def test_a_session_without_evidence_is_stored_and_says_what_is_missing():
     assert last(session, Source.JOURNAL).reason == Reason.NO_JOURNAL
     assert rewards.live(session).source == Source.FLOOR
     assert not LedgerEntry.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_racing_submissions_of_one_session_end_as_one():
+    parts = [
+        {"journal": "Merged the fix."},
+        {"facts": {"commits": [{"sha": SHA}]}},
+        {"transcript": logs.claude("71a3")},
+    ]
+    with ThreadPoolExecutor(6) as pool:
+        receipts = list(pool.map(in_a_thread, parts * 2))
+    assert sum(receipt.created for receipt in receipts) == 1
+    session = Session.objects.get()
+    assert sorted(row.kind for row in session.evidence.all()) == ["facts", "journal", "transcript"]
+    assert [entry.arm.name for entry in ledger.live_entries("category", session.observation)] == ["cross-repo"]
+
+
+def in_a_thread(files: dict) -> intake.Receipt:
+    try:
+        return submit(**files)
+    finally:
+        connection.close()
 
 
 # --- whose log is it

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from grading import judge_client, judging, quota, rewards
+from grading import judging, rewards
 from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.judging import client, quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Settlement
 from grading.models.judging import AttemptOutcome, JobState, QuotaState
 from grading.simulator import Mode, Simulator
@@ -106,8 +107,8 @@ def test_a_session_without_a_transcript_is_judged_on_what_it_has(sim):
 
 
 def test_a_dated_model_has_the_price_of_its_name():
-    assert judge_client._price("claude-haiku-5-5-20260101") == (0.10, 0.50)
-    assert judge_client._price("unheard-of") == (4.0, 20.0)
+    assert client._price("claude-haiku-5-5-20260101") == (0.10, 0.50)
+    assert client._price("unheard-of") == (4.0, 20.0)
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from grading import monitoring, rewards, trust
+from grading import monitoring, review, rewards, trust
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, Flag, Quota
 from tests import cast
@@ -47,6 +47,24 @@ def test_a_pull_request_without_a_real_grade_is_flagged_at_once(values):
 def test_a_real_grade_is_not_flagged_however_low(values):
     inspected(**values)
     assert not Flag.objects.exists()
+
+
+def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work():
+    session = inspected(trajectory=None)
+    cast.grade(session, Source.JUDGE, 0.1)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    assert not monitoring.flagged_sessions().exists()
+    assert Flag.objects.get().cleared_why == "a real grade accounts for it now"
+
+
+def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(trajectory=None)
+    review.record_correction(session, rita, value=0.8, reason="merged")
+    assert not monitoring.flagged_sessions().exists()
+    review.undo(session.grades.get(source="human"), rita)
+    assert monitoring.flagged_sessions().get().session == session
 
 
 def test_a_floor_without_independent_work_is_not_flagged():

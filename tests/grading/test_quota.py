@@ -7,8 +7,9 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from grading import judging, quota, rewards
+from grading import judging, rewards
 from grading.core.vocabulary import Reason, Source
+from grading.judging import quota
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState, QuotaState
 from grading.simulator import Mode, Simulator

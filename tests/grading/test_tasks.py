@@ -10,8 +10,9 @@ import pytest
 import redis
 from django.db import transaction
 
-from grading import doorbell, judging, tasks
+from grading import judging, tasks
 from grading.core.vocabulary import Source
+from grading.judging import doorbell
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
 from grading.simulator import Simulator
@@ -119,7 +120,7 @@ def test_a_task_for_a_job_that_is_gone_or_done_does_nothing(sim):
 
 def test_a_broker_that_is_away_holds_nobody_up():
     code = (
-        "import django, time; django.setup(); from grading import doorbell\n"
+        "import django, time; django.setup(); from grading.judging import doorbell\n"
         "started = time.monotonic()\n"
         "rung = [doorbell.publish(1) for _ in range(20)]\n"
         "print(any(rung), time.monotonic() - started)"

@@ -15,6 +15,8 @@ from grading.templatetags import house
         (house.signed, -0.0204, "−.020"), (house.signed2, 0.48, "+.48"), (house.signed2, None, "–"),
         (house.usd, 1.99, "$1.99"), (house.usd, 0.34, "$.34"), (house.usd, 0.069, "6.9 ¢"), (house.usd, 0, "$.00"),
         (house.usd, None, "–"), (house.weight, 0.3, ".3"), (house.weight, 1.0, "1"), (house.weight, 0.0, "0"),
+        (house.amount, 0.0, "0"),
+        (house.amount, 0.5, ".50"),
         (house.short_number, 18_400, "18.4 k"), (house.short_number, 900, "900"), (house.short_number, None, "–"),
         (house.lasting, 42, "42 s"), (house.lasting, 2040, "34 min"), (house.lasting, 27_360, "7 h 36 min"),
         (house.lasting, 7200, "2 h"), (house.lasting, 200_000, "2 d"), (house.lasting, None, "–"),

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from bandit.models import Bucket, LedgerEntry
-from grading import intake, judging, quota, rewards
+from grading import intake, judging, rewards
 from grading.core.vocabulary import Reason, Source
+from grading.judging import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
 from grading.models.judging import OPEN_STATES
 from grading.simulator import Simulator

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from bandit.models import Arm, UnknownArm
-from grading.importing import Fate, Outcome, import_log, logs_under
+from grading.intake.importing import Fate, Outcome, import_log, logs_under
 from grading.models import Agent
 
 SHOWN = 3

@@ -4,7 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from grading import judging, quota
+from grading import judging
+from grading.judging import quota
 
 
 class Command(BaseCommand):

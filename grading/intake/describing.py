@@ -10,9 +10,9 @@ from bandit.models import Arm, Selection, UnknownArm
 from grading.core.plain import plain_text
 from grading.core.signals import Signals
 from grading.core.vocabulary import Outcome
+from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
 from grading.reading import Reading
-from grading.submission import Problem, SubmittedSession
 
 # Marks an outcome that was inferred from a transcript; a fuller transcript may take it back.
 NO_MODEL_TURN = "No model turn: "

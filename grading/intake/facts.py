@@ -6,9 +6,9 @@ from django.db.models import Q
 from pydantic import TypeAdapter, ValidationError
 
 from grading import evidence
+from grading.intake.submission import COMMIT, PULL_REQUEST, CommitFact, Facts, Problem, refusals
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, Origin
-from grading.submission import COMMIT, PULL_REQUEST, CommitFact, Facts, Problem, refusals
 
 LINKS = (ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST)
 

@@ -1,13 +1,11 @@
 """What a caller submits and what it is told: the metadata of a session, its facts, the receipt with its problems."""
 
-import datetime as dt
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from django.utils import timezone
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -23,9 +21,8 @@ from pydantic import (
 from grading.core.plain import UNSTORABLE
 from grading.core.vocabulary import Outcome, Reason
 from grading.models import Session
+from grading.reading import plausible
 
-OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
-CLOCK_SKEW = dt.timedelta(days=1)
 FACTS_LIMIT = 1_000
 TOO_LARGE = "too_large"
 
@@ -34,13 +31,6 @@ def _storable(text: str) -> str:
     if UNSTORABLE.search(text) or not text.isprintable():
         raise ValueError("expected printable text on one line, without control characters")
     return text
-
-
-def plausible(moment: dt.datetime) -> dt.datetime:
-    """The moment itself. Raises ValueError before the year 2000 or more than a day ahead of the site's clock."""
-    if not OLDEST <= moment <= timezone.now() + CLOCK_SKEW:
-        raise ValueError("expected a time since the year 2000 and not in the future; check the clock and the time zone")
-    return moment
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(plausible)]
@@ -56,26 +46,24 @@ class Strict(BaseModel):
 
 
 class SubmittedSession(Strict):
-    """The metadata of a finished session.
+    """The metadata of a finished session. Times carry an offset to UTC."""
 
-    `session_id` is the agent's own id of it, as its log has it. Times carry an offset; without `ended_at` the
-    transcript's last moment counts, else the time of arrival. `outcome` other than completed needs `outcome_reason`;
-    left out, a session without any model turn that ended in an API error is taken for an infrastructure failure.
-    `selection_id` is the `decision_id` of the selection that started it. `cost_usd` is in dollars, 0 or more.
-    """
-
-    session_id: Line = Field(min_length=1, max_length=200)
-    started_at: Moment | None = None
-    ended_at: Moment | None = None
-    category: Line | None = Field(default=None, max_length=100)
-    harness: Line | None = Field(default=None, max_length=100)
-    model: Line | None = Field(default=None, max_length=120)
+    session_id: Line = Field(min_length=1, max_length=200, description="The agent's own id of it, as its log has it.")
+    started_at: Moment | None = Field(default=None, description="Else the transcript's first moment.")
+    ended_at: Moment | None = Field(default=None, description="Else the transcript's last moment, else its arrival.")
+    category: Line | None = Field(default=None, max_length=100, description="What kind of work it was: a known arm.")
+    harness: Line | None = Field(default=None, max_length=100, description="Where a transcript does not show it.")
+    model: Line | None = Field(default=None, max_length=120, description="Where a transcript does not show it.")
     title: Line = Field(default="", max_length=300)
-    exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31)
-    outcome: Outcome | None = None
-    outcome_reason: Line = Field(default="", max_length=300)
-    selection_id: Line | None = Field(default=None, max_length=200)
-    cost_usd: float | None = Field(default=None, ge=0, le=1e6)
+    exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="Kept; never a grade.")
+    outcome: Outcome | None = Field(
+        default=None, description="Else completed, or infrastructure where no model turn came before an API error."
+    )
+    outcome_reason: Line = Field(default="", max_length=300, description="Required unless completed.")
+    selection_id: Line | None = Field(
+        default=None, max_length=200, description="The decision_id of the selection that started it."
+    )
+    cost_usd: float | None = Field(default=None, ge=0, le=1e6, description="In dollars.")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

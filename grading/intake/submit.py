@@ -13,17 +13,16 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import describing, evidence, judging, monitoring, reading, rewards, sources
+from grading import evidence, judging, monitoring, reading, rewards, sources
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
-from grading.facts import claim as claim_facts
+from grading.intake import describing
+from grading.intake.facts import claim as claim_facts
+from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.reading import Claim, Reading
-from grading.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
-
-__all__ = ["Problem", "Receipt", "SubmittedSession", "submit"]
 
 logger = logging.getLogger(__name__)
 

@@ -1,9 +1,4 @@
-"""The judge's work: jobs are rows (L7), claimed by one conditional UPDATE, fenced by a lease, each attempt on record.
-
-enqueue ─► claim ─► run (the call, no transaction held) ─► judge_results.apply ─► settle
-   ▲                                                            │ again, later
-   └──────────────────────── sweep ◄────────────────────────────┘
-"""
+"""Judge jobs from asking for a verdict to having one: `enqueue`, `claim`, `run`, and the `sweep` that mends."""
 
 import datetime as dt
 import logging
@@ -15,13 +10,14 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from grading import judge_client, judge_inputs, judge_results, monitoring, quota, rewards
+from grading import monitoring, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import backoff
 from grading.core.verdict import Deferred, Scope
 from grading.core.vocabulary import Outcome, Reason, Source, Status
-from grading.judge_client import Answer
+from grading.judging import client, inputs, quota, results
+from grading.judging.client import Answer
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import OPEN_STATES, AttemptOutcome, JobState, QuotaState
 
@@ -45,12 +41,12 @@ def enqueue(session: Session, *, priority: int = 0) -> JudgeJob | None:
     a judge grade says why (L1). Rings the doorbell on commit.
     """
     open_job = session.judge_jobs.filter(state__in=OPEN_STATES).first()
-    held, rubric = judge_inputs.inputs(session), active_rubric()
-    if open_job is not None or (rubric and is_judged(session, judge_inputs.inputs_sha256(held), rubric)):
+    held, rubric = inputs.inputs(session), active_rubric()
+    if open_job is not None or (rubric and is_judged(session, inputs.inputs_sha256(held), rubric)):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     if said is not None:
-        judge_results.record(session, said)
+        results.record(session, said)
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
@@ -98,7 +94,7 @@ def is_judged(session: Session, inputs_sha256: str, rubric: Rubric) -> bool:
 
 def ring(job: JudgeJob) -> None:
     """Tell a worker once this transaction is committed. A dead broker costs a log line and one sweep, nothing else."""
-    from grading.doorbell import publish
+    from grading.judging.doorbell import publish
 
     transaction.on_commit(lambda: publish(job.pk))
 
@@ -128,9 +124,9 @@ def run(job_id: int, *, rng: Random | None = None) -> AttemptOutcome | None:
     if attempt is None:
         return None
     session = Session.objects.with_people().get(judge_jobs=job_id)
-    inputs_sha256 = judge_inputs.inputs_sha256(judge_inputs.inputs(session))
+    inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
     answer = _ask(attempt, session)
-    outcome = judge_results.apply(attempt, answer, inputs_sha256=inputs_sha256, rng=rng or SystemRandom())
+    outcome = results.apply(attempt, answer, inputs_sha256=inputs_sha256, rng=rng or SystemRandom())
     if outcome is AttemptOutcome.GRADED:
         _again_if_more_came(session)
     return outcome
@@ -141,7 +137,7 @@ def _ask(attempt: JudgeAttempt, session: Session) -> Answer:
     job = attempt.job
     smaller = SMALLER if job.reason == Reason.INPUT_TOO_LARGE else 1.0
     try:
-        prompt = judge_inputs.build(session, job.rubric, budget=settings.JUDGE_INPUT_TOKENS, smaller=smaller)
+        prompt = inputs.build(session, job.rubric, budget=settings.JUDGE_INPUT_TOKENS, smaller=smaller)
     except Exception as error:
         logger.exception("the prompt of session %s could not be made", session.pk)
         detail = f"The evidence could not be read: {type(error).__name__}: {error}"
@@ -151,7 +147,7 @@ def _ask(attempt: JudgeAttempt, session: Session) -> Answer:
         return Answer(result=Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail))
     attempt.prompt_sha256 = prompt.sha256
     attempt.save(update_fields=["prompt_sha256"])
-    return judge_client.ask(prompt, job.rubric)
+    return client.ask(prompt, job.rubric)
 
 
 def _again_if_more_came(session: Session) -> None:
@@ -217,7 +213,7 @@ def _note(obstacle: quota.Obstacle | None) -> None:
         waiting = waiting.exclude(reason=obstacle.reason)
         said = _failed(obstacle)
     for job in waiting.select_related("session")[:NOTED_PER_SWEEP]:
-        judge_results.note(job, said)
+        results.note(job, said)
 
 
 def catch_up(*, abandoned: bool = False, limit: int = CAUGHT_UP_AT_ONCE) -> int:

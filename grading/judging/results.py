@@ -8,13 +8,14 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading import quota, rewards
+from grading import monitoring, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import Next, Step, Tried, after
 from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.core.vocabulary import Reason, Source, Status
-from grading.judge_client import Answer, route
+from grading.judging import quota
+from grading.judging.client import Answer, route
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState
 
@@ -45,6 +46,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, *, inputs_sha256: str, rng: Ran
         else:
             record(session, _unscored(coming, answer.result), model=answer.model, route=route())
         rewards.settle(session)
+        monitoring.inspect(session)
     return outcome
 
 
