@@ -20,6 +20,7 @@ GRACE = 8.0  # seconds from asking a program to end to killing it
 LONGEST_WAIT = 30.0  # seconds before a program that keeps falling is started again
 HEALTHY = 60.0  # a program that ran this many seconds is forgiven its earlier falls
 PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)  # loaded here, because between fork and exec little is safe
 COLOURS = (36, 32, 35, 33, 34)
 
 
@@ -39,7 +40,7 @@ def wait_before_restart(falls: int) -> float:
 def die_with_parent(last: int = signal.SIGKILL) -> None:
     """Asks the kernel for a signal when the parent dies. Does nothing on other systems than Linux."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, last)
+        LIBC.prctl(PR_SET_PDEATHSIG, last)
 
 
 def write_line(name: str, text: str, colour: int = 0) -> None:

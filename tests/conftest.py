@@ -16,6 +16,7 @@ import pytest
 from django.conf import settings
 
 from gradingsite import broker
+from gradingsite.supervisor import die_with_parent
 from tests.processes import for_the_site, started, stop
 
 if settings.configured:
@@ -97,7 +98,7 @@ def start_worker(redis_url: str, transactional_db: None) -> Iterator:
         command = [sys.executable, "-m", "celery", "-q", "-A", "gradingsite", "worker"]
         options = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-n", f"w{len(processes)}@tests"]
         environment = {**for_the_site(), **environment}
-        process = subprocess.Popen([*command, *options], env=environment)
+        process = subprocess.Popen([*command, *options], env=environment, preexec_fn=die_with_parent)
         processes.append(process)
         deadline = time.monotonic() + 30
         while not app.control.ping(destination=[f"w{len(processes) - 1}@tests"], timeout=0.2):

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gradingsite.supervisor import die_with_parent
+
 # Nothing here has to survive a power cut.
 FAST = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"]
 
@@ -37,7 +39,9 @@ def serve(home: Path) -> Iterator[str]:
     options = [word for option in FAST for word in ("-c", option)]
     command = [binaries / "postgres", "-D", data, "-k", str(home), "-h", "", *options]
     with (home / "log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=home, start_new_session=True, **account)
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, cwd=home, process_group=0, preexec_fn=die_with_parent, **account
+        )
     try:
         wait_until_up(process, home)
         yield f"postgres://postgres@/postgres?host={home}"

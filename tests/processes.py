@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gradingsite.supervisor import die_with_parent
+
 
 def for_the_site() -> dict[str, str]:
     """The environment in which another process of the site works on the test database."""
@@ -25,7 +27,7 @@ def database_url() -> str:
 @contextmanager
 def started(command: list[str], **options) -> Iterator[subprocess.Popen]:
     """A process that is ended afterwards."""
-    process = subprocess.Popen(command, **options)
+    process = subprocess.Popen(command, preexec_fn=die_with_parent, **options)
     try:
         yield process
     finally:

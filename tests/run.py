@@ -12,13 +12,15 @@ import time
 
 from tests import postgres
 
+# Set for a site, not for its tests; the tests make their own.
+FOREIGN = {"DATABASE_URL", "DJANGO_SETTINGS_MODULE"}
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected)")
 
 
 def main(arguments: list[str]) -> int:
     begun = time.monotonic()
     without_browser = [] if chromium_path() or install_chromium() else ["Tests in a browser are SKIPPED: no Chromium."]
-    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     results = {"SQLite": pytest(environment, arguments)}
     with postgres.server() as url:
         results["PostgreSQL"] = pytest({**environment, "DATABASE_URL": url}, ["-m", "not browser", *arguments])
@@ -80,4 +82,7 @@ def quietly(*command: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
