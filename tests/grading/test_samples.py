@@ -106,3 +106,14 @@ def test_the_samples_are_small_and_their_sources_named():
     named = set(re.findall(r"^\| ([a-z0-9-]+) \|", (folder / "SOURCES.md").read_text(), re.MULTILINE))
     assert size < LARGEST
     assert named - {"session"} == {path.parent.name for path in samples.FOLDER.glob("*/session.json")}
+
+
+def test_samples_are_loaded_into_an_empty_site_and_stay_away_once_removed():
+    from grading.management.commands.up import samples as programs
+
+    assert [program.name for program in programs()] == ["samples"]
+    session = cast.session(is_sample=True)
+    assert programs() == []
+    samples.remove("otto")
+    assert not type(session).objects.exists()
+    assert programs() == []

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management import call_command, get_commands
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from gradingsite import broker
@@ -135,9 +135,10 @@ def judge_simulator() -> list[Program]:
 
 
 def samples() -> list[Program]:
-    """Loads the bundled sessions into an empty site, while it is already up."""
+    """Loads the bundled sessions into an empty site, while it is already up. Samples that were removed stay away."""
+    from bandit.models import Erasure
     from grading.models import Session
 
-    if Session.objects.exists() or "load_samples" not in get_commands():
+    if Session.objects.exists() or Erasure.objects.exists():
         return []
     return [Program(name="samples", command=[*DJANGO, "load_samples"], once=True)]
