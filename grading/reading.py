@@ -76,7 +76,7 @@ def _transcript(row: Evidence, claim: Claim) -> Reading:
     except formats.UnknownFormat as error:
         return Reading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
     except formats.EmptyTranscript:
-        return Reading(problem=Reason.UNREADABLE, detail="an empty file")
+        return Reading(problem=Reason.UNREADABLE, detail="An empty file")
     header, report = reader.header, reader.report
     problem, detail = _judged(row, claim, reader.format, header, report)
     return Reading(
@@ -95,14 +95,14 @@ def _judged(
 ) -> tuple[Reason, str]:
     """Whether the transcript may be used, by the three log faults of the founding incident and by being blind."""
     if header.session_id is not None and header.session_id != claim.session_id:
-        return Reason.LOG_OVERWRITTEN, f"the log of session {header.session_id}, submitted for {claim.session_id}"
+        return Reason.LOG_OVERWRITTEN, f"The log belongs to session {header.session_id}, not to this one"
     if header.is_subagent and format_ != "codex":  # whose subagents are sessions with an id of their own
-        return Reason.LOG_OVERWRITTEN, f"the log of a subagent of {claim.session_id}, not the session's own"
+        return Reason.LOG_OVERWRITTEN, f"The log of a subagent of {claim.session_id}, not the session's own"
     if report.recognised == 0:
-        return Reason.FORMAT_BLIND, f"{report.lines:,} lines of {header.harness}, none of them recognised"
+        return Reason.FORMAT_BLIND, f"None of {report.lines:,} lines of {header.harness} was recognised"
     seconds = _duration(claim, header)
     if row.size < SMALL_LOG_BYTES and seconds is not None and seconds > SMALL_LOG_SECONDS:
-        return Reason.LOG_TOO_SMALL, f"{row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
+        return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
     return Reason.NONE, ""
 
 

@@ -147,7 +147,7 @@ def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:
     if latest.problem:
         return Reason(latest.problem), latest.detail, _digest(latest.sha256, latest.problem)
     others = ", ".join(row.session.external_id for row in evidence.sharers(latest).select_related("session")[:3])
-    detail = f"the log was also submitted for {others}, and does not say whose it is"
+    detail = f"The log was also submitted for {others}, and does not say whose it is"
     return Reason.LOG_SHARED, plain_text(detail, DETAIL), _digest(latest.sha256, Reason.LOG_SHARED)
 
 

@@ -88,6 +88,8 @@ def sums(grades: list[Grade]) -> list[dict[str, Any]]:
             "source": grade.source,
             "value": grade.value,
             "terms": grade.evidence["terms"],
+            "units": grade.evidence.get("units"),
+            "before_penalties": grade.evidence.get("before_penalties"),
             "penalty": -grade.evidence.get("penalty", 0.0),
         }
         for grade in found

@@ -50,6 +50,26 @@ BOOKKEEPING = (
     "**/{.claude,.beads}/**",
     "**/{*.log,*.lock,package-lock.json,pnpm-lock.yaml}",
 )
+# One and several of each, as people say it.
+WORDS = MappingProxyType(
+    {
+        "commit": ("commit", "commits"),
+        "push": ("push", "pushes"),
+        "pr_opened": ("pull request opened", "pull requests opened"),
+        "pr_merged": ("pull request merged", "pull requests merged"),
+        "pr_closed": ("pull request closed", "pull requests closed"),
+        "pr_reviewed": ("pull request reviewed", "pull requests reviewed"),
+        "issue_opened": ("issue opened", "issues opened"),
+        "issue_closed": ("issue closed", "issues closed"),
+        "comment": ("comment", "comments"),
+        "ci_fixed": ("CI run fixed", "CI runs fixed"),
+        "tests_fixed": ("test run fixed", "test runs fixed"),
+        "file": ("file changed", "files changed"),
+        "tests_pass": ("last test run passed", "last test run passed"),
+        "bookkeeping_commit": ("commit of bookkeeping", "commits of bookkeeping"),
+        "bookkeeping_file": ("bookkeeping file", "bookkeeping files"),
+    }
+)
 SCRATCH = re.compile(r"(?:/private)?/(?:var/)?tmp/(?:[^/]+|.*/scratchpad/.*)|.*\.tmp")
 
 
@@ -64,6 +84,10 @@ class Term:
     @property
     def adds(self) -> float:
         return self.units * math.log2(1 + self.count)
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.kind][self.count != 1]
 
 
 def grade(signals: Signals, *, stub: Reason | None = None, restraint: bool = False) -> SourceGrade:
@@ -90,7 +114,10 @@ def grade(signals: Signals, *, stub: Reason | None = None, restraint: bool = Fal
         value,
         version=VERSION,
         detail=_detail(terms, units),
-        terms=[{"kind": t.kind, "count": t.count, "units": t.units, "adds": round(t.adds, 6)} for t in terms],
+        terms=[
+            {"kind": t.kind, "words": t.words, "count": t.count, "units": t.units, "adds": round(t.adds, 6)}
+            for t in terms
+        ],
         units=round(units, 6),
         before_penalties=round(base, 6),
         error_rate=round(error_rate, 6),
@@ -152,5 +179,5 @@ def _rate(part: int, whole: int) -> float:
 def _detail(terms: Sequence[Term], units: float) -> str:
     if not terms:
         return "The transcript is complete and shows no effect"
-    listed = ", ".join(f"{term.count} {term.kind.replace('_', ' ')}" for term in terms)
+    listed = ", ".join(f"{term.count} {term.words}" for term in terms)
     return f"{listed}: {units:.1f} commit-equivalents"

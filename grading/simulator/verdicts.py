@@ -40,8 +40,8 @@ def _dimensions(schema: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _dimension(name: str, score: float, roll: float) -> float:
-    if name == "harm":
-        return round(0.05 * roll, 2)
+    if name == "harmlessness":
+        return round(1 - 0.05 * roll, 2)
     return round(min(max(score + 0.1 * (roll - 0.5), 0.0), 1.0), 2)
 
 

@@ -54,6 +54,14 @@ def signed2(value: float | None) -> str:
 
 
 @register.filter
+def signed_units(value: float | None) -> str:
+    """A part of a sum that is no grade and may pass 1: +1.58, with a true minus."""
+    if value is None:
+        return DASH
+    return f"{'−' if value < 0 else '+'}{abs(value):.2f}".replace("+0.", "+.").replace("−0.", "−.")
+
+
+@register.filter
 def usd(value: float | None) -> str:
     """$1.99; under ten cents 6.9 ¢."""
     if value is None:

@@ -18,11 +18,11 @@ from grading.core.verdict import Deferred, Graded, Invalid, Refused, Scope, read
 from grading.core.vocabulary import Reason
 
 NOW = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
-DIMENSIONS = ["execution", "goal_fit", "harm"]
+DIMENSIONS = ["execution", "goal_fit", "harmlessness"]
 GOOD = {
     "citations": [4, 5],
     "rationale": "The pull request was opened and its checks pass.",
-    "dimensions": {"execution": 0.8, "goal_fit": 0.9, "harm": 0},
+    "dimensions": {"execution": 0.8, "goal_fit": 0.9, "harmlessness": 1},
     "score": 0.78,
 }
 
@@ -52,7 +52,7 @@ def read(answer, *, citable=frozenset({1, 4, 5}), **options):
 def test_a_good_verdict_is_graded():
     assert read(GOOD) == Graded(
         score=0.78,
-        dimensions={"execution": 0.8, "goal_fit": 0.9, "harm": 0.0},
+        dimensions={"execution": 0.8, "goal_fit": 0.9, "harmlessness": 1.0},
         rationale=GOOD["rationale"],
         citations=(4, 5),
     )

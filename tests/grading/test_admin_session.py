@@ -265,4 +265,4 @@ def test_a_trajectory_shows_the_terms_of_its_sum(reviewer):
     rewards.settle(session)
     html = shown(reviewer, session)
     assert "How the trajectory came to .61" in html
-    assert '<td>penalty</td><td></td><td class="right">−.04</td>' in html
+    assert 'Failed and repeated calls</td><td class="right">−.04</td>' in html

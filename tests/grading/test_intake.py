@@ -124,7 +124,7 @@ def test_another_sessions_log_is_kept_and_not_used():
     row = receipt.session.evidence.get()
     assert row.problem == Reason.LOG_OVERWRITTEN
     assert codes(receipt) == [Reason.LOG_OVERWRITTEN]
-    assert "the log of session operator" in receipt.problems[0].got
+    assert "belongs to session operator" in receipt.problems[0].got
     assert receipt.session.signals is None
     grade = last(receipt.session, Source.TRAJECTORY)
     assert (grade.status, grade.reason) == (Status.UNSCORED, Reason.LOG_OVERWRITTEN)

@@ -68,7 +68,7 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
     assert grade.rubric == Rubric.objects.get(is_active=True).sha256
     assert len(grade.inputs_sha256) == 64
     assert grade.cost_usd > 0
-    assert set(grade.evidence["dimensions"]) == {"execution", "goal_fit", "harm"}
+    assert set(grade.evidence["dimensions"]) == {"execution", "goal_fit", "harmlessness"}
     assert grade.evidence["rationale"]
     assert (
         grade.detail == f"{len(grade.evidence['citations'])} of {len(grade.evidence['citations'])} citations check out"

@@ -11,7 +11,7 @@ import pytest
 from grading.core import verdict
 from grading.simulator import Mode, Simulator
 
-SCHEMA = verdict.schema(["execution", "goal_fit", "harm"])
+SCHEMA = verdict.schema(["execution", "goal_fit", "harmlessness"])
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_verdict_is_valid_cites_what_exists_and_repeats(sim):
     first, second = ask(sim), ask(sim)
     message = first.parse()
     assert message.content == second.parse().content
-    result = verdict.read_reply(message, dimensions=["execution", "goal_fit", "harm"], citable={4})
+    result = verdict.read_reply(message, dimensions=["execution", "goal_fit", "harmlessness"], citable={4})
     assert isinstance(result, verdict.Graded)
     assert result.citations == (4,)
     assert message.usage.input_tokens > 0
