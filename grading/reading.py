@@ -45,6 +45,12 @@ class Reading:
     detail: str = ""
 
     @property
+    def title(self) -> str:
+        """A name for the session: the log's own, else the first line of what was asked."""
+        named = "" if self.header is None else self.header.title or ""
+        return named or ("" if self.signals is None else self.signals.task)
+
+    @property
     def started_at(self) -> dt.datetime | None:
         return None if self.header is None else _plausible(self.header.started_at)
 

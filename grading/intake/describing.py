@@ -23,7 +23,7 @@ def describe(session: Session, said: SubmittedSession, transcript: Reading) -> t
     problems: list[Problem] = []
     before = _state(session)
     header = transcript.header
-    session.title = session.title or said.title or plain_text((header and header.title) or "", 300)
+    session.title = session.title or said.title or plain_text(transcript.title, 300)
     session.model = plain_text((header and header.model) or "", 120) or session.model or said.model or ""
     _times(session, said, transcript)
     if session.exit_code is None:

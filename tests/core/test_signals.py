@@ -414,3 +414,10 @@ def test_work_that_a_log_copied_from_another_session_counts_for_nothing():
     told = Transcript().run("git commit -m x", "[main abc1234] x\n 1 file changed")
     told.add(Boundary, kind="session_change", detail="mine").run("git commit -m y", "[main def5678] y\n 1 file changed")
     assert [commit.hash for commit in extract(told.events).commits] == ["def5678"]
+
+
+def test_the_task_is_the_first_line_of_what_a_person_first_asked():
+    told = Transcript().says("be terse", Role.SCAFFOLD).says("\n  Fix the build\nplease", Role.USER)
+    told.says("and then rest", Role.USER)
+    assert extract(told.events).task == "Fix the build"
+    assert extract(Transcript().says("x" * 10_000, Role.USER).events).task == "x" * 120

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MAX_OPEN_CALLS = 2_000
+MAX_TASK = 120
 
 
 def extract(events: Iterable[Event]) -> Signals:
@@ -70,6 +71,7 @@ class _Collector:
         self.first: datetime | None = None
         self.last: datetime | None = None
         self.final_message: int | None = None
+        self.task = ""
 
     def feed(self, event: Event) -> None:
         if event.at is not None:
@@ -98,6 +100,9 @@ class _Collector:
                 self.final_message = message.number
         elif message.role is Role.USER and not message.sidechain:
             self.counts["user"] += 1
+            self.task = self.task or next(
+                (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
+            )
 
     def on_usage(self, usage: Usage) -> None:
         self.models.setdefault(usage.model)
@@ -172,6 +177,7 @@ class _Collector:
             duration=(self.last - self.first).total_seconds() if self.first and self.last else None,
             compactions=counts["compactions"],
             final_message=self.final_message,
+            task=self.task[:MAX_TASK],
             truncated=self.work.truncated,
         )
 
