@@ -100,10 +100,10 @@ def start_worker(redis_url: str, transactional_db: None) -> Iterator:
         environment = {**for_the_site(), **environment}
         process = subprocess.Popen([*command, *options], env=environment, preexec_fn=die_with_parent)
         processes.append(process)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not app.control.ping(destination=[f"w{len(processes) - 1}@tests"], timeout=0.2):
             assert process.poll() is None, "the worker ended at its start: see its output"
-            assert time.monotonic() < deadline, "the worker did not answer within 30 seconds"
+            assert time.monotonic() < deadline, "the worker did not answer within two minutes"
         return process
 
     yield start

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,14 @@ def started(command: list[str], **options) -> Iterator[subprocess.Popen]:
         yield process
     finally:
         stop(process)
+
+
+def wait_for(condition, seconds: float = 90) -> None:
+    """Returns once `condition()` is true; fails the test where it never is. Generous: test machines are shared."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain; see the worker's output"
+        time.sleep(0.1)
 
 
 def stop(process: subprocess.Popen) -> None:

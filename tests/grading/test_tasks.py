@@ -17,7 +17,7 @@ from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
 from grading.simulator import Simulator
 from tests.grading import judge_cast
-from tests.processes import for_the_site
+from tests.processes import for_the_site, wait_for
 
 LEASE = 3
 
@@ -47,13 +47,6 @@ def worker(sim, start_worker):
 @pytest.fixture(autouse=True)
 def _audible():
     doorbell._silent_until = 0
-
-
-def wait_for(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain; see the worker's output"
-        time.sleep(0.05)
 
 
 def is_done(job):

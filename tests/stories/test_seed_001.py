@@ -3,7 +3,6 @@
 import datetime as dt
 import io
 import json
-import time
 
 import pytest
 
@@ -16,6 +15,7 @@ from grading.models.judging import OPEN_STATES
 from grading.simulator import Simulator
 from grading.tasks import sweep
 from tests import cast
+from tests.processes import wait_for
 
 START = dt.datetime(2026, 3, 31, 13, 46, tzinfo=dt.UTC)
 SESSIONS = {"71a3-cross-repo": 619, "a517-cross-repo": 620}
@@ -50,13 +50,6 @@ def submit(session_id: str, pull_request: int) -> Session:
         facts=io.BytesIO(json.dumps(facts).encode()),
     )
     return receipt.session
-
-
-def wait_for(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain; see the worker's output"
-        time.sleep(0.1)
 
 
 def buckets():
