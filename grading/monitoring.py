@@ -11,7 +11,6 @@ from grading.core.decide import current, value_of
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, Artifact, Flag, Quota, Session
 from grading.models.evidence import ArtifactKind, Origin
-from grading.models.judging import QuotaState
 from grading.rewards import policy, views
 
 # A1, the founding rule: no real grade although independent work exists. More than two in seven days is an alarm.
@@ -33,7 +32,7 @@ def inspect(session: Session) -> None:
     A flag clears itself once a real grade accounts for the work; it still counts towards the alarm.
     """
     if _has_real_grade(session):
-        open_flags = Flag.objects.filter(session=session, rule=IMPOSSIBLE_PAIR, cleared_at=None)
+        open_flags = Flag.objects.open().filter(session=session, rule=IMPOSSIBLE_PAIR)
         open_flags.update(cleared_at=timezone.now(), cleared_why="a real grade accounts for it now")
     elif proof := independent_work(session):
         _flag(session, IMPOSSIBLE_PAIR, f"{proof}, yet no judge, person or trajectory above the floor graded it")
@@ -76,7 +75,7 @@ GRADED_BY_A_PERSON = "a person graded it"
 
 def clear_flags(session: Session, *, by: User) -> int:
     """Take a session that a person graded off the review list, with their name."""
-    open_flags = Flag.objects.filter(session=session, cleared_at=None)
+    open_flags = Flag.objects.open().filter(session=session)
     return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=GRADED_BY_A_PERSON)
 
 
@@ -89,7 +88,7 @@ def reopen_flags(session: Session) -> None:
 
 def flagged_sessions() -> QuerySet[Flag]:
     """What waits for a person, newest first."""
-    return Flag.objects.filter(cleared_at=None).select_related("session__agent", "session__category")
+    return Flag.objects.open().select_related("session__agent", "session__category")
 
 
 def recent_flags(rule: str, now: dt.datetime) -> QuerySet[Flag]:
@@ -107,7 +106,7 @@ def refresh() -> None:
         detail=f"{count} sessions in seven days left a commit or pull request that no real grade accounts for; "
         f"{IMPOSSIBLE_PAIR_ALLOWED} would be usual. Something in the grading pipeline is broken: review them.",
     )
-    out = Quota.objects.filter(state__in=[QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED]).order_by("pk").first()
+    out = Quota.objects.out().order_by("pk").first()
     _set_alarm(JUDGE_OUT, active=out is not None, detail="" if out is None else _outage(out))
 
 

@@ -11,8 +11,7 @@ from bandit.ledger import Credit, GraderKey
 from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy
 from grading.core.vocabulary import Outcome, Reason, Source, Status
-from grading.models import Grade, JudgeJob, Session, Settlement
-from grading.models.judging import OPEN_STATES
+from grading.models import Grade, Session, Settlement
 
 
 def policy() -> Policy:
@@ -53,7 +52,7 @@ def settle(session: Session) -> Settlement:
         resolution = resolve(
             views(locked.grades.all()),
             policy(),
-            judge_open=JudgeJob.objects.filter(session=locked, state__in=OPEN_STATES).exists(),
+            judge_open=locked.judge_jobs.open().exists(),
             outcome=Outcome(locked.outcome),
             outcome_reason=locked.outcome_reason,
         )

@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from grading.core.vocabulary import Source, Status
 from grading.models import Flag, Grade, JudgeAttempt, JudgeJob, Quota, Session
-from grading.models.judging import OPEN_STATES, QuotaState
 
 WINDOW_DAYS = 7
 CHART_DAYS = 14
@@ -84,8 +83,8 @@ def trust(now: dt.datetime | None = None) -> Trust:
     graded = [cell for cell in week if cell.source != Source.FLOOR]
     valid = [cell for cell in graded if cell.source in VALID_SOURCES and not cell.flagged]
     provisional = [cell for cell in today_cells if not cell.final]
-    contradicted = Flag.objects.filter(cleared_at=None, session__ended_at__gt=now - dt.timedelta(days=WINDOW_DAYS))
-    spent = JudgeAttempt.objects.filter(started_at__gte=_start_of_day(now)).aggregate(
+    contradicted = Flag.objects.open().filter(session__ended_at__gt=now - dt.timedelta(days=WINDOW_DAYS))
+    spent = JudgeAttempt.objects.filter(started_at__gte=start_of_day(now)).aggregate(
         cost=Sum("cost_usd"), verdicts=Count("cost_usd")
     )
     share_today = Share(part=_count(provisional), whole=_count(today_cells))
@@ -99,7 +98,7 @@ def trust(now: dt.datetime | None = None) -> Trust:
         provisional_today=share_today,
         contradicted=flagged,
         agreement=agreement(),
-        waiting=JudgeJob.objects.filter(state__in=OPEN_STATES).count(),
+        waiting=JudgeJob.objects.open().count(),
         spent_usd=spent["cost"] or 0.0,
         verdicts_today=spent["verdicts"],
         cells=tuple(cells),
@@ -109,7 +108,7 @@ def trust(now: dt.datetime | None = None) -> Trust:
 
 def day_cells(today: dt.date) -> list[Cell]:
     """Sessions of the last fourteen days by day, deciding source, finality and flag: one query."""
-    flags = Flag.objects.filter(session=OuterRef("pk"), cleared_at=None)
+    flags = Flag.objects.open().filter(session=OuterRef("pk"))
     rows = (
         Session.objects.filter(ended_at__gte=_midnight(today - dt.timedelta(days=CHART_DAYS - 1)))
         .with_reward()
@@ -157,7 +156,7 @@ def _sentence(today: Share, flagged: int, *, any_sessions: bool) -> tuple[str, s
         return "Nothing to trust yet.", "No session has come in. Connect an agent, or load the samples."
     against = f"{flagged} of this week's rewards contradict a commit or a pull request" if flagged else ""
     provisional = f"{today.part} of today's {today.whole} rewards are provisional" if today.part else ""
-    out = Quota.objects.filter(state__in=[QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED]).order_by("pk").first()
+    out = Quota.objects.out().order_by("pk").first()
     if out is not None:
         why = f"The judge has been out since {timezone.localtime(out.changed_at):%H:%M}"
     elif not settings.ANTHROPIC_API_KEY:
@@ -182,5 +181,6 @@ def _midnight(day: dt.date) -> dt.datetime:
     return timezone.make_aware(dt.datetime.combine(day, dt.time()))
 
 
-def _start_of_day(now: dt.datetime) -> dt.datetime:
+def start_of_day(now: dt.datetime) -> dt.datetime:
+    """Midnight in the site's zone of the day that holds `now`."""
     return _midnight(timezone.localdate(now))

@@ -11,10 +11,9 @@ from django.utils import timezone
 
 from bandit.core.posterior import ArmPosterior
 from bandit.models import Arm, Bandit, Selection
-from bandit.selection import posterior_of
+from bandit.selection import Outlook, posterior_of
 from grading import charts
 from grading.models import JudgeJob, Session
-from grading.models.judging import OPEN_STATES
 
 DECISIONS = 25
 REAL = frozenset({"judge", "human", "consumption"})
@@ -48,21 +47,21 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
     bandit = next((each for each in bandits if each.name == name), None)
     if bandit is None:
         raise Http404(f"there is no bandit {name}")
+    outlook = posterior_of(name, timezone.now())
     context = {
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
         "bandit": bandit,
         "bandits": bandits,
-        "scale": posterior_of(name, timezone.now()).posterior.evidence_scale,
-        "rows": arm_rows(bandit),
+        "scale": outlook.posterior.evidence_scale,
+        "rows": arm_rows(bandit, outlook),
         "sources": charts.STACK[:-1],
         "decisions": decisions(bandit),
     }
     return TemplateResponse(request, "gradingsite/bandit.html", context)
 
 
-def arm_rows(bandit: Bandit) -> list[ArmRow]:
+def arm_rows(bandit: Bandit, outlook: Outlook) -> list[ArmRow]:
     """The arms, the most chosen first; retired ones last."""
-    outlook = posterior_of(bandit.name, timezone.now())
     arms = {arm.name: arm for arm in bandit.arms.all()}
     pending = _pending(bandit.name)
     betas = {name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in outlook.arms.items()}
@@ -98,7 +97,7 @@ def _pending(bandit: str) -> dict[str, int]:
     column = {"category": "session__category__name", "harness": "session__harness__name"}.get(bandit)
     if column is None:
         return {}
-    rows = JudgeJob.objects.filter(state__in=OPEN_STATES).order_by().values_list(column).annotate(n=Count("pk"))
+    rows = JudgeJob.objects.open().order_by().values_list(column).annotate(n=Count("pk"))
     return {name: n for name, n in rows if name}
 
 

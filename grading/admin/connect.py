@@ -20,8 +20,11 @@ def show(request: HttpRequest) -> TemplateResponse:
     form, issued, agent = ConnectForm(request.POST or None), "", None
     if request.method == "POST" and form.is_valid():
         agent, _created = Agent.objects.get_or_create(name=form.cleaned_data["agent"])
-        token, issued = ApiToken.objects.issue(agent, note=form.cleaned_data["note"])
-        ApiToken.objects.filter(pk=token.pk).update(created_by=request.user.pk)
+        _row, issued = ApiToken.objects.issue(
+            agent,
+            note=form.cleaned_data["note"],
+            created_by=request.user,  # type: ignore[arg-type] # the screen needs a login
+        )
     context = {
         "title": "Connect an agent",
         "form": form,

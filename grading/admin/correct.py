@@ -88,7 +88,7 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
 
 def bands() -> list[dict[str, Any]]:
     """The bands of the rubric in force, so that people and the judge grade by the same words."""
-    rubric = Rubric.objects.filter(is_active=True).first()
+    rubric = Rubric.objects.active()
     return rubric.bands if rubric and rubric.bands else BANDS
 
 

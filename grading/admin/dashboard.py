@@ -31,7 +31,7 @@ class Starving:
 
 def show(request: HttpRequest) -> TemplateResponse:
     now = timezone.now()
-    figures = trust(now)
+    figures, quota = trust(now), worst_quota()
     flags = with_rewards(monitoring.flagged_sessions()[: 2 * LISTED])
     context = {
         "title": "Dashboard",
@@ -42,8 +42,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         "provisional": dict(figures.provisional_by_source),
         "flags": flags[:LISTED],
         "starving": starving(now)[:LISTED],
-        "quota": worst_quota(),
-        "waiting": waiting(),
+        "quota": quota,
+        "waiting": waiting(quota),
         "empty": not figures.cells and not Session.objects.exists(),
     }
     return TemplateResponse(request, "gradingsite/dashboard.html", context)

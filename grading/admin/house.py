@@ -81,7 +81,7 @@ def _item(title: str, name: str, prefix: str, counts: dict[str, int], path: str)
 def worst_quota() -> Quota | None:
     """The quota row that matters most: one that is out, else the one that changed last."""
     rows = list(Quota.objects.order_by("-changed_at"))
-    out = [row for row in rows if row.state in (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)]
+    out = [row for row in rows if row.is_out]
     return next(iter(out or rows), None)
 
 

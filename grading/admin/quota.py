@@ -12,7 +12,8 @@ from grading import charts
 from grading.admin.house import judge_state, worst_quota
 from grading.core.vocabulary import Reason
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
-from grading.models.judging import OPEN_STATES, AttemptOutcome, QuotaState
+from grading.models.judging import AttemptOutcome, QuotaState
+from grading.trust import start_of_day
 
 DAYS = 14
 LISTED = 20
@@ -29,8 +30,7 @@ OUTCOMES = {
 def show(request: HttpRequest) -> TemplateResponse:
     now = timezone.now()
     quota = worst_quota()
-    today = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
-    attempts = JudgeAttempt.objects.filter(started_at__gte=today)
+    attempts = JudgeAttempt.objects.filter(started_at__gte=start_of_day(now))
     context = {
         "title": "Judge quota",
         "state": judge_state(quota),
@@ -42,7 +42,7 @@ def show(request: HttpRequest) -> TemplateResponse:
             cost=Sum("cost_usd"), verdicts=Count("cost_usd"), read=Sum("input_tokens"), written=Sum("output_tokens")
         ),
         "outcomes": _outcomes(dict(attempts.order_by().values_list("outcome").annotate(n=Count("pk")))),
-        "waiting": waiting(),
+        "waiting": waiting(quota),
         "recent": JudgeAttempt.objects.select_related("job__session__category").order_by("-pk")[:LISTED],
         "timeline": timeline(now),
     }
@@ -62,15 +62,14 @@ def _outcomes(counts: dict[str, int]) -> list[dict[str, object]]:
     ]
 
 
-def waiting() -> list[dict[str, object]]:
+def waiting(quota: Quota | None) -> list[dict[str, object]]:
     """Open jobs by why they wait, with when the next of them is tried."""
     rows = (
-        JudgeJob.objects.filter(state__in=OPEN_STATES)
+        JudgeJob.objects.open()
         .order_by()
         .values("reason")
         .annotate(n=Count("pk"), next=Min("next_attempt_at"), tries=Max("attempts"))
     )
-    quota = worst_quota()
     return [{**row, "words": Reason(row["reason"]).words, "next": not_before(row["next"], quota)} for row in rows]
 
 

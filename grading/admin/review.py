@@ -17,7 +17,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         Session.objects.with_reward()
         .with_people()
         .filter(Q(reward_final=False))
-        .exclude(Exists(Flag.objects.filter(session=OuterRef("pk"), cleared_at=None)))
+        .exclude(Exists(Flag.objects.open().filter(session=OuterRef("pk"))))
     )
     context = {
         "title": "Review",

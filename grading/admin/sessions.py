@@ -66,7 +66,7 @@ def _condition(name: str, choice: Any) -> Q:
 
 def show(request: HttpRequest) -> TemplateResponse:
     filters = Filters(request.GET)
-    flags = Flag.objects.filter(session=OuterRef("pk"), cleared_at=None)
+    flags = Flag.objects.open().filter(session=OuterRef("pk"))
     everything = Session.objects.with_reward().with_people().annotate(flagged=Exists(flags))
     page = Paginator(filters.narrow(everything), PAGE_SIZE).get_page(request.GET.get("page"))
     query = request.GET.copy()

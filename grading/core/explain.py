@@ -70,9 +70,9 @@ def number(value: float | None) -> str:
     return "1" if value >= 0.995 else f"{value:.2f}".removeprefix("0")  # noqa: PLR2004 - where .2f shows 1.00
 
 
-def weight_words(decision: Decision) -> str:
-    """The evidence weight as policy has it: .3, 1."""
-    return f"{decision.weight:g}".removeprefix("0") or "0"
+def weight(value: float | None) -> str:
+    """An evidence weight as the policy has it: .3, 1; a dash where it is missing."""
+    return "–" if value is None else f"{value:g}".removeprefix("0") or "0"
 
 
 def steps(decision: Decision) -> tuple[Step, ...]:
@@ -88,7 +88,7 @@ def sentence(decision: Decision) -> str:
     if decision.decider is Source.HUMAN:
         return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
-        effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight_words(decision)}"
+        effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
         return (
             f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}.{_hope(decision)}"
         )
@@ -106,11 +106,11 @@ def _human_sentence(decision: Decision) -> str:
 
 
 def _body(decision: Decision, decider: Source) -> str:
-    weight, consumption = weight_words(decision), value_of(decision.holds, Source.CONSUMPTION)
+    weighs, consumption = weight(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
     if consumption is None or decision.production is None:
-        return f"{DECIDERS[decider]} decides, at weight {weight}."
+        return f"{DECIDERS[decider]} decides, at weight {weighs}."
     joined = (
-        f"max({number(decision.production)}, {number(consumption)}) = {number(decision.value)}, at weight {weight}."
+        f"max({number(decision.production)}, {number(consumption)}) = {number(decision.value)}, at weight {weighs}."
     )
     if decider is Source.CONSUMPTION:
         return f"What the session left behind is worth more than what it produced: {joined}"

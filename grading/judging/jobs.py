@@ -19,7 +19,7 @@ from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.judging import client, inputs, quota, results
 from grading.judging.client import Answer
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
-from grading.models.judging import OPEN_STATES, AttemptOutcome, JobState, QuotaState
+from grading.models.judging import AttemptOutcome, JobState, QuotaState
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ def enqueue(session: Session, *, priority: int = 0) -> JudgeJob | None:
     Runs in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota,
     a judge grade says why (L1). Rings the doorbell on commit.
     """
-    open_job = session.judge_jobs.filter(state__in=OPEN_STATES).first()
-    held, rubric = inputs.inputs(session), active_rubric()
+    open_job = session.judge_jobs.open().first()
+    held, rubric = inputs.inputs(session), Rubric.objects.active()
     if open_job is not None or (rubric and is_judged(session, inputs.inputs_sha256(held), rubric)):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
@@ -80,10 +80,6 @@ def _failed(obstacle: quota.Obstacle) -> SourceGrade:
 
 def _skipped(reason: Reason, detail: str) -> SourceGrade:
     return unscored(Source.JUDGE, reason, version=VERSION, detail=detail, status=Status.SKIPPED)
-
-
-def active_rubric() -> Rubric | None:
-    return Rubric.objects.filter(is_active=True).first()
 
 
 def is_judged(session: Session, inputs_sha256: str, rubric: Rubric) -> bool:
@@ -234,7 +230,7 @@ def unjudged(*, abandoned: bool = False) -> QuerySet[Session]:
     latest = Grade.objects.filter(session=OuterRef("pk"), source=Source.JUDGE).order_by("-pk")
     sessions = Session.objects.annotate(
         judge_says=Subquery(latest.values("reason")[:1]), judge_status=Subquery(latest.values("status")[:1])
-    ).exclude(Exists(JudgeJob.objects.filter(session=OuterRef("pk"), state__in=OPEN_STATES)))
+    ).exclude(Exists(JudgeJob.objects.open().filter(session=OuterRef("pk"))))
     if not abandoned:
         return sessions.filter(judge_says=Reason.NOT_CONFIGURED)
     given_up = Exists(JudgeJob.objects.filter(session=OuterRef("pk"), state=JobState.ABANDONED))

@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 LONGEST_GAP = dt.timedelta(hours=1)
 # Spend limits are monthly: a reset named beyond that is not believed.
 LONGEST_OUTAGE = dt.timedelta(days=32)
-CLOSED = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +53,7 @@ def obstacle() -> Obstacle | None:
     if not is_configured():
         return Obstacle(reason=Reason.NOT_CONFIGURED, detail="Set ANTHROPIC_API_KEY to have sessions judged")
     quota = current()
-    if quota.state not in CLOSED:
+    if not quota.is_out:
         return None
     return Obstacle(reason=Reason(quota.reason), detail=_outage(quota))
 
@@ -83,7 +82,7 @@ def learn(result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
     """Let an answer move the quota. A call that began before the last change knows nothing newer than that."""
     with transaction.atomic():
         quota = Quota.objects.select_for_update().get(pk=current().pk)
-        is_news = started_at >= quota.changed_at or quota.state not in CLOSED
+        is_news = started_at >= quota.changed_at or not quota.is_out
         match result:
             case Deferred(scope=Scope.QUOTA):
                 _exhaust(quota, result, now, is_news=is_news)
@@ -103,14 +102,14 @@ def probe_now(now: dt.datetime | None = None) -> None:
     now = now or timezone.now()
     with transaction.atomic():
         quota = Quota.objects.select_for_update().get(pk=current().pk)
-        if quota.state in CLOSED:
+        if quota.is_out:
             _move(quota, QuotaState.EXHAUSTED, now, reason=Reason(quota.reason), detail=quota.detail, until=now)
 
 
 def retire_others(now: dt.datetime) -> None:
     """An outage of a key or model that is no longer used is over."""
     with transaction.atomic():
-        for quota in Quota.objects.exclude(pk=current().pk).filter(state__in=CLOSED).select_for_update():
+        for quota in Quota.objects.out().exclude(pk=current().pk).select_for_update():
             _move(quota, QuotaState.OPEN, now, detail="no longer used")
 
 
@@ -151,9 +150,7 @@ def _move(
     if not changed:
         return
     QuotaTransition.objects.create(quota=quota, state=state, reason=reason, detail=detail, until=until, at=now)
-    logger.log(
-        logging.ERROR if state in CLOSED else logging.INFO, "judge quota of %s: %s. %s", quota.model, state, detail
-    )
+    logger.log(logging.ERROR if quota.is_out else logging.INFO, "judge quota of %s: %s. %s", quota.model, state, detail)
     monitoring.refresh()
 
 

@@ -4,6 +4,7 @@ import hashlib
 import secrets
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
@@ -35,10 +36,10 @@ def token_digest(token: str) -> str:
 
 
 class ApiTokenManager(models.Manager["ApiToken"]):
-    def issue(self, agent: Agent, *, note: str = "") -> tuple["ApiToken", str]:
+    def issue(self, agent: Agent, *, note: str = "", created_by: User | None = None) -> tuple["ApiToken", str]:
         """A new token for `agent`: the row, and the secret, which is shown once and kept nowhere."""
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        row = self.create(agent=agent, digest=token_digest(secret), hint=secret[-4:], note=note)
+        row = self.create(agent=agent, digest=token_digest(secret), hint=secret[-4:], note=note, created_by=created_by)
         return row, secret
 
     def authenticate(self, secret: str) -> "ApiToken | None":

@@ -11,6 +11,12 @@ from grading.models.fields import enum_field, one_of
 from grading.models.sessions import Session
 
 
+class RubricQuerySet(models.QuerySet["Rubric"]):
+    def active(self) -> "Rubric | None":
+        """The rubric that is asked by now; None where an operator has put none in force."""
+        return self.filter(is_active=True).first()
+
+
 class Rubric(models.Model):
     """What the judge is asked, versioned by content: `sha256` is the hash of (text, dimensions, bands)."""
 
@@ -21,6 +27,8 @@ class Rubric(models.Model):
     bands = models.JSONField(default=list)
     is_active = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = RubricQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at"]
@@ -42,6 +50,12 @@ class JobState(StrEnum):
 OPEN_STATES = (JobState.QUEUED, JobState.LEASED)
 
 
+class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
+    def open(self) -> "JudgeJobQuerySet":
+        """Those from which a verdict may still come."""
+        return self.filter(state__in=OPEN_STATES)
+
+
 class JudgeJob(models.Model):
     """One verdict to be had. Claimed by a conditional UPDATE; `lease_token` fences a worker that comes back late.
 
@@ -59,6 +73,8 @@ class JudgeJob(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = JudgeJobQuerySet.as_manager()
 
     class Meta:
         ordering = ["-priority", "next_attempt_at", "pk"]
@@ -139,6 +155,16 @@ class QuotaState(StrEnum):
     MISCONFIGURED = "misconfigured"
 
 
+# Nothing is sent in these states, except a probe.
+CLOSED_STATES = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
+
+
+class QuotaQuerySet(models.QuerySet["Quota"]):
+    def out(self) -> "QuotaQuerySet":
+        """Those under which nobody can be judged at present."""
+        return self.filter(state__in=CLOSED_STATES)
+
+
 class Quota(models.Model):
     """What the provider lets us do now, per (key, model). `key` is a fingerprint of the API key, never the key."""
 
@@ -151,6 +177,8 @@ class Quota(models.Model):
     detail = models.TextField(blank=True)
     changed_at = models.DateTimeField(default=timezone.now)
 
+    objects = QuotaQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["key", "model"], name="quota_once"),
@@ -160,6 +188,10 @@ class Quota(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model}: {self.state}"
+
+    @property
+    def is_out(self) -> bool:
+        return self.state in CLOSED_STATES
 
 
 class QuotaTransition(models.Model):

@@ -8,6 +8,12 @@ from django.utils import timezone
 from grading.models.sessions import Session
 
 
+class FlagQuerySet(models.QuerySet["Flag"]):
+    def open(self) -> "FlagQuerySet":
+        """Those that still wait for a person."""
+        return self.filter(cleared_at=None)
+
+
 class Flag(models.Model):
     """A session that a validity rule put up for review. One a session and rule; a dismissed one never comes back."""
 
@@ -18,6 +24,8 @@ class Flag(models.Model):
     cleared_at = models.DateTimeField(null=True, blank=True)
     cleared_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
     cleared_why = models.CharField(max_length=300, blank=True)
+
+    objects = FlagQuerySet.as_manager()
 
     class Meta:
         ordering = ["-raised_at"]

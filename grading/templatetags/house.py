@@ -1,6 +1,7 @@
 """How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
 
 import datetime as dt
+from collections.abc import Callable
 
 from django import template
 from django.utils import timezone
@@ -8,12 +9,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from grading.charts import thousandths
-from grading.core.explain import number
+from grading.core.explain import number, weight
 from grading.core.vocabulary import Reason
 from grading.monitoring import RULES
 
 register = template.Library()
 register.filter("grade", number)
+register.filter("weight", weight)
 
 DASH = "–"
 FLOOR_TITLE = "not graded yet (floor)"
@@ -26,12 +28,6 @@ def mean3(value: float | None) -> str:
 
 
 @register.filter
-def weight(value: float | None) -> str:
-    """A weight as people read it: .3, 1."""
-    return DASH if value is None else f"{value:g}".removeprefix("0") or "0"
-
-
-@register.filter
 def amount(value: float | None) -> str:
     """A term of a sum: .50, and a plain 0 for nothing."""
     return "0" if value == 0 else number(value)
@@ -40,25 +36,23 @@ def amount(value: float | None) -> str:
 @register.filter
 def signed(value: float | None) -> str:
     """A difference of two means: +.020, with a true minus."""
-    if value is None:
-        return DASH
-    return f"{'−' if value < 0 else '+'}{thousandths(abs(value))}"
+    return _signed(value, thousandths)
 
 
 @register.filter
 def signed2(value: float | None) -> str:
     """A difference of two grades: +.48, with a true minus."""
-    if value is None:
-        return DASH
-    return f"{'−' if value < 0 else '+'}{number(abs(value))}"
+    return _signed(value, number)
 
 
 @register.filter
 def signed_units(value: float | None) -> str:
     """A part of a sum that is no grade and may pass 1: +1.58, with a true minus."""
-    if value is None:
-        return DASH
-    return f"{'−' if value < 0 else '+'}{abs(value):.2f}".replace("+0.", "+.").replace("−0.", "−.")
+    return _signed(value, lambda units: f"{units:.2f}".removeprefix("0"))
+
+
+def _signed(value: float | None, write: Callable[[float], str]) -> str:
+    return DASH if value is None else f"{'−' if value < 0 else '+'}{write(abs(value))}"
 
 
 @register.filter

@@ -11,7 +11,6 @@ from grading import intake, judging, rewards
 from grading.core.vocabulary import Reason, Source
 from grading.judging import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
-from grading.models.judging import OPEN_STATES
 from grading.simulator import Simulator
 from grading.tasks import sweep
 from tests import cast
@@ -79,7 +78,7 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
         settlement = rewards.live(session)
         assert (settlement.source, settlement.final, settlement.weight) == (Source.JOURNAL, False, 0.3)
         assert settlement.value == pytest.approx(0.32, abs=0.02)
-        assert JudgeJob.objects.filter(session=session, state__in=OPEN_STATES).count() == 1
+        assert session.judge_jobs.open().count() == 1
         shown = client.get(session.get_absolute_url()).content.decode()
         for words in ("Quota exhausted", "provisional", "operator-5e0c"):
             assert words in shown
@@ -99,7 +98,7 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
     sweep()
     wait_for(lambda: Grade.objects.filter(source="judge", status="scored").count() == 2)
     wait_for(lambda: all(rewards.live(session).final for session in sessions))
-    assert not JudgeJob.objects.filter(state__in=OPEN_STATES).exists()
+    assert not JudgeJob.objects.open().exists()
     assert lived_like_the_verdicts_alone(sessions)
 
 
