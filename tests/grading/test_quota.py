@@ -173,7 +173,7 @@ def test_a_refused_key_is_not_tried_again_until_it_changes(sim, settings, mode):
         settings.ANTHROPIC_API_KEY = "another"
         assert judging.sweep() == [job.pk]
         assert ask(job) is AttemptOutcome.GRADED
-    assert not Quota.objects.filter(state__in=quota.CLOSED).exists()
+    assert not Quota.objects.out().exists()
     assert not Alarm.objects.filter(resolved_at=None).exists()
 
 
