@@ -19,7 +19,8 @@ from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.judging import client, inputs, quota, results
 from grading.judging.client import Answer
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
-from grading.models.judging import AttemptOutcome, JobState, QuotaState
+from grading.models.judging import AttemptOutcome, JobState
+from grading.models.quota import QuotaState
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ NO_REWARD = (Outcome.INFRASTRUCTURE, Outcome.REFUSED)
 # --- asking for a verdict --------------------------------------------------------------------------------------------
 
 
-def enqueue(session: Session, *, priority: int = 0) -> JudgeJob | None:
+def enqueue(session: Session, *, backlog: bool = False) -> JudgeJob | None:
     """See to it that the session is judged: a job, unless one is open or these inputs were judged under this rubric.
 
     Runs in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota,
@@ -50,7 +51,7 @@ def enqueue(session: Session, *, priority: int = 0) -> JudgeJob | None:
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
-    job = JudgeJob.objects.create(session=session, rubric=rubric, priority=priority, reason=reason)
+    job = JudgeJob.objects.create(session=session, rubric=rubric, backlog=backlog, reason=reason)
     ring(job)
     return job
 

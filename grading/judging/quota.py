@@ -17,7 +17,7 @@ from grading import monitoring
 from grading.core.verdict import Deferred, Result, Scope
 from grading.core.vocabulary import Reason
 from grading.models import Quota, QuotaTransition
-from grading.models.judging import QuotaState
+from grading.models.quota import QuotaState
 
 logger = logging.getLogger(__name__)
 

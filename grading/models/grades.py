@@ -15,6 +15,7 @@ class Grade(models.Model):
 
     `value` in [0, 1] iff scored. `evidence` is the JSON of the sum. L8 and L14: `version` names the rule set, `model`,
     `route` and `rubric` who answered, `inputs_sha256` what was read. A person's undo is a row that `withdraws` another.
+    `parallel` verdicts (a repeat, a second judge's opinion) stand beside the chain and never enter it.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades")
@@ -30,6 +31,7 @@ class Grade(models.Model):
     rubric = models.CharField(max_length=64, blank=True)
     inputs_sha256 = models.CharField(max_length=64, blank=True)
     replicate = models.PositiveSmallIntegerField(default=0)
+    parallel = models.BooleanField(default=False)
     cost_usd = models.FloatField(null=True, blank=True)
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
@@ -54,6 +56,9 @@ class Grade(models.Model):
             ),
             models.CheckConstraint(
                 condition=~Q(source=Source.HUMAN) | Q(author__isnull=False), name="grade_human_has_author"
+            ),
+            models.CheckConstraint(
+                condition=Q(parallel=False) | Q(source=Source.JUDGE), name="grade_parallel_is_judge"
             ),
             models.UniqueConstraint(
                 fields=["session", "source", "inputs_sha256", "version", "model", "route", "rubric", "replicate"],

@@ -16,7 +16,8 @@ from grading import judging, rewards
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.judging import client, quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Settlement
-from grading.models.judging import AttemptOutcome, JobState, QuotaState
+from grading.models.judging import AttemptOutcome, JobState
+from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator
 from tests import cast
 from tests.grading import judge_cast
@@ -171,7 +172,7 @@ def test_without_an_active_rubric_sessions_still_come_in(sim):
 
 
 def test_new_sessions_come_before_backlog(sim):
-    backlog = judging.enqueue(judge_cast.session(), priority=-1)
+    backlog = judging.enqueue(judge_cast.session(), backlog=True)
     fresh = judging.enqueue(judge_cast.session())
     assert judging.sweep() == [fresh.pk, backlog.pk]
 

@@ -11,7 +11,8 @@ from grading import judging, rewards
 from grading.core.vocabulary import Reason, Source
 from grading.judging import quota
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
-from grading.models.judging import AttemptOutcome, JobState, QuotaState
+from grading.models.judging import AttemptOutcome, JobState
+from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator
 from tests.grading import judge_cast
 
