@@ -264,6 +264,8 @@ JUDGE_PRICES = {
     "claude-opus-5-5": (4.0, 20.0),
     "other": (4.0, 20.0),
 }
+# Shares of the input price for tokens written to and read from the provider's cache; of the whole price in a batch.
+JUDGE_CACHE_WRITE_PRICE, JUDGE_CACHE_READ_PRICE, JUDGE_BATCH_PRICE = 1.25, 0.1, 0.5
 # `make demo` sets this: every page says that the verdicts are simulated.
 SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
 
