@@ -137,7 +137,7 @@ class Limiter:
 
     def remember(self, name: str, said: Mapping[str, Mapping[str, int]]) -> None:
         """The limits that were last said (`RateLimits.said`, as the quota row keeps it), for when Redis is away."""
-        self._of(name).limits.update({dimension: values["limit"] for dimension, values in said.items()})
+        self._of(name).remember({dimension: values["limit"] for dimension, values in said.items()})
 
     def hold(self, name: str, until: dt.datetime) -> None:
         """Nobody goes before `until` (aware); a longer hold stays. At most an hour."""
@@ -215,6 +215,12 @@ class _Local:
         self._at = time.monotonic()
         self._lock = threading.Lock()
 
+    def remember(self, limits: Mapping[str, int]) -> None:
+        with self._lock:
+            for name in limits.keys() - self.limits.keys():
+                self._levels.pop(name, None)  # what was guessed
+            self.limits.update(limits)
+
     def reserve(self, cost: Cost) -> float:
         """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
         with self._lock:
@@ -235,10 +241,13 @@ class _Local:
         self._levels = {name: min(level, self._room(name)) for name, level in grown.items()}
 
     def _room(self, name: str) -> float:
-        return BURST * LOCAL_SHARE * self.limits.get(name, FIRST)
+        return BURST * self._limit(name)
 
     def _rate(self, name: str) -> float:
-        return LOCAL_SHARE * self.limits.get(name, FIRST) / 60
+        return self._limit(name) / 60
+
+    def _limit(self, name: str) -> float:
+        return LOCAL_SHARE * self.limits[name] if name in self.limits else FIRST
 
 
 @lru_cache(maxsize=8)
@@ -249,3 +258,8 @@ def _at(url: str) -> Limiter:
 def shared() -> Limiter:
     """The process's limiter at `settings.REDIS_URL`."""
     return _at(settings.REDIS_URL)
+
+
+def forget() -> None:
+    """Begin anew in this process: the tests' Redis comes and goes."""
+    _at.cache_clear()
