@@ -9,7 +9,7 @@ judges (whom to ask) · quota (may we?) · budget (can we afford it?) · limiter
 
 from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged
 from grading.judging.sweeping import next_jobs, release_lost, sweep
-from grading.judging.working import claim, pump, run
+from grading.judging.working import claim, pump, run, stop_pumping
 
 __all__ = [
     "add",
@@ -22,6 +22,7 @@ __all__ = [
     "release_lost",
     "run",
     "status_grade",
+    "stop_pumping",
     "sweep",
     "unjudged",
 ]

@@ -4,6 +4,7 @@ while the judge is asked, and nobody sleeps on quota.
 
 import datetime as dt
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Collection
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 SMALLER = 0.5
 # How many of the most urgent jobs a worker tries for before it looks again: others want the same ones.
 CONTENDED = 16
+_stopping = threading.Event()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +56,17 @@ class Held(Enum):
 def pump(*, rng: Random | None = None) -> int:
     """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls."""
     calls, waiting = 0, set[JudgeRole]()
-    while (turn := claim_next(without=waiting)) is not None:
+    while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
         outcome = take_turn(turn, rng or SystemRandom())
         if outcome is Held.NO_ROOM:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
     return calls
+
+
+def stop_pumping() -> None:
+    """The process is to end: its pumps finish the call that is under way and claim nothing more."""
+    _stopping.set()
 
 
 def run(job_id: int, *, rng: Random | None = None) -> AttemptOutcome | None:
@@ -124,6 +131,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
     if not _is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "these very inputs were judged already")
+        _return_probe(turn)
         return Held.NOT_NEEDED
     asked = _ask(turn, session)
     if asked is None:
@@ -206,6 +214,12 @@ def give_back(turn: Turn, **columns: object) -> None:
     """Undo a claim: nothing was sent."""
     mine = JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token)
     mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None, **columns)
+    _return_probe(turn)
+
+
+def _return_probe(turn: Turn) -> None:
+    if turn.probes:
+        quota.return_probe(turn.judge, timezone.now())
 
 
 def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None) -> JudgeAttempt | None:
