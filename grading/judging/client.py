@@ -5,7 +5,6 @@ import logging
 import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
@@ -47,6 +46,8 @@ class Answer:
     model: str = ""
     row: dict[str, Any] = field(default_factory=dict)
     limits: RateLimits | None = None
+    # Where it came from, if not from the judge's own address.
+    route: str = ""
 
     @property
     def cost_usd(self) -> float | None:
@@ -63,12 +64,6 @@ class Answer:
             return replace(expected, characters=0)
         read += self.row.get("cache_write_tokens") or 0
         return Cost(input_tokens=read, output_tokens=written, characters=expected.characters)
-
-
-def route() -> str:
-    """Where the judge is reached: part of its identity (L14)."""
-    host = urlsplit(settings.ANTHROPIC_BASE_URL).netloc or DEFAULT_HOST
-    return f"simulated {host}" if settings.SIMULATED else host
 
 
 def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
