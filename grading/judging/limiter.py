@@ -157,7 +157,6 @@ class Limiter:
         return Cost(
             input_tokens=round(characters * state.tokens_per_character),
             output_tokens=round(state.output_tokens),
-            characters=characters,
         )
 
     def state(self, name: str) -> State:

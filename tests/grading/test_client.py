@@ -1,5 +1,6 @@
 """One call to a judge over a real socket: what its headers say, what it costs, and that it ends in time."""
 
+import json
 import socket
 import threading
 import time
@@ -20,7 +21,7 @@ from grading.simulator import Simulator
 
 PROMPT = Prompt(system="Grade.", user="[1] shell\ngit commit", sha256="0", citable=frozenset({1}))
 RUBRIC = Rubric(dimensions=[{"name": "execution", "weight": 1, "description": "how well"}])
-EXPECTED = Cost(input_tokens=100, output_tokens=50, characters=24)
+EXPECTED = Cost(input_tokens=100, output_tokens=50)
 
 
 def judge(url: str, model: str = "claude-sonnet-5-5") -> Judge:
@@ -80,7 +81,7 @@ def test_a_call_brings_the_verdict_and_what_is_left(sim):
     assert isinstance(answer.result, Graded)
     assert answer.limits.requests.limit == 4000
     assert answer.limits.input_tokens.remaining <= answer.limits.input_tokens.limit
-    assert answer.used(EXPECTED) == Cost(
+    assert answer.used(EXPECTED, characters=24) == Cost(
         input_tokens=answer.row["input_tokens"], output_tokens=answer.row["output_tokens"], characters=24
     )
 
@@ -94,14 +95,14 @@ def test_an_error_says_what_is_left_too(sim):
 
 def test_what_was_turned_away_used_nothing(sim):
     sim.mode = "rate_limit"
-    assert client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED) is None
+    assert client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24) is None
 
 
 @pytest.mark.parametrize("mode", ["overloaded", "drop"])
 def test_what_nobody_counted_counts_as_expected_and_teaches_nothing(sim, mode):
     sim.mode = mode
-    used = client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED)
-    assert used == Cost(input_tokens=100, output_tokens=50, characters=0)
+    used = client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24)
+    assert used == EXPECTED
 
 
 def test_the_judge_asked_is_the_judge_given(sim):
@@ -160,33 +161,30 @@ def test_the_next_call_has_a_deadline_of_its_own(settings, sim):
     assert isinstance(client.ask(judge(sim.url), PROMPT, RUBRIC).result, Graded)
 
 
-def test_a_usage_that_is_none_costs_nothing_and_breaks_nothing():
-    body = b"""{"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5", "content": [],
-        "stop_reason": "end_turn", "usage": {"input_tokens": "many", "output_tokens": -1}}"""
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+def replying(usage: dict) -> Callable[[socket.socket], None]:
+    """Answers with an empty message of this usage."""
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5-20260901", "content": []}
+    body = json.dumps({**message, "stop_reason": "end_turn", "usage": usage}).encode()
 
     def answer(connection: socket.socket) -> None:
         connection.recv(65_536)
-        connection.sendall(head + body)
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
 
-    with server(answer) as url:
-        answered = client.ask(judge(url), PROMPT, RUBRIC)
-    assert answered.row["input_tokens"] is answered.row["output_tokens"] is answered.cost_usd is None
-    assert answered.used(EXPECTED) == Cost(input_tokens=100, output_tokens=50)
+    return answer
+
+
+def test_a_usage_that_is_none_costs_nothing_and_breaks_nothing():
+    with server(replying({"input_tokens": "many", "output_tokens": -1})) as url:
+        answer = client.ask(judge(url), PROMPT, RUBRIC)
+    assert answer.row["input_tokens"] is answer.row["output_tokens"] is answer.cost_usd is None
+    assert answer.used(EXPECTED, characters=24) == EXPECTED
 
 
 def test_the_cache_has_its_price_and_reads_from_it_are_not_limited():
-    body = b"""{"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5-20260901", "content": [],
-        "stop_reason": "end_turn", "usage": {"input_tokens": 1000, "output_tokens": 100,
-        "cache_creation_input_tokens": 2000, "cache_read_input_tokens": 10000}}"""
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
-
-    def answer(connection: socket.socket) -> None:
-        connection.recv(65_536)
-        connection.sendall(head + body)
-
-    with server(answer) as url:
-        answered = client.ask(judge(url), PROMPT, RUBRIC)
-    # (1000 + 1.25 · 2000 + 0.1 · 10000) · $2 + 100 · $10, a million
-    assert answered.cost_usd == pytest.approx(0.010)
-    assert answered.used(EXPECTED).input_tokens == 3000
+    cached = {"cache_creation_input_tokens": 2000, "cache_read_input_tokens": 10_000}
+    with server(replying({"input_tokens": 1000, "output_tokens": 100, **cached})) as url:
+        answer = client.ask(judge(url), PROMPT, RUBRIC)
+    # (1000 + 1.25 · 2000 + 0.1 · 10,000) · $2 + 100 · $10, a million
+    assert answer.cost_usd == pytest.approx(0.010)
+    assert answer.used(EXPECTED, characters=24).input_tokens == 3000

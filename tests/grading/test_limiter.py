@@ -293,7 +293,7 @@ def test_after_an_outage_the_rate_climbs_for_a_minute(opened):
 
 
 def test_estimates_follow_the_answers(opened):
-    assert opened.estimate(NAME, 1000) == Cost(input_tokens=300, output_tokens=700, characters=1000)
+    assert opened.estimate(NAME, 1000) == Cost(input_tokens=300, output_tokens=700)
     for _ in range(100):
         used = Cost(input_tokens=5000, output_tokens=200, characters=20_000)
         opened.settle(opened.reserve(NAME, CALL), used)
