@@ -1,11 +1,13 @@
 """One call to a judge over a real socket: what its headers say, what it costs, and that it ends in time."""
 
 import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -60,11 +62,25 @@ def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
     thread.join()
 
 
+def read_request(connection: socket.socket) -> bool:
+    """The next request, to its end. False where there is none."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if not (piece := connection.recv(65_536)):
+            return False
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(re.search(rb"content-length: (\d+)", head, re.IGNORECASE)[1])
+    while len(body) < length:
+        body += connection.recv(65_536)
+    return True
+
+
 def trickle(start: bytes, drop: bytes) -> Callable[[socket.socket], None]:
     """Answers `start`, and then `drop` again and again: each well within any timeout of one read."""
 
     def answer(connection: socket.socket) -> None:
-        connection.recv(65_536)
+        read_request(connection)
         try:
             connection.sendall(start)
             while True:
@@ -72,6 +88,20 @@ def trickle(start: bytes, drop: bytes) -> Callable[[socket.socket], None]:
                 time.sleep(0.05)
         except OSError:
             return
+
+    return answer
+
+
+def replying(usage: dict, times: int = 1) -> Callable[[socket.socket], None]:
+    """Answers so often on a connection, with an empty message of this usage."""
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5-20260901", "content": []}
+    body = json.dumps({**message, "stop_reason": "end_turn", "usage": usage}).encode()
+
+    def answer(connection: socket.socket) -> None:
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        for _ in range(times):
+            if read_request(connection):
+                connection.sendall(head.encode() + body)
 
     return answer
 
@@ -110,10 +140,34 @@ def test_the_judge_asked_is_the_judge_given(sim):
     assert answer.model == sim.calls[0].request.model == "claude-opus-5-5"
 
 
-def test_calls_share_a_connection(sim):
-    first = client.sdk(judge(sim.url))
-    assert client.sdk(judge(sim.url, model="claude-haiku-5-5")) is first
-    assert client.sdk(judge("http://127.0.0.1:1")) is not first
+def test_calls_share_a_connection():
+    seen, patient = [], replying({"input_tokens": 1, "output_tokens": 1}, times=3)
+    with server(lambda connection: (seen.append(1), patient(connection))) as url:
+        for model in ("claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-5-5"):
+            assert client.ask(judge(url, model), PROMPT, RUBRIC).row["http_status"] == 200
+        assert len(seen) == 1
+
+
+def test_another_key_has_a_client_of_its_own(sim):
+    ours = judge(sim.url)
+    assert client.sdk(ours) is not client.sdk(replace(ours, api_key="sk-another"))
+    assert client.sdk(ours) is not client.sdk(replace(ours, base_url="http://127.0.0.1:1"))
+
+
+def test_a_server_that_hangs_up_after_each_answer_fails_no_call():
+    """Without saying so: the connection looks as good as new."""
+    reply, hung_up = replying({"input_tokens": 1, "output_tokens": 1}), threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        reply(connection)
+        connection.close()
+        hung_up.set()
+
+    with server(answer) as url:
+        for _ in range(3):
+            assert client.ask(judge(url), PROMPT, RUBRIC).row["http_status"] == 200
+            assert hung_up.wait(60)
+            hung_up.clear()
 
 
 def test_a_server_that_went_and_came_back_fails_no_call():
@@ -159,19 +213,6 @@ def test_the_next_call_has_a_deadline_of_its_own(settings, sim):
     sim.script("hang")
     assert client.ask(judge(sim.url), PROMPT, RUBRIC).result.reason is Reason.TIMEOUT
     assert isinstance(client.ask(judge(sim.url), PROMPT, RUBRIC).result, Graded)
-
-
-def replying(usage: dict) -> Callable[[socket.socket], None]:
-    """Answers with an empty message of this usage."""
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5-20260901", "content": []}
-    body = json.dumps({**message, "stop_reason": "end_turn", "usage": usage}).encode()
-
-    def answer(connection: socket.socket) -> None:
-        connection.recv(65_536)
-        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body)
-
-    return answer
 
 
 def test_a_usage_that_is_none_costs_nothing_and_breaks_nothing():
