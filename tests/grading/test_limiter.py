@@ -149,6 +149,14 @@ def test_what_was_used_beyond_the_estimate_is_charged(opened):
     assert not opened.reserve(NAME, Cost(input_tokens=5000, output_tokens=12)).granted
 
 
+def test_a_wild_count_stops_nobody_for_longer_than_a_minute_or_two(opened):
+    answer(opened, used=Cost(input_tokens=2**31, output_tokens=2**31, characters=100))
+    assert opened.estimate(NAME, 1000).input_tokens < 400
+    assert not opened.reserve(NAME, CALL).granted
+    later(opened, 70)
+    assert opened.reserve(NAME, CALL).granted
+
+
 def test_each_judge_has_its_own_allowance(opened):
     granted(opened)
     assert opened.reserve("key:another", CALL).granted
