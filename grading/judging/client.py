@@ -54,16 +54,19 @@ class Answer:
         cost: float | None = self.row.get("cost_usd")
         return cost
 
-    def used(self, expected: Cost) -> Cost | None:
-        """What the call took of the allowance: what was counted, else as `expected`; None where it was turned away."""
+    def used(self, expected: Cost, *, characters: int) -> Cost | None:
+        """What the call, with a prompt of so many characters, took of the allowance.
+
+        What the reply counted; else as `expected`; None where the call was turned away.
+        """
         status = self.row.get("http_status")
         if status in TURNED_AWAY:
             return None
         read, written = self.row.get("input_tokens"), self.row.get("output_tokens")
         if read is None or written is None:
-            return replace(expected, characters=0)
+            return expected
         read += self.row.get("cache_write_tokens") or 0
-        return Cost(input_tokens=read, output_tokens=written, characters=expected.characters)
+        return Cost(input_tokens=read, output_tokens=written, characters=characters)
 
 
 def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:

@@ -164,7 +164,7 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
         shared.settle(slot, None)
         return None
     answer = client.ask(turn.judge, prompt, turn.job.rubric)
-    _account(turn.judge, slot, answer)
+    _account(turn.judge, slot, answer, prompt)
     return attempt, answer
 
 
@@ -244,9 +244,9 @@ def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None)
     return None
 
 
-def _account(judge: Judge, slot: Slot, answer: Answer) -> None:
+def _account(judge: Judge, slot: Slot, answer: Answer, prompt: Prompt) -> None:
     """Let the limiter know what the call really took, and what the provider says is left."""
-    limiter.shared().settle(slot, answer.used(slot.cost), answer.limits)
+    limiter.shared().settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
     quota.remember_limits(judge, answer.limits, timezone.now())
     if isinstance(answer.result, Deferred) and answer.result.scope is Scope.PACE and answer.result.retry_at:
         limiter.shared().hold(judge.name, answer.result.retry_at)
