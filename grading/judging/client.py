@@ -1,11 +1,13 @@
 """One call to the judge through the SDK: no retries of its own, an explicit timeout, a typed answer whatever comes."""
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 import anthropic
 from anthropic.types import Message, OutputConfigParam, Usage
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from django.conf import settings
 from django.utils import timezone
 
@@ -49,23 +51,15 @@ class Answer:
 
 def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
     """Send the prompt, once. Never raises: what went wrong is in the answer."""
-    dimensions = [dimension["name"] for dimension in rubric.dimensions]
-    output: OutputConfigParam = {"format": {"type": "json_schema", "schema": verdict.schema(dimensions)}}
     try:
-        with _client(judge) as client:
-            response = client.messages.with_raw_response.create(
-                model=judge.model,
-                max_tokens=MAX_OUTPUT_TOKENS,
-                system=prompt.system,
-                messages=[{"role": "user", "content": prompt.user}],
-                output_config=output,
-            )
-            return _answered(response.parse(), response.request_id or "", prompt, dimensions)
+        with connect(judge) as client:
+            response = client.messages.with_raw_response.create(**params(judge, prompt, rubric))
+            return read(response.parse(), response.request_id or "", names(rubric), prompt.citable)
     except Exception as error:  # noqa: BLE001 - classified, recorded, and logged where nobody expected it
-        return _failed(error)
+        return failed(error)
 
 
-def _client(judge: Judge) -> anthropic.Anthropic:
+def connect(judge: Judge) -> anthropic.Anthropic:
     """A client for one call: a new connection costs little beside a verdict, and none is left to go stale."""
     return anthropic.Anthropic(
         api_key=judge.api_key,
@@ -75,7 +69,27 @@ def _client(judge: Judge) -> anthropic.Anthropic:
     )
 
 
-def _answered(message: Message | Any, request_id: str, prompt: Prompt, dimensions: list[str]) -> Answer:
+def params(judge: Judge, prompt: Prompt, rubric: Rubric) -> MessageCreateParamsNonStreaming:
+    """What is sent, alone or in a batch."""
+    output: OutputConfigParam = {"format": {"type": "json_schema", "schema": verdict.schema(names(rubric))}}
+    return {
+        "model": judge.model,
+        "max_tokens": MAX_OUTPUT_TOKENS,
+        "system": prompt.system,
+        "messages": [{"role": "user", "content": prompt.user}],
+        "output_config": output,
+    }
+
+
+def names(rubric: Rubric) -> list[str]:
+    """The names of a rubric's dimensions."""
+    return [dimension["name"] for dimension in rubric.dimensions]
+
+
+def read(
+    message: Message | Any, request_id: str, dimensions: list[str], citable: Collection[int], *, batch: bool = False
+) -> Answer:
+    """What a reply says, and what it cost; `batch` where it came at the price of a batch."""
     if not isinstance(message, Message) or not isinstance(message.content, list):
         detail = "The service answered something that is not a message; is ANTHROPIC_BASE_URL right?"
         return Answer(
@@ -83,24 +97,25 @@ def _answered(message: Message | Any, request_id: str, prompt: Prompt, dimension
         )
     model = visible(str(message.model))[:120]
     return Answer(
-        result=verdict.read_reply(message, dimensions=dimensions, citable=prompt.citable),
+        result=verdict.read_reply(message, dimensions=dimensions, citable=citable),
         model=model,
-        row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model)},
+        row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model, batch=batch)},
     )
 
 
-def _usage(usage: Usage | None, model: str) -> dict[str, Any]:
+def _usage(usage: Usage | None, model: str, *, batch: bool) -> dict[str, Any]:
     if usage is None:
         return {}
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cache_read_tokens": usage.cache_read_input_tokens,
-        "cost_usd": prices.cost(model, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+        "cost_usd": prices.cost(model, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, batch=batch),
     }
 
 
-def _failed(error: Exception) -> Answer:
+def failed(error: Exception) -> Answer:
+    """What an exception of the SDK means, and what the attempt keeps of it."""
     found = api_errors.identity(error)
     result = api_errors.classify(error, timezone.now())
     if result.reason is Reason.NEEDS_ATTENTION:

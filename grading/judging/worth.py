@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 from django.conf import settings
+from django.utils import timezone
+from numpy.typing import NDArray
 
 from bandit.core.posterior import fold
 from bandit.core.propensity import Floats, p_best, propensities
@@ -28,7 +30,7 @@ WRITTEN_AT_ONCE = 500
 
 
 def worth(*, strength: Floats, chance: Floats, scale: float, weight: float) -> Floats:
-    """How far one verdict is expected to move the reward that the bandit expects of its next choice, per arm, in [0, 1].
+    """How far one verdict on each arm is expected to move the reward of the bandit's next choice, in [0, 1].
 
     An arm with mean m and `strength` n = α + β holds a provisional credit v of `weight` w in [0, 1]; the verdict
     r = v + ε replaces it with weight 1. By the posterior's α += e·w·v (40-bandit.md; e is `scale`)
@@ -63,11 +65,12 @@ def by_arm(now: dt.datetime) -> dict[int, float]:
     return {arms[name].pk: _rounded(float(value)) for name, value in zip(posterior.names, values, strict=True)}
 
 
-def prioritise(now: dt.datetime) -> int:
+def prioritise(now: dt.datetime | None = None) -> int:
     """Give every queued job its worth, and call those queued longer than JUDGE_NEW_MINUTES backlog; how many changed.
 
     A session of unknown category is worth what the middle arm is.
     """
+    now = now or timezone.now()
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
     queued = JudgeJob.objects.filter(state=JobState.QUEUED)
     changed = queued.filter(backlog=False, created_at__lt=new_since).update(backlog=True)
@@ -89,7 +92,7 @@ def _write(held: list[tuple[int, int | None, float]], worths: Mapping[int, float
     return sum(map(len, changed.values()))
 
 
-def _chances(alpha: Floats, beta: Floats, choosable: "np.typing.NDArray[np.bool_]", floor: float) -> Floats:
+def _chances(alpha: Floats, beta: Floats, choosable: NDArray[np.bool_], floor: float) -> Floats:
     """How often each arm is chosen. One that cannot be chosen now may come back: it has half of an equal share."""
     chance: Floats = np.full(len(alpha), 0.5 / len(alpha))
     count = int(choosable.sum())
