@@ -123,8 +123,7 @@ def _answer(line: MessageBatchIndividualResponse, attempt: JudgeAttempt) -> Answ
     result = line.result
     match result.type:
         case "succeeded":
-            dimensions, citable = client.names(attempt.job.rubric), unpack(attempt.citable)
-            return client.read(result.message, "", dimensions, citable, batch=True)
+            return client.read(result.message, attempt.job.rubric, unpack(attempt.citable), batch=True)
         case "errored":
             return _errored(result.error)
         case "expired":
@@ -170,7 +169,7 @@ def _look_for(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
     The provider's list tells when a batch was created and how many requests it has; its results, once it has ended,
     whose they are. While one that may be ours has not ended, wait.
     """
-    if now < batch.created_at + dt.timedelta(seconds=2 * settings.JUDGE_TIMEOUT) + SKEW:
+    if now < batch.created_at + dt.timedelta(seconds=provider.TRANSFER_SECONDS) + SKEW:
         return  # its sender may still be at it
     running = False
     for candidate in _candidates(batch, judge):

@@ -1,19 +1,28 @@
 """The calls to the provider's batch endpoints, through the SDK. Whatever goes wrong in one is `Failed`."""
 
 import datetime as dt
+import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import takewhile
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 import anthropic
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
+from django.conf import settings
 from django.utils import timezone
 
 from grading.core.api_errors import SPEND_CODES, NotItsProtocol
-from grading.judging import client, quota
+from grading.judging import client, deadline, quota
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 
+logger = logging.getLogger(__name__)
+
+# Sending all requests, or reading all results, takes no longer.
+TRANSFER_SECONDS = 600
 PATH = "/v1/messages/batches"
 NOT_FOUND, REQUEST_TIMEOUT, RATE_LIMITED, SERVER_ERROR = 404, 408, 429, 500
 # These two say that nothing was taken in, unlike other trouble of the service.
@@ -60,42 +69,61 @@ class Failed(Exception):
 def create(judge: Judge, body: IO[bytes]) -> MessageBatch:
     """Send the requests in `body`, the JSON of a create call, as it is read. Raises Failed."""
     body.seek(0)
-    with _call(judge) as connected:
-        return _checked(connected.post(PATH, cast_to=MessageBatch, content=body))
+    with _call(judge, TRANSFER_SECONDS) as sdk:
+        return _checked(sdk.post(PATH, cast_to=MessageBatch, content=body))
 
 
 def retrieve(judge: Judge, provider_id: str) -> MessageBatch:
     """Raises Failed."""
-    with _call(judge) as connected:
-        return _checked(connected.messages.batches.retrieve(provider_id))
+    with _call(judge) as sdk:
+        return _checked(sdk.messages.batches.retrieve(provider_id))
 
 
 def cancel(judge: Judge, provider_id: str) -> None:
     """Raises Failed."""
-    with _call(judge) as connected:
-        connected.messages.batches.cancel(provider_id)
+    with _call(judge) as sdk:
+        sdk.messages.batches.cancel(provider_id)
+
+
+def since(judge: Judge, oldest: dt.datetime) -> list[MessageBatch]:
+    """The key's batches that were created from `oldest` on, newest first. Raises Failed."""
+    with _call(judge) as sdk:
+        listed = map(_checked, sdk.messages.batches.list(limit=100))
+        return list(takewhile(lambda batch: batch.created_at >= oldest, listed))
 
 
 def results(judge: Judge, provider_id: str) -> Iterator[MessageBatchIndividualResponse]:
-    """The results of a batch that has ended, in no order, as they are read. Raises Failed."""
-    with _call(judge) as connected:
-        yield from connected.messages.batches.results(provider_id)
+    """The results of a batch that has ended, in no order; a line that is none is left out. Raises Failed.
+
+    They are read to a file first: applying them takes longer than a connection can be expected to stay open.
+    """
+    with TemporaryFile(dir=settings.STATE_DIR) as file:
+        with _call(judge, TRANSFER_SECONDS) as sdk:
+            with sdk.messages.batches.with_streaming_response.results(provider_id) as response:
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+        file.seek(0)
+        for line in file:
+            said = _line(line)
+            if said is not None:
+                yield said
 
 
-def since(judge: Judge, oldest: dt.datetime) -> Iterator[MessageBatch]:
-    """The key's batches that were created from `oldest` on, newest first. Raises Failed."""
-    with _call(judge) as connected:
-        for batch in connected.messages.batches.list(limit=100):
-            if _checked(batch).created_at < oldest:
-                return
-            yield batch
+def _line(line: bytes) -> MessageBatchIndividualResponse | None:
+    try:
+        said = json.loads(line)
+        return MessageBatchIndividualResponse.construct(**said, custom_id=str(said.pop("custom_id", "")))
+    except (ValueError, TypeError, AttributeError):
+        logger.exception("a line of a batch's results cannot be read: %.200r", line)
+        return None
 
 
 @contextmanager
-def _call(judge: Judge) -> Iterator[anthropic.Anthropic]:
+def _call(judge: Judge, seconds: float | None = None) -> Iterator[anthropic.Anthropic]:
+    """The client, for a call that takes JUDGE_TIMEOUT or `seconds` at most. Whatever it raises is Failed."""
     try:
-        with client.connect(judge) as connected:
-            yield connected
+        with deadline.within(seconds or settings.JUDGE_TIMEOUT):
+            yield client.sdk(judge)
     except Exception as error:
         raise Failed(error) from error
 

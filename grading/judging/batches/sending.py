@@ -145,7 +145,7 @@ def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str) -> Letter:
 
 
 def _request(turn: Turn, prompt: Prompt) -> bytes:
-    params = client.params(turn.judge, prompt, turn.job.rubric)
+    params = client.request(turn.judge, prompt, turn.job.rubric)
     return json.dumps({"custom_id": turn.token.hex, "params": params}).encode()
 
 
