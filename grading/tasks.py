@@ -27,3 +27,13 @@ def sweep() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def catch_up() -> None:
     judging.catch_up()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def batches() -> None:
+    judging.attend_batches()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def prioritise() -> None:
+    judging.prioritise()
