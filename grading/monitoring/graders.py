@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Avg, Count, Max, QuerySet, StdDev, Sum
+from django.db.models import Avg, Count, Max, StdDev, Sum
 
 from grading.core.families import family
-from grading.core.vocabulary import Source, Status
 from grading.models import Grade
+from grading.models.grades import GradeQuerySet
 from grading.monitoring.rule import Finding, Rule, Severity
 
 WINDOW = dt.timedelta(days=14)
@@ -37,16 +37,16 @@ class Instrument:
         return f"{self.model} at {self.route or 'an unknown route'}, rubric {self.rubric[:4]}, {self.version}"
 
 
-def verdicts(now: dt.datetime) -> QuerySet[Grade]:
+def verdicts(now: dt.datetime) -> GradeQuerySet:
     """What judges said of the sessions that ended in the last fourteen days (event time)."""
-    return Grade.objects.filter(source=Source.JUDGE, status=Status.SCORED, session__ended_at__gt=now - WINDOW)
+    return Grade.objects.verdicts().filter(session__ended_at__gt=now - WINDOW)
 
 
 def instruments(now: dt.datetime) -> list[Instrument]:
     """The grader identities whose verdicts entered the chain, the one in use last first: one query."""
     rows = (
         verdicts(now)
-        .filter(parallel=False)
+        .chain()
         .order_by()
         .values(*IDENTITY)
         .annotate(n=Count("pk"), mean=Avg("value"), sd=StdDev("value"))
