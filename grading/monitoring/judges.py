@@ -38,6 +38,11 @@ TRY_AGAIN = "Jobs are tried again by themselves; look at the provider's status, 
 Failures = Mapping[str, Any]
 
 
+def about(role: str) -> str:
+    """What an alarm about the calls of a judge in that role is about."""
+    return f"{role} judge"
+
+
 class JudgeOut(Rule):
     """A2. Each judge is looked at, whatever its role; a pause is an operator's own and news only after a day."""
 
@@ -62,7 +67,7 @@ class JudgeOut(Rule):
         failing = {**self._of_the_last_ten(now), **self._waiting(now)}
         for judge in sorted(failing):
             if not {row["model"] for row in failing[judge]} & {quota.model for quota in out}:
-                yield Finding(about=f"{judge} judge", detail=_failing(judge, failing[judge]))
+                yield Finding(about=about(judge), detail=_failing(judge, failing[judge]))
 
     def _waiting(self, now: dt.datetime) -> dict[str, list[Failures]]:
         """By judge, where they are many enough: the failures in the window whose sessions are still without verdict."""
@@ -114,7 +119,7 @@ def _failing(judge: str, failed: list[Failures]) -> str:
     said = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
     models, since = ", ".join(sorted({row["model"] for row in failed})), min(row["since"] for row in failed)
     todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
-    return f"{models} ({judge} judge) fails since {stamp(since)}: {said}. {todo}"
+    return f"{models} ({about(judge)}) fails since {stamp(since)}: {said}. {todo}"
 
 
 class Unforeseen(Rule):
@@ -151,13 +156,12 @@ class LeftUnasked(Rule):
     id = "A28"
     title = "A judge is marked out and nobody has asked it"
     means = "Raises where a judge has been out for three days without a single call, while sessions wait for a verdict."
-    every = dt.timedelta(minutes=10)
     window = dt.timedelta(days=3)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         asked = JudgeAttempt.objects.filter(model=OuterRef("model"), started_at__gt=now - self.window)
-        unasked = Quota.objects.out().filter(changed_at__lte=now - self.window).exclude(Exists(asked))
-        waiting = JudgeJob.objects.open().count()
+        unasked = list(Quota.objects.out().filter(changed_at__lte=now - self.window).exclude(Exists(asked)))
+        waiting = JudgeJob.objects.open().count() if unasked else 0
         for quota in unasked if waiting else ():
             yield Finding(
                 about=f"{quota.model} {quota.key[:8]}",
