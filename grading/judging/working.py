@@ -232,7 +232,7 @@ def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None)
 
 def _account(judge: Judge, slot: Slot, answer: Answer) -> None:
     """Let the limiter know what the call really took, and what the provider says is left."""
-    limiter.shared().settle(slot, answer.used, answer.limits)
+    limiter.shared().settle(slot, answer.used(slot.cost), answer.limits)
     quota.remember_limits(judge, answer.limits, timezone.now())
     if isinstance(answer.result, Deferred) and answer.result.scope is Scope.PACE and answer.result.retry_at:
         limiter.shared().hold(judge.name, answer.result.retry_at)
