@@ -3,6 +3,7 @@
 import atexit
 import logging
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,10 +80,10 @@ def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
             call = sdk(judge).messages.with_raw_response
             response = call.create(**request(judge, prompt, rubric), timeout=timeout)
         limits = ratelimits.parse(response.headers)
-        answer = read(response.parse(), prompt, rubric, request_id=response.request_id or "")
+        answer = read(response.parse(), rubric, prompt.citable, request_id=response.request_id or "")
         return replace(answer, limits=limits)
     except Exception as error:  # noqa: BLE001 - classified, recorded, and logged where nobody expected it
-        return _failed(error, limits)
+        return failed(error, limits)
 
 
 def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> MessageCreateParamsNonStreaming:
@@ -135,8 +136,10 @@ def close() -> None:
 # --- reading what came -----------------------------------------------------------------------------------------------
 
 
-def read(message: object, prompt: Prompt, rubric: Rubric, *, request_id: str = "", batch: bool = False) -> Answer:
-    """The answer in a reply, alone or in a batch (at a batch's price)."""
+def read(
+    message: object, rubric: Rubric, citable: Collection[int], *, request_id: str = "", batch: bool = False
+) -> Answer:
+    """The answer in a reply to a prompt with `citable` events, alone or in a batch (at a batch's price)."""
     if not isinstance(message, Message) or not isinstance(message.content, list):
         detail = "The service answered something that is not a message; is its base URL right?"
         return Answer(
@@ -144,7 +147,7 @@ def read(message: object, prompt: Prompt, rubric: Rubric, *, request_id: str = "
         )
     model = visible(str(message.model))[:120]
     return Answer(
-        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=prompt.citable),
+        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=citable),
         model=model,
         row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model, batch=batch)},
     )
@@ -169,7 +172,8 @@ def _count(said: object, name: str) -> int | None:
     return value if isinstance(value, int) and 0 <= value <= LARGEST_COUNT else None
 
 
-def _failed(error: Exception, limits: RateLimits | None) -> Answer:
+def failed(error: Exception, limits: RateLimits | None = None) -> Answer:
+    """What an exception of a call means; `limits` are what was heard before it."""
     found = api_errors.identity(error)
     result = api_errors.classify(error, timezone.now())
     if result.reason is Reason.NEEDS_ATTENTION:
