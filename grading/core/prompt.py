@@ -96,8 +96,12 @@ class Prompt:
     chars_per_token: float = CHARS_PER_TOKEN
 
     @property
+    def characters(self) -> int:
+        return len(self.system) + len(self.user)
+
+    @property
     def tokens(self) -> int:
-        return ceil((len(self.system) + len(self.user)) / self.chars_per_token)
+        return ceil(self.characters / self.chars_per_token)
 
 
 def build(
