@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-# A token may follow a line break that is written as `\n`, whose n would pass for a part of the word.
-START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
 QUOTE = r"(?:\\{0,3}[\"'`])"
 
 PREFIXED = (
@@ -30,12 +28,31 @@ PREFIXED = (
     (r"ATATT3x", r"[\w=-]{16,}"),
 )
 WORDED = (
-    # as above, where the prefix is no more than a word: only at a word's start, and of letters and digits alone
-    (r"(?:hf|npm|gsk|r8|dapi|nvapi)[_-]?", r"[A-Za-z0-9]{26,}"),
-    (r"SG\.(?=[\w-]{0,20}\d)", r"[\w-]{16,}(?:\.[\w-]*)?"),
-    (r"(?:xai|pplx|tskey|PMAK|NRAK)-", r"[A-Za-z0-9-]{26,}"),
-    (r"sk-(?=[\w-]{0,60}\d)", r"[\w-]{16,}"),
+    # as above, where the prefix is no more than a word: only where a word starts
+    ("hf_", r"[A-Za-z0-9]{26,}"),
+    ("npm_", r"[A-Za-z0-9]{26,}"),
+    ("gsk_", r"[A-Za-z0-9]{26,}"),
+    ("r8_", r"[A-Za-z0-9]{26,}"),
+    ("dapi", r"[a-f0-9]{26,}"),
+    ("nvapi-", r"[\w-]{26,}"),
+    ("xai-", r"[A-Za-z0-9]{26,}"),
+    ("pplx-", r"[A-Za-z0-9]{26,}"),
+    ("tskey-", r"[\w-]{26,}"),
+    ("PMAK-", r"[a-f0-9-]{26,}"),
+    ("NRAK-", r"[A-Z0-9]{26,}"),
+    ("sk-", r"(?=[\w-]{0,60}\d)[\w-]{16,}"),
+    ("SG[.]", r"(?=[\w-]{0,20}\d)[\w-]{16,}(?:\.[\w-]*)?"),
+    ("eyJ", r"[\w-]{8,}={0,2}\.[\w-]{4,}={0,2}(?:\.[\w-]*)?"),
 )
+
+
+def _at_start(prefix: str) -> str:
+    r"""A prefix where a word starts, be it after a line break written as `\n`, whose n would pass for a part of it.
+
+    The prefix comes first and is looked back at: a search for a literal is many times faster.
+    """
+    return rf"{prefix}(?:(?<=(?<![A-Za-z0-9_-]){prefix})|(?<=\\[nrt]{prefix}))"
+
 
 # The names of variables, fields and options whose values are secrets; the second kind is often something else.
 STRONG = (
@@ -44,16 +61,14 @@ STRONG = (
     r"(?:encryption|signing|master|storage|shared|session|database|db)[_-]?key|db[_-]?pass|pgpass|credential"
 )
 WEAK = r"token|\bpwd|_pwd|_pass\b|\bauth|\bsig|signature|_key"
-NAMED = re.compile(
-    rf"(?P<name>{STRONG}|(?P<weak>{WEAK}))(?P<rest>[\w.-]{{0,40}}){QUOTE}?\]?(?: \[[^\]\n]{{0,24}}\])?"
+NAMED = (
+    rf"(?=[acdemps_tv])(?P<name>{STRONG}|(?P<weak>{WEAK}))(?P<rest>[\w.-]{{0,40}}){QUOTE}?\]?(?: \[[^\]\n]{{0,24}}\])?"
     rf"\s{{0,3}}(?:=>|:=|={{1,3}}|:(?!:))\s{{0,3}}"
-    rf"(?:(?P<q>{QUOTE})(?P<quoted>[^\n]{{4,2000}}?)(?P=q)|(?P<bare>[^\s\"'`,;&|<>(){{}}\[\]\\]{{6,2000}})(?![\w.]*[(\[]))",
-    re.IGNORECASE,
+    rf"(?:(?P<q>{QUOTE})(?P<quoted>[^\n]{{4,2000}}?)(?P=q)|(?P<bare>[^\s\"'`,;&|<>(){{}}\[\]\\]{{6,2000}})(?![\w.]*[(\[]))"
 )
-OPTION = re.compile(
+OPTION = (
     rf"(?<![\w-])--?[\w-]{{0,30}}?(?:password|passwd|passphrase|token|secret|api-?key|access-?key)\s{{1,3}}{QUOTE}?"
-    rf"(?P<v>[^\s\"'`\\]{{6,500}})",
-    re.IGNORECASE,
+    rf"(?P<v>[^\s\"'`\\]{{6,500}})"
 )
 
 ABOUT = re.compile(  # what a name's ending says of a value that is about a secret and not one
@@ -75,18 +90,25 @@ WEAK_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A kind of secret. `holds` decides, from the match and the value, whether it is one."""
+    """A kind of secret. `holds` decides, from the match and the value, whether it is one.
+
+    `any_case`: the pattern is written in lower case and is for a text in lower case (much faster than IGNORECASE).
+    """
 
     kind: str
     pattern: re.Pattern[str]
     holds: Callable[[re.Match[str], str], bool] | None = None
+    any_case: bool = False
 
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the secrets are, as (start, end)."""
-        for match in self.pattern.finditer(text):
-            group = next((name for name in ("v", "quoted", "bare") if match.groupdict().get(name)), 0)
-            if self.holds is None or self.holds(match, match[group]):
-                yield match.span(group)
+    def find(self, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+        """Where the secrets are, as (start, end); `lowered` is the text in lower case, of the same length."""
+        for match in self.pattern.finditer(lowered if self.any_case else text):
+            start, end = match.span(next((name for name in GROUPS if match.groupdict().get(name)), 0))
+            if self.holds is None or self.holds(match, text[start:end]):
+                yield start, end
+
+
+GROUPS = ("v", "quoted", "bare")
 
 
 def _is_named_secret(match: re.Match[str], value: str) -> bool:
@@ -119,36 +141,43 @@ def _is_password(_: re.Match[str], value: str) -> bool:
     return not (value.isdigit() or REFERENCE.search(value))
 
 
-SHAPES = (
-    *(Shape("token", re.compile(prefix + body)) for prefix, body in PREFIXED),
-    *(Shape("token", re.compile(START + prefix + body)) for prefix, body in WORDED),
-    Shape("web token", re.compile(START + r"eyJ[\w-]{8,}={0,2}\.[\w-]{4,}={0,2}(?:\.[\w-]*)?")),
-    Shape("bot token", re.compile(r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])")),
-    Shape("webhook", re.compile(r"discord(?:app)?\.com/api/webhooks/\d{5,25}/(?P<v>[\w-]{8,})")),
-    Shape("webhook", re.compile(r"hooks\.slack\.com/(?:services|workflows)/(?P<v>[\w/]{8,})")),
-    Shape("signature", re.compile(r"(?i)[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<v>[\w%+/=.-]{16,})")),
-    Shape("password", re.compile(r"://[^\s/:@\"']{0,80}:(?P<v>[^\s/\"'][^\s\"'@]{0,200})@"), _is_password),
-    Shape("password", re.compile(r"://(?P<v>[\w-]{20,200})@"), _is_mixed),
-    Shape("password", re.compile(r"(?i)\blogin\s{1,8}\S{1,80}\s{1,8}password\s{1,8}(?P<v>\S{4,200})")),
-    Shape("password", re.compile(r"(?i)\b(?:identified by|password)\s{1,3}'(?P<v>[^'\n]{4,200})'")),
-    Shape(
-        "password",
-        re.compile(rf"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{QUOTE}?[^\s:\"'/]{{1,80}}:(?P<v>[^\s\"'/][^\s\"']{{3,200}})"),
-        _is_password,
-    ),
-    Shape("password", re.compile(r"\bmysql(?:dump|admin)?\b[^\n|;&]{0,120}?\s-p(?P<v>[^\s-]\S{3,80})")),
-    Shape("password", re.compile(r"\bsshpass\s{1,3}-p\s{0,3}[\"']?(?P<v>[^\s\"']{4,80})")),
-    Shape(
+# kind, pattern, what decides: written in lower case, for a text in lower case
+SAID = (
+    ("signature", r"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<v>[\w%+/=.-]{16,})", None),
+    ("password", r"\blogin\s{1,8}\S{1,80}\s{1,8}password\s{1,8}(?P<v>\S{4,200})", None),
+    ("password", r"\b(?:identified by|password)\s{1,3}'(?P<v>[^'\n]{4,200})'", None),
+    (
         "credentials",
-        re.compile(
-            rf"(?i)authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?(?P<v>[^\s\"'\\]{{8,4000}})"
-        ),
+        rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?"
+        r"(?P<v>[^\s\"'\\]{8,4000})",
         _is_option,
     ),
-    Shape("credentials", re.compile(r"(?i)\bbearer\s{1,3}(?P<v>[\w.~+/=-]{12,4000})"), _is_mixed),
-    Shape("cookies", re.compile(rf"(?i)cookie{QUOTE}?\s{{0,3}}:\s{{0,3}}{QUOTE}?(?P<v>[^\n\"'\\]{{8,4000}})"), _is_cookie),
-    Shape("cookies", re.compile(r"(?<![\w-])(?:-b|--cookie)[ =][\"'](?P<v>[^\"'\n]{8,4000})[\"']"), _is_cookie),
-    Shape("credentials", re.compile(rf"(?i){QUOTE}auth{QUOTE}\s{{0,3}}:\s{{0,3}}{QUOTE}(?P<v>[\w+/=]{{8,}})")),
-    Shape("secret", OPTION, _is_option),
-    Shape("secret", NAMED, _is_named_secret),
+    ("credentials", r"\bbearer\s{1,3}(?P<v>[\w.~+/=-]{12,4000})", _is_mixed),
+    ("credentials", rf"{QUOTE}auth{QUOTE}\s{{0,3}}:\s{{0,3}}{QUOTE}(?P<v>[\w+/=]{{8,}})", None),
+    ("cookies", rf"cookie{QUOTE}?\s{{0,3}}:\s{{0,3}}{QUOTE}?(?P<v>[^\n\"'\\]{{8,4000}})", _is_cookie),
+    ("cookies", r"(?<![\w-])(?:-b|--cookie)[ =][\"'](?P<v>[^\"'\n]{8,4000})[\"']", _is_cookie),
+    ("secret", OPTION, _is_option),
+    ("secret", NAMED, _is_named_secret),
+)
+# The same, for a text as it is.
+WRITTEN = (
+    ("bot token", r"(?<!\d)\d{8,10}:[\w-]{35}(?![\w-])", None),
+    ("webhook", r"discord(?:app)?\.com/api/webhooks/\d{5,25}/(?P<v>[\w-]{8,})", None),
+    ("webhook", r"hooks\.slack\.com/(?:services|workflows)/(?P<v>[\w/]{8,})", None),
+    ("password", r"://[^\s/:@\"']{0,80}:(?P<v>[^\s/\"']{1,200})@", _is_password),
+    ("password", r"://(?P<v>[\w-]{20,200})@", _is_mixed),
+    (
+        "password",
+        rf"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{QUOTE}?[^\s:\"'/]{{1,80}}:(?P<v>[^\s\"'/][^\s\"']{{3,200}})",
+        _is_password,
+    ),
+    ("password", r"\bmysql(?:dump|admin)?\b[^\n|;&]{0,120}?\s-p(?P<v>[^\s-]\S{3,80})", None),
+    ("password", r"\bsshpass\s{1,3}-p\s{0,3}[\"']?(?P<v>[^\s\"']{4,80})", None),
+)
+
+SHAPES = (
+    *(Shape("token", re.compile(prefix + body)) for prefix, body in PREFIXED),
+    *(Shape("token", re.compile(_at_start(prefix) + body)) for prefix, body in WORDED),
+    *(Shape(kind, re.compile(pattern), holds) for kind, pattern, holds in WRITTEN),
+    *(Shape(kind, re.compile(pattern), holds, any_case=True) for kind, pattern, holds in SAID),
 )

@@ -247,6 +247,7 @@ HARMLESS: dict[str, str] = {
     "identifiers": "hf_hub_download npm_config_registry task_management_system_v2 disk-usage-report risk-assessment-2026",
     "model names": "claude-sonnet-4-5-20250929 gpt-5.1-codex-max xai-grok-4-fast-reasoning pplx-70b-online",
     "url": "https://example.test:8443/path?token_type=bearer&page=2 git@example.test:bob/repo.git ssh://git@example.test/x",
+    "mention in a path": "http://localhost:8000/@alice https://example.test:8443/x?y=@z",
     "scp": "scp build.tar bob@example.test:/srv/www docker run -u 1000:1000 app",
     "key headers": "grep -c 'BEGIN RSA PRIVATE KEY' tests/data/*.pem\nssh-ed25519 is the key type",
     "public certificate": f"-----BEGIN CERTIFICATE-----\n{_b64(48)}\n{_b64(48)}\n-----END CERTIFICATE-----",
