@@ -73,7 +73,7 @@ def _found(text: str) -> Iterator[Span]:
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
     at = 0
     for line in text.split("\n"):
-        for start in range(0, max(len(line) - OVERLAP, 1), PIECE - OVERLAP):
+        for start in range(0, len(line) - SHORTEST, PIECE - OVERLAP):
             yield at + start, line[start : start + PIECE]
         at += len(line) + 1
 

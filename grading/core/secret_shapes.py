@@ -144,15 +144,15 @@ def _is_password(_: re.Match[str], value: str) -> bool:
 # kind, pattern, what decides: written in lower case, for a text in lower case
 SAID = (
     ("signature", r"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<v>[\w%+/=.-]{16,})", None),
-    ("password", r"\blogin\s{1,8}\S{1,80}\s{1,8}password\s{1,8}(?P<v>\S{4,200})", None),
-    ("password", r"\b(?:identified by|password)\s{1,3}'(?P<v>[^'\n]{4,200})'", None),
+    ("password", r"login\s{1,8}\S{1,80}\s{1,8}password\s{1,8}(?P<v>\S{4,200})", None),
+    ("password", r"(?:identified by|password)\s{1,3}'(?P<v>[^'\n]{4,200})'", None),
     (
         "credentials",
         rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?"
         r"(?P<v>[^\s\"'\\]{8,4000})",
         _is_option,
     ),
-    ("credentials", r"\bbearer\s{1,3}(?P<v>[\w.~+/=-]{12,4000})", _is_mixed),
+    ("credentials", r"bearer\s{1,3}(?P<v>[\w.~+/=-]{12,4000})", _is_mixed),
     ("credentials", rf"{QUOTE}auth{QUOTE}\s{{0,3}}:\s{{0,3}}{QUOTE}(?P<v>[\w+/=]{{8,}})", None),
     ("cookies", rf"cookie{QUOTE}?\s{{0,3}}:\s{{0,3}}{QUOTE}?(?P<v>[^\n\"'\\]{{8,4000}})", _is_cookie),
     ("cookies", r"(?<![\w-])(?:-b|--cookie)[ =][\"'](?P<v>[^\"'\n]{8,4000})[\"']", _is_cookie),
@@ -171,8 +171,8 @@ WRITTEN = (
         rf"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{QUOTE}?[^\s:\"'/]{{1,80}}:(?P<v>[^\s\"'/][^\s\"']{{3,200}})",
         _is_password,
     ),
-    ("password", r"\bmysql(?:dump|admin)?\b[^\n|;&]{0,120}?\s-p(?P<v>[^\s-]\S{3,80})", None),
-    ("password", r"\bsshpass\s{1,3}-p\s{0,3}[\"']?(?P<v>[^\s\"']{4,80})", None),
+    ("password", r"mysql(?:dump|admin)?\b[^\n|;&]{0,120}?\s-p(?P<v>[^\s-]\S{3,80})", None),
+    ("password", r"sshpass\s{1,3}-p\s{0,3}[\"']?(?P<v>[^\s\"']{4,80})", None),
 )
 
 SHAPES = (
