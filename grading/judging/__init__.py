@@ -11,7 +11,7 @@ worth (who goes first) · lanes (one by one, or together) · batches (the backlo
 from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged
 from grading.judging.batches import attend as attend_batches
 from grading.judging.sweeping import next_jobs, release_lost, sweep
-from grading.judging.working import claim, pump, run
+from grading.judging.working import claim, pump, run, stop_pumping
 from grading.judging.worth import prioritise
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "release_lost",
     "run",
     "status_grade",
+    "stop_pumping",
     "sweep",
     "unjudged",
 ]

@@ -37,7 +37,7 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     now = timezone.now()
     release_lost(now, rng or SystemRandom())
     _note(quota.obstacle())
-    monitoring.refresh()
+    monitoring.watch()
     if not quota.is_configured():
         return []
     quota.retire_others(now)

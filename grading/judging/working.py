@@ -4,6 +4,7 @@ while the judge is asked, and nobody sleeps on quota.
 
 import datetime as dt
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Collection
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 SMALLER = 0.5
 # How many of the most urgent jobs a worker tries for before it looks again: others want the same ones.
 CONTENDED = 16
+_stopping = threading.Event()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +56,17 @@ class Held(Enum):
 def pump(*, rng: Random | None = None) -> int:
     """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls."""
     calls, waiting = 0, set[JudgeRole]()
-    while (turn := claim_next(without=waiting)) is not None:
+    while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
         outcome = take_turn(turn, rng or SystemRandom())
         if outcome is Held.NO_ROOM:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
     return calls
+
+
+def stop_pumping() -> None:
+    """The process is to end: its pumps finish the call that is under way and claim nothing more."""
+    _stopping.set()
 
 
 def run(job_id: int, *, rng: Random | None = None) -> AttemptOutcome | None:
@@ -119,6 +126,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
     if not is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "these very inputs were judged already")
+        _return_probe(turn)
         return Held.NOT_NEEDED
     asked = _ask(turn, session)
     if asked is None:
@@ -151,7 +159,7 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
         shared.settle(slot, None)
         return None
     answer = client.ask(turn.judge, prompt, turn.job.rubric)
-    _account(turn.judge, slot, answer)
+    _account(turn.judge, slot, answer, prompt)
     return attempt, answer
 
 
@@ -202,6 +210,12 @@ def give_back(turn: Turn, **columns: object) -> None:
     """Undo a claim: nothing was sent."""
     mine = JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token)
     mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None, **columns)
+    _return_probe(turn)
+
+
+def _return_probe(turn: Turn) -> None:
+    if turn.probes:
+        quota.return_probe(turn.judge, timezone.now())
 
 
 def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None) -> JudgeAttempt | None:
@@ -226,9 +240,9 @@ def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None)
     return None
 
 
-def _account(judge: Judge, slot: Slot, answer: Answer) -> None:
+def _account(judge: Judge, slot: Slot, answer: Answer, prompt: Prompt) -> None:
     """Let the limiter know what the call really took, and what the provider says is left."""
-    limiter.shared().settle(slot, answer.used(slot.cost), answer.limits)
+    limiter.shared().settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
     quota.remember_limits(judge, answer.limits, timezone.now())
     if isinstance(answer.result, Deferred) and answer.result.scope is Scope.PACE and answer.result.retry_at:
         limiter.shared().hold(judge.name, answer.result.retry_at)

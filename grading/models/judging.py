@@ -222,7 +222,10 @@ class JudgeAttempt(models.Model):
                 name="judge_attempt_ended_has_time",
             ),
         ]
-        indexes = [models.Index(fields=["started_at"], name="judge_attempt_recent")]
+        indexes = [
+            models.Index(fields=["started_at"], name="judge_attempt_recent"),
+            models.Index(fields=["outcome", "finished_at"], name="judge_attempt_by_outcome"),
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.pk} {self.outcome}"
