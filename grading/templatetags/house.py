@@ -108,6 +108,15 @@ def stamp(moment: dt.datetime | None) -> str:
 
 
 @register.filter
+def moment(at: dt.datetime | None) -> str:
+    """12:04 today, else 31 Mar, 12:04."""
+    if at is None:
+        return DASH
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else stamp(at)
+
+
+@register.filter
 def words(reason: str) -> str:
     """A reason in words."""
     return Reason(reason).words
