@@ -4,7 +4,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 
 from grading.core.vocabulary import Reason
@@ -99,8 +99,9 @@ def _held() -> int:
 
 
 def _never_judged() -> int:
-    recent = Session.objects.filter(ended_at__gt=timezone.now() - dt.timedelta(days=RECENT_DAYS)).order_by()
-    return recent.with_reward().filter(reward_final=False, reward_reason=Reason.NOT_CONFIGURED).count()
+    recent = Session.objects.filter(ended_at__gt=timezone.now() - dt.timedelta(days=RECENT_DAYS))
+    unjudged = Q(reward_final=False, reward_reason=Reason.NOT_CONFIGURED)
+    return recent.with_reward().order_by().filter(unjudged).count()
 
 
 def until(moment: dt.datetime | None) -> str:

@@ -34,8 +34,62 @@ def show(request: HttpRequest) -> TemplateResponse:
         "effect": effect(),
         "held": held,
         "policy": policy,
-        "tallies": figures.tallies_today(now),
-        "spent": figures.spent(now, policy),
         **_of_first(first, policy, held, now),
     }
     return TemplateResponse(request, "gradingsite/quota.html", context)
+
+
+def _of_first(first: Standing | None, policy: JudgePolicy, held: Held, now: dt.datetime) -> dict[str, object]:
+    """What only a configured judge has: headroom, a forecast, outages, and a probe to send."""
+    if first is None:
+        return {"probe": "No judge is configured."}
+    room, money = headroom(first), figures.spent(now, policy)
+    view = outlook(first, room, policy, left_usd=money.left)
+    since = now - dt.timedelta(days=figures.DAYS)
+    periods = outages.periods(first.quota, since)
+    spells = outages.spells(first.judge.model, since)
+    tallies = figures.tallies_today(now)
+    return {
+        "spent": money,
+        "headroom": room,
+        "gauges": figures.gauges(room, view.pace.dimension if view.pace else None, policy.reserved_share),
+        "outlook": view,
+        "arithmetic": figures.arithmetic(view),
+        "forecast": figures.sentence(view),
+        "chart": figures.backlog_chart(view),
+        "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
+        "calls": sum(tally.attempts for tally in tallies),
+        "timeline": figures.timeline(first, periods, spells, now),
+        "spells": [figures.spell_words(spell) for spell in spells],
+        "outages": figures.listed(periods),
+        "probe": may_probe(first.quota, held.jobs),
+    }
+
+
+def _waits(quota: Quota, held: Held) -> str:
+    """What held jobs wait for."""
+    lanes = f"{held.new} new, {held.backlog} backlog" if held.backlog else "all of new sessions"
+    if quota.state == QuotaState.PAUSED:
+        return f"{lanes}; they wait for somebody to resume"
+    if quota.state == QuotaState.MISCONFIGURED:
+        return f"{lanes}; they wait for a working key"
+    due = None if held.due is None else not_before(held.due, quota)
+    return f"{lanes}; the next is due {'now' if due is None or due <= timezone.now() else 'at ' + moment(due)}"
+
+
+def waiting(quota: Quota | None) -> list[dict[str, object]]:
+    """Open jobs by why they wait, with when the next of them is tried."""
+    rows = (
+        JudgeJob.objects.open()
+        .order_by()
+        .values("reason")
+        .annotate(n=Count("pk"), next=Min("next_attempt_at"), tries=Max("attempts"))
+    )
+    return [{**row, "words": Reason(row["reason"]).words, "next": not_before(row["next"], quota)} for row in rows]
+
+
+def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:
+    """When a job that is due then is really tried: nothing is sent while the quota is exhausted."""
+    if quota is None or quota.state != QuotaState.EXHAUSTED or quota.until is None:
+        return due
+    return max(due, quota.until)

@@ -85,7 +85,9 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
         case QuotaState.PACING, _:
             return "The provider asked to wait a moment. All workers wait together, and no job loses an attempt."
         case QuotaState.EXHAUSTED, Reason.BUDGET_SPENT:
-            budget = "Today's budget" if policy.daily_budget_usd is None else f"The {usd(policy.daily_budget_usd)} a day"
+            budget = (
+                "Today's budget" if policy.daily_budget_usd is None else f"The {usd(policy.daily_budget_usd)} a day"
+            )
             return f"{budget} is spent. Nothing more is sent before midnight, unless the budget is raised."
         case QuotaState.EXHAUSTED, _:
             return "Nothing is sent before then. One call then asks whether the quota is back, and the rest follow."

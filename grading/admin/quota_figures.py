@@ -4,7 +4,9 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from grading import charts
@@ -17,8 +19,10 @@ from grading.judging.outages import Period, Spell
 from grading.judging.standing import DIMENSIONS, Headroom, Standing
 from grading.models import JudgePolicy
 from grading.templatetags.house import moment, stamp, usd
+from grading.trust import start_of_day
 
 DAYS = 14
+DAY_HOURS = 24
 TARGET_429 = 0.01
 TRIVIAL = 0.005
 
@@ -55,23 +59,19 @@ def arithmetic(outlook: Outlook) -> str:
 
 def sentence(outlook: Outlook) -> str:
     """The forecast in words."""
-    forecast, rate = outlook.forecast, outlook.pace and 60 * outlook.pace.per_minute
     come = f"{outlook.arrivals:.1f} an hour come in"
-    match forecast.ending:
-        case Ending.EMPTY:
-            return f"Nothing waits; {come}."
-        case Ending.DRAINED:
-            return f"{_opening(forecast)}Gone at {moment(forecast.at)}; {come}."
-        case Ending.NEVER:
-            return f"Never at this rate: {come}, and {rate:.1f} can be judged."
-        case Ending.BUDGET:
-            return f"Never on this budget: {come}, {24 * outlook.arrivals:.0f} a day, more than it pays for."
-        case Ending.SHUT:
-            return f"It grows until somebody lets the judge go on: {come}."
-        case Ending.UNKNOWN:
-            return f"Unknown: no answer has told the limits yet; {come}."
-        case Ending.FAR:
-            return f"Not within thirty days; {come}."
+    if outlook.forecast.ending is Ending.DRAINED:
+        return f"{_opening(outlook.forecast)}Gone at {moment(outlook.forecast.at)}; {come}."
+    rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
+    a_day = f"{DAY_HOURS * outlook.arrivals:.0f} a day"
+    return {
+        Ending.EMPTY: f"Nothing waits; {come}.",
+        Ending.NEVER: f"Never at this rate: {come}, and {rate:.1f} can be judged.",
+        Ending.BUDGET: f"Never on this budget: {come}, {a_day}, more than it pays for.",
+        Ending.SHUT: f"It grows until somebody lets the judge go on: {come}.",
+        Ending.UNKNOWN: f"Unknown: no limit and no verdict to go by yet; {come}.",
+        Ending.FAR: f"Not within thirty days; {come}.",
+    }[outlook.forecast.ending]
 
 
 def _opening(forecast: Forecast) -> str:
@@ -125,11 +125,6 @@ def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
     )
 
 
-def start_of_day(now: dt.datetime) -> dt.datetime:
-    """Midnight in the site's zone of the day that holds `now`."""
-    return timezone.make_aware(dt.datetime.combine(timezone.localdate(now), dt.time()))
-
-
 # --- attempts --------------------------------------------------------------------------------------------------------
 
 
@@ -147,7 +142,7 @@ def outcomes(tallies: list[Tally], held: Held, each_usd: float | None, waits: st
         for tally in tallies
         if tally.attempts or tally.kind.always
     ]
-    bar = charts.share_bar("f-hatched", held.jobs, most, "Held, not sent")
+    bar = charts.share_bar("", held.jobs, most, "Held, not sent")
     return [*rows, {"kind": None, "n": held.jobs, "bar": bar, "words": waits if held.jobs else ""}]
 
 
@@ -203,8 +198,17 @@ def listed(periods: list[Period]) -> list[dict[str, Any]]:
     """The latest outages first, each with its blast radius."""
     found = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
     return [
-        {"period": period, "radius": radius} for period, radius in zip(found, outages.radii(found), strict=True)
+        {"period": period, "radius": radius, "sessions": sessions_during(period)}
+        for period, radius in zip(found, outages.radii(found), strict=True)
     ]
+
+
+def sessions_during(period: Period) -> str:
+    """The address of the list of the sessions that waited for a verdict then."""
+    window = {"waited_from": period.row.at.isoformat()}
+    if period.until is not None:
+        window["waited_until"] = period.until.isoformat()
+    return f"{reverse('admin:sessions')}?{urlencode(window)}"
 
 
 def tallies_today(now: dt.datetime) -> list[Tally]:

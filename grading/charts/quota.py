@@ -22,7 +22,7 @@ Curve = Sequence[tuple[dt.datetime, float]]
 
 
 def share_bar(css: str, part: float, whole: float, label: str) -> SafeString:
-    """A plain horizontal bar, `part` of `whole`, as wide as its place."""
+    """A plain horizontal bar, `part` of `whole`, as wide as its place; hatched without a colour."""
     return _bar(_stretch(css, 0, _percent(part, whole)) if part else "", label)
 
 
@@ -130,8 +130,12 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _stretch(css: str, x: float, width: float) -> str:
-    """A rectangle in percent of its place, so that hatching is never distorted. At least visible."""
-    return f'<rect class="{css}" x="{x:.1f}%" width="{max(width, 0.5 if width else 0):.1f}%" height="12" rx="2"/>'
+    """A rectangle in percent of its place, so that hatching is never distorted. At least visible; hatched where plain.
+
+    The hatching is an attribute: in a style sheet its address would be looked up there.
+    """
+    fill = f'class="{css}"' if css else 'class="hatched" fill="url(#hatch-line)"'
+    return f'<rect {fill} x="{x:.1f}%" width="{max(width, 0.5 if width else 0):.1f}%" height="12" rx="2"/>'
 
 
 def _bar(marks: str, label: str) -> SafeString:

@@ -5,13 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Count, Q, QuerySet, Sum
 
+from grading.judging import prices
 from grading.models import JudgeAttempt
 from grading.models.judging import AttemptOutcome
 
 MILLION = 1_000_000
+TOKENS = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "cache_read_tokens": "tokens from the cache",
+    "cache_write_tokens": "tokens to the cache",
+}
 # Below this share of known costs, a sum is only a lower bound.
 ENOUGH_KNOWN = 0.8
 # Something may have been charged, and nobody has said how much (yet).
@@ -40,6 +46,11 @@ class Spend:
         """The share in [0, 1] of the attempts charged for whose cost is known; None where nothing was charged."""
         charged = self.known + self.untold
         return self.known / charged if charged else None
+
+    @property
+    def free(self) -> int:
+        """Attempts that cost nothing: turned away, or never sent."""
+        return self.attempts - self.known - self.untold
 
     @property
     def is_least(self) -> bool:
@@ -73,7 +84,7 @@ def spend(attempts: QuerySet[JudgeAttempt]) -> Spend:
 
 def spend_by(attempts: QuerySet[JudgeAttempt], **keys: Any) -> list[tuple[tuple[Any, ...], Spend]]:
     """One query: the spend for each combination of `keys` (expressions by name), in the order of the keys."""
-    rows = attempts.order_by().values(**keys).annotate(**FIGURES).order_by(*keys)
+    rows: Any = attempts.order_by().values(**keys).annotate(**FIGURES).order_by(*keys)
     return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
 
 
@@ -84,7 +95,7 @@ def _spend(row: Mapping[str, Any]) -> Spend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One term of a day's sum: so many tokens at so many dollars a million."""
+    """One term of a sum: so many tokens at so many dollars a million."""
 
     words: str
     tokens: int
@@ -96,24 +107,26 @@ class Term:
 
 
 def terms(attempts: QuerySet[JudgeAttempt]) -> list[Term]:
-    """The arithmetic of what is known: tokens by model and kind, times today's prices."""
+    """The arithmetic of what is known: tokens by model, kind and batch, times the prices of today."""
+    sums = {field: Sum(field) for field in TOKENS}
     paid = attempts.filter(cost_usd__isnull=False).order_by()
-    rows = paid.values("model", batched=Q(batch__isnull=False)).annotate(
-        read=Sum("input_tokens"), written=Sum("output_tokens")
-    )
-    found = []
-    for row in rows.order_by("model"):
-        for_in, for_out = price(row["model"])
-        found.append(Term(words="input", tokens=row["read"] or 0, price=for_in))
-        found.append(Term(words="output", tokens=row["written"] or 0, price=for_out))
-    return [term for term in found if term.tokens]
+    rows = paid.values("model", batched=Q(batch__isnull=False)).annotate(**sums).order_by("model", "batched")
+    return [term for row in rows for term in _terms(row)]
 
 
-def price(model: str) -> tuple[float, float]:
-    """Dollars per million tokens, in and out. A dated name has the price of the name it begins with."""
-    prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
-    named = [name for name in prices if model.startswith(name)]
-    return prices[max(named, key=len, default="other")]
+def _terms(row: Mapping[str, Any]) -> list[Term]:
+    in_batch = " in batches" if row["batched"] else ""
+    return [
+        Term(words=words + in_batch, tokens=row[field], price=_a_million(row["model"], field, batch=row["batched"]))
+        for field, words in TOKENS.items()
+        if row[field]
+    ]
+
+
+def _a_million(model: str, field: str, *, batch: bool) -> float:
+    """Dollars for a million tokens of a kind."""
+    tokens: Any = {field: MILLION}
+    return prices.cost(model, **tokens, batch=batch)
 
 
 def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:

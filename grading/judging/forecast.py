@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grading.core import forecast as core
 from grading.core.forecast import Allowance, Conditions, Curve, Forecast, Pace
-from grading.judging import costs
+from grading.judging import costs, limiter, quota
 from grading.judging.standing import Headroom, Standing
 from grading.models import JudgeJob, JudgePolicy
 from grading.models.judging import JobState, JudgeRole
@@ -20,8 +20,6 @@ LEAST_PAST, MOST_PAST = dt.timedelta(hours=6), dt.timedelta(days=3)
 POINTS = 96
 MEASURED = dt.timedelta(days=7)
 DAY_HOURS = 24
-# Of the limits, as much as the limiter uses.
-SHARE = 0.98
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ def outlook(standing: Standing, headroom: Headroom, policy: JudgePolicy, *, left
     now = timezone.now()
     attempts = costs.since(now - MEASURED).filter(judge=JudgeRole.FIRST)
     each_usd = costs.spend(attempts.filter(outcome="graded")).each_usd
-    pace = core.pace(headroom.limits, costs.per_verdict(attempts), share=SHARE)
+    pace = core.pace(headroom.limits, costs.per_verdict(attempts), share=limiter.PACE)
     counts = dict(jobs().filter(finished_at=None).order_by().values_list("state").annotate(n=Count("pk")))
     waiting, sent = counts.get(JobState.QUEUED, 0) + counts.get(JobState.LEASED, 0), counts.get(JobState.SENT, 0)
     arrivals = arriving(now)
@@ -82,10 +80,9 @@ def arriving(now: dt.datetime) -> float:
 
 def opens_at(standing: Standing, now: dt.datetime) -> dt.datetime | None:
     """When calls can be made again: now where they can; None where that needs a person."""
-    quota = standing.quota
-    if not quota.is_out:
+    if not standing.quota.is_out:
         return now
-    return quota.until if quota.state == QuotaState.EXHAUSTED else None
+    return standing.quota.until if standing.quota.state == QuotaState.EXHAUSTED else None
 
 
 def _allowance(
@@ -94,9 +91,8 @@ def _allowance(
     """The budget in verdicts; None without a budget, or without a cost to divide it by."""
     if policy.daily_budget_usd is None or left_usd is None or not each_usd:
         return None
-    tomorrow = timezone.make_aware(dt.datetime.combine(timezone.localdate(now) + dt.timedelta(days=1), dt.time()))
     left, daily = max(left_usd, 0) / each_usd, policy.daily_budget_usd / each_usd
-    return Allowance(left=left, daily=daily, renews_at=tomorrow)
+    return Allowance(left=left, daily=daily, renews_at=quota.tomorrow(now))
 
 
 def _past(waiting: int, now: dt.datetime) -> Curve:

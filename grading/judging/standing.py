@@ -3,7 +3,9 @@
 import datetime as dt
 from dataclasses import dataclass
 
-from grading.judging import judges
+from django.utils import timezone
+
+from grading.judging import judges, limiter
 from grading.judging.judges import Judge
 from grading.models import Quota
 from grading.models.judging import JudgeRole
@@ -68,11 +70,21 @@ class Headroom:
 
 
 def headroom(standing: Standing) -> Headroom:
-    """From the last answer's headers."""
-    quota = standing.quota
+    """What the limiter knows now; what the last answer's headers said where it knows nothing."""
+    state, quota = limiter.shared().state(standing.judge.name), standing.quota
     rooms = [
+        Room(dimension=name, used=known.used, limit=known.limit)
+        for name, known in state.dimensions.items()
+        if known.limit is not None
+    ]
+    if rooms and state.is_shared:
+        return Headroom(rooms=tuple(rooms), as_of=timezone.now(), held_until=state.held_until, share=state.share)
+    return Headroom(rooms=tuple(_seen(quota)), as_of=quota.limits_at)
+
+
+def _seen(quota: Quota) -> list[Room]:
+    return [
         Room(dimension=name, used=said["limit"] - said.get("remaining", said["limit"]), limit=said["limit"])
         for name, said in quota.limits.items()
         if name in DIMENSIONS
     ]
-    return Headroom(rooms=tuple(rooms), as_of=quota.limits_at)

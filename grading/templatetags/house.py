@@ -67,10 +67,18 @@ def usd(value: float | None) -> str:
 
 @register.filter
 def short_number(value: float | None) -> str:
-    """18.4 k for token counts."""
+    """18.4 k, 2.31 M for token counts."""
     if value is None:
         return DASH
+    if value >= KILO * KILO:
+        return f"{value / KILO / KILO:.2f} M"
     return f"{value / KILO:.1f} k" if value >= KILO else f"{value:g}"
+
+
+@register.filter
+def thousands(value: float | None) -> str:
+    """18,400: whole, with commas."""
+    return DASH if value is None else f"{value:,.0f}"
 
 
 @register.filter
@@ -114,6 +122,12 @@ def moment(at: dt.datetime | None) -> str:
         return DASH
     local = timezone.localtime(at)
     return f"{local:%H:%M}" if local.date() == timezone.localdate() else stamp(at)
+
+
+@register.filter
+def clock(at: dt.datetime | None) -> str:
+    """12:04:30, for what is seconds away."""
+    return DASH if at is None else f"{timezone.localtime(at):%H:%M:%S}"
 
 
 @register.filter
