@@ -72,7 +72,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries."""
     filters = Filters(request.GET)
     attempts = filters.attempts()
-    rows = attempts.select_related("job__session__category", "job__session__agent").order_by("-pk")
+    rows = attempts.select_related("job__session__category", "job__session__agent").order_by("-started_at", "-pk")
     query = request.GET.copy()
     query.pop("page", None)
     by_day = costs.spend_by(attempts, day=TruncDate("started_at"))
@@ -81,7 +81,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         "filters": filters,
         "total": costs.spend(attempts),
         "chart": chart(by_day, timezone.localdate(filters.start)),
-        "tables": tables(attempts, by_day),
+        "tables": tables(attempts),
+        "days": _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
         "purposes": PURPOSES,
         "query": query.urlencode(),
@@ -105,8 +106,8 @@ def _bar(day: dt.date, spends: dict[dt.date, Spend]) -> charts.Cost:
     return charts.Cost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words)
 
 
-def tables(attempts: QuerySet[JudgeAttempt], by_day: list[tuple[tuple[Any, ...], Spend]]) -> list[dict[str, Any]]:
-    """The same figures by agent, model, purpose and day."""
+def tables(attempts: QuerySet[JudgeAttempt]) -> list[dict[str, Any]]:
+    """The same figures by agent, model and purpose."""
     by_purpose = costs.spend_by(attempts, purpose=F("job__purpose"), batched=Q(batch__isnull=False))
     return [
         _table(
@@ -114,7 +115,6 @@ def tables(attempts: QuerySet[JudgeAttempt], by_day: list[tuple[tuple[Any, ...],
         ),
         _table("model", [(name or "not said", spend) for (name,), spend in costs.spend_by(attempts, name=F("model"))]),
         _table("purpose", [(_purpose(*key), spend) for key, spend in by_purpose]),
-        _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
     ]
 
 

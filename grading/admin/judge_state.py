@@ -36,6 +36,7 @@ class Banner:
     since: dt.datetime | None
     until: str
     sessions: int
+    note: str = ""
 
     @property
     def effect(self) -> str:
@@ -74,13 +75,14 @@ def judge_state(quota: Quota | None) -> JudgeState:
 def banner(quota: Quota | None) -> Banner | None:
     """What to say on every page; None while verdicts come in, or while nothing lacks one for want of a judge."""
     if not settings.ANTHROPIC_API_KEY:
-        sessions = _never_judged()
+        sessions = never_judged()
         what = Reason.NOT_CONFIGURED.words
         return Banner(what=what, since=None, until="until a key is set", sessions=sessions) if sessions else None
     if quota is None or not quota.is_out:
         return None
     what = Reason(quota.reason).words or "The judge is out"
-    return Banner(what=what, since=quota.changed_at, until=_ends(quota), sessions=_held())
+    note = quota.detail if quota.state == QuotaState.PAUSED else ""
+    return Banner(what=what, since=quota.changed_at, until=_ends(quota), sessions=_held(), note=note)
 
 
 def _ends(quota: Quota) -> str:
@@ -98,7 +100,8 @@ def _held() -> int:
     return waiting.annotate(is_final=Subquery(live.values("final")[:1])).exclude(is_final=True).count()
 
 
-def _never_judged() -> int:
+def never_judged() -> int:
+    """Sessions of the last RECENT_DAYS that no judge has seen for want of a key."""
     recent = Session.objects.filter(ended_at__gt=timezone.now() - dt.timedelta(days=RECENT_DAYS))
     unjudged = Q(reward_final=False, reward_reason=Reason.NOT_CONFIGURED)
     return recent.with_reward().order_by().filter(unjudged).count()

@@ -8,6 +8,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.admin import quota_figures as figures
+from grading.admin.judge_state import until
 from grading.admin.quota_cards import STATES, card, effect, unconfigured
 from grading.admin.quota_policy import may_probe
 from grading.core.vocabulary import Reason
@@ -18,7 +19,7 @@ from grading.judging.standing import Standing, headroom, standings
 from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
-from grading.templatetags.house import moment
+from grading.templatetags.house import clock
 
 
 def show(request: HttpRequest) -> TemplateResponse:
@@ -68,13 +69,15 @@ def _of_first(first: Standing | None, policy: JudgePolicy, held: Held, now: dt.d
 
 def _waits(quota: Quota, held: Held) -> str:
     """What held jobs wait for."""
-    lanes = f"{held.new} new, {held.backlog} backlog" if held.backlog else "all of new sessions"
+    lanes = f"{held.new} new, {held.backlog} backlog; " if held.backlog else ""
     if quota.state == QuotaState.PAUSED:
-        return f"{lanes}; they wait for somebody to resume"
+        return f"{lanes}until somebody resumes"
     if quota.state == QuotaState.MISCONFIGURED:
-        return f"{lanes}; they wait for a working key"
-    due = None if held.due is None else not_before(held.due, quota)
-    return f"{lanes}; the next is due {'now' if due is None or due <= timezone.now() else 'at ' + moment(due)}"
+        return f"{lanes}until there is a working key"
+    if quota.state == QuotaState.EXHAUSTED and quota.until is not None:
+        return f"{lanes}held{until(quota.until)}"
+    due = "now" if held.due is None or held.due <= timezone.now() else f"at {clock(held.due)}"
+    return f"{lanes}the next is due {due}"
 
 
 def waiting(quota: Quota | None) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ from django.db.models import Count, OuterRef, Q, Subquery, Sum
 from django.utils import timezone
 
 from bandit.models import Bucket
-from grading.admin.judge_state import until
+from grading.admin.judge_state import RECENT_DAYS, never_judged, until
 from grading.core.vocabulary import Reason, Source
 from grading.judging.standing import Standing
 from grading.models import JudgeJob, JudgePolicy, Quota, Settlement
@@ -35,27 +35,29 @@ class Card:
 
 def card(standing: Standing, policy: JudgePolicy, now: dt.datetime) -> Card:
     quota = standing.quota
+    said = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
     return Card(
         standing=standing,
         role=ROLES[standing.judge.role],
         heading=_heading(quota),
         since=_since(quota, now),
         meaning=_meaning(quota, policy),
-        quote=quota.detail,
+        quote=said,
         trouble=quota.is_out,
     )
 
 
 def unconfigured() -> Card:
-    """For a site without a judge."""
+    """For a site without a judge: one query."""
+    sessions = never_judged()
+    count = "1 session" if sessions == 1 else f"{sessions:,} sessions"
     return Card(
         standing=None,
         role=ROLES[JudgeRole.FIRST],
         heading="No judge is configured",
         since="",
-        meaning="Trajectory, journal and artifacts grade the sessions, and all of it stays provisional. Set "
-        "ANTHROPIC_API_KEY and restart; sessions that came in before are then judged too.",
-        trouble=True,
+        meaning=f"Trajectory, journal and artifacts grade the sessions, and all of it stays provisional: {count} of "
+        f"the last {RECENT_DAYS} days. Set ANTHROPIC_API_KEY and restart; those sessions are then judged too.",
     )
 
 
@@ -92,12 +94,17 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
         case QuotaState.EXHAUSTED, _:
             return "Nothing is sent before then. One call then asks whether the quota is back, and the rest follow."
         case QuotaState.PAUSED, _:
-            return "A person paused the judge. Nothing is sent until somebody resumes it."
+            return f"{_who(quota)} paused the judge. Nothing is sent until somebody resumes it."
         case _:
             return (
                 "The key or the model was refused, so that nothing is sent. Put ANTHROPIC_API_KEY or JUDGE_MODEL right "
                 "and restart; if it was mended at the provider, send one probe."
             )
+
+
+def _who(quota: Quota) -> str:
+    row = quota.transitions.select_related("by").last()
+    return "Somebody" if row is None or row.by is None else row.by.get_username()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

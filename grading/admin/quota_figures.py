@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from grading import charts
 from grading.core.explain import weight
-from grading.core.forecast import Ending, Forecast
+from grading.core.forecast import Ending
 from grading.judging import attempts, costs, outages
 from grading.judging.attempts import Held, Tally
 from grading.judging.forecast import Outlook
@@ -59,23 +59,19 @@ def arithmetic(outlook: Outlook) -> str:
 
 def sentence(outlook: Outlook) -> str:
     """The forecast in words."""
-    come = f"{outlook.arrivals:.1f} an hour come in"
+    come = f"{outlook.arrivals:.1f} an hour come in" if outlook.arrivals else "none has come in since yesterday"
     if outlook.forecast.ending is Ending.DRAINED:
-        return f"{_opening(outlook.forecast)}Gone at {moment(outlook.forecast.at)}; {come}."
+        return f"Gone at {moment(outlook.forecast.at)}; {come}."
     rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
-    a_day = f"{DAY_HOURS * outlook.arrivals:.0f} a day"
+    a_day, pays = DAY_HOURS * outlook.arrivals, 0.0 if outlook.allowance is None else outlook.allowance.daily
     return {
         Ending.EMPTY: f"Nothing waits; {come}.",
         Ending.NEVER: f"Never at this rate: {come}, and {rate:.1f} can be judged.",
-        Ending.BUDGET: f"Never on this budget: {come}, {a_day}, more than it pays for.",
-        Ending.SHUT: f"It grows until somebody lets the judge go on: {come}.",
+        Ending.BUDGET: f"Never on this budget: {a_day:.0f} a day come in, it pays for {pays:.0f}.",
+        Ending.SHUT: f"It grows until somebody lets the judge go on; {come}.",
         Ending.UNKNOWN: f"Unknown: no limit and no verdict to go by yet; {come}.",
         Ending.FAR: f"Not within thirty days; {come}.",
     }[outlook.forecast.ending]
-
-
-def _opening(forecast: Forecast) -> str:
-    return "" if forecast.opening is None else f"{forecast.opening:.0f} when the quota returns. "
 
 
 def backlog_chart(outlook: Outlook) -> SafeString:
@@ -85,7 +81,7 @@ def backlog_chart(outlook: Outlook) -> SafeString:
     notes = [charts.Note(at=now, waiting=outlook.waiting, words=f"{outlook.waiting:,} now", css="ink")]
     if forecast.opening is not None:
         at = next(at for at, waiting in future if waiting == forecast.opening)
-        words = f"{forecast.opening:,.0f} when the quota returns"
+        words = f"{forecast.opening:,.0f} when judging goes on"
         notes.append(charts.Note(at=at, waiting=forecast.opening, words=words))
     if forecast.at is not None:
         at = timezone.localtime(forecast.at)
@@ -156,7 +152,7 @@ def _words(tally: Tally, calls: int, each_usd: float | None) -> str:
     if tally.kind.name == "limited":
         share = 100 * tally.attempts / calls if calls else 0
         over = " and more" if share > 100 * TARGET_429 else ""
-        return f"{share:.1f} % of calls; the target is 1 % at most{', missed' if over else ''}"
+        return f"{share:.2g} % of calls; the target is 1 % at most{', missed' if over else ''}"
     if not tally.attempts:
         return ""
     if tally.kind.name == "graded":
@@ -174,20 +170,20 @@ def _words(tally: Tally, calls: int, each_usd: float | None) -> str:
 def timeline(standing: Standing, periods: list[Period], spells: list[Spell], now: dt.datetime) -> SafeString:
     """Two weeks of one judge, whole days: open, pacing, overloaded, out; hatched until the reset that lies ahead."""
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
-    spans = [charts.Span(since=start, until=now, css="open", words="open")]
+    spans = [charts.Span(since=start, until=now, css="f-open", words="open")]
     spans += [_span(period, now) for period in periods]
-    spans += [charts.Span(since=s.since, until=s.until, css="overloaded", words=spell_words(s)) for s in spells]
+    spans += [charts.Span(since=s.since, until=s.until, css="f-overloaded", words=spell_words(s)) for s in spells]
     quota = standing.quota
     if quota.is_out and quota.until is not None and quota.until > now:
         words = f"nothing is sent until {stamp(quota.until)}"
-        spans.append(charts.Span(since=now, until=quota.until, css="", words=words, hatched=True))
+        spans.append(charts.Span(since=now, until=quota.until, css="", words=words))
     return charts.timeline(spans, timezone.localtime(start), timezone.localtime(end))
 
 
 def _span(period: Period, now: dt.datetime) -> charts.Span:
     until = period.until or now
     words = f"{period.row.state}, {stamp(period.since)} to {stamp(until)}"
-    return charts.Span(since=period.since, until=until, css=period.row.state, words=words)
+    return charts.Span(since=period.since, until=until, css=f"f-{period.row.state}", words=words)
 
 
 def spell_words(spell: Spell) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from grading.charts.svg import Box, hatch, level, rect, round_up, svg, text
+from grading.charts.svg import hatch, level, rect, round_up, svg, text, wide, wide_rect, wide_text
 
 STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
 DAYS = (880, 240)
-COSTS = (1360, 176)
+COSTS = 176
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,28 +62,26 @@ class Cost:
 
 def costs(bars: Sequence[Cost]) -> SafeString:
     """Money by day, oldest first; what is only estimated is hatched."""
-    width, height = COSTS
-    left, base, top = 44.0, height - 24.0, 12.0
+    base, top, left = COSTS - 24.0, 12.0, 4.0
     ceiling = round_up(max((bar.known + bar.expected for bar in bars), default=0), least=0.02)
-    unit, step = (base - top) / ceiling, (width - left) / max(len(bars), 1)
-    marks = [level(f"${n:.2f}", base - n * unit, left, width, axis=not n) for n in (0, ceiling / 2, ceiling)]
+    unit, step = (base - top) / ceiling, (100 - left) / max(len(bars), 1)
+    marks = [_money(amount, base - amount * unit) for amount in (0, ceiling / 2, ceiling)]
+    every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
-        x, known, expected = left + (index + 0.2) * step, bar.known * unit, bar.expected * unit
-        marks += _stack((x, base - known, step * 0.6, known), expected, bar.words)
+        x, known, expected = left + index * step, bar.known * unit, bar.expected * unit
+        for css, bottom, height in (("f-ink", base, known), ("", base - known, expected)):
+            marks += [wide_rect(css, (x, bottom - height, step * 0.6, height), bar.words)] if height else []
         last = index == len(bars) - 1
-        label = _day_label(bar.day, first=index == 0, last=last)
-        marks.append(text(x + step * 0.3, height - 8, label, "middle", "ink" * last))
+        if (len(bars) - 1 - index) % every == 0:
+            label = _day_label(bar.day, first=index == 0, last=last)
+            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" * last))
     total = sum(bar.known for bar in bars)
-    return svg(width, height, "".join(marks), f"Cost by day, {len(bars)} days: ${total:.2f} known")
+    return wide(COSTS, "".join(marks), f"Cost by day, {len(bars)} days: ${total:.2f} known")
 
 
-def _stack(known: Box, expected: float, words: str) -> list[str]:
-    x, y, width, height = known
-    marks = [rect("f-ink", known, words)] if height else []
-    if expected:
-        box = (x, y - expected, width, expected)
-        marks += [rect("f-ink", box, words), hatch(box)]
-    return marks
+def _money(amount: float, y: float) -> str:
+    line = f'<line class="{"grid" if amount else "axis"}" x1="4%" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/>'
+    return line + wide_text(3.5, y + 4, f"${amount:g}", "end")
 
 
 def _day_label(day: dt.date, *, first: bool, last: bool) -> str:

@@ -3,16 +3,14 @@
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
-from grading.charts.svg import area, level, line, open_path, rect, round_up, svg, text
+from grading.charts.svg import area, level, open_path, round_up, svg, text, wide, wide_line, wide_rect, wide_text
 
 BACKLOG = (640, 176)
-TIMELINE = (1360, 48)
-BAR_HEIGHT = 12
+# Heights, of pictures that are as wide as their place.
+TIMELINE, STRIP, BAR = 40, 16, 12
 # Hours between the labels of a time axis; the first that needs no more than this many of them is taken.
 HOURS = (1, 2, 3, 4, 6, 12, 24, 48, 96, 168)
 TICKS = 7
@@ -22,15 +20,23 @@ Curve = Sequence[tuple[dt.datetime, float]]
 
 
 def share_bar(css: str, part: float, whole: float, label: str) -> SafeString:
-    """A plain horizontal bar, `part` of `whole`, as wide as its place; hatched without a colour."""
-    return _bar(_stretch(css, 0, _percent(part, whole)) if part else "", label)
+    """A plain horizontal bar, `part` of `whole`; hatched without a class."""
+    return wide(BAR, _bar(css, _percent(part, whole), label) if part else "", label)
 
 
 def gauge(used: float, limit: float, reserved: float, label: str) -> SafeString:
     """`used` of `limit` on a track, with the share of it that is kept free outlined at the far end."""
-    kept = f'<rect class="kept" x="{100 - 100 * reserved:.1f}%" width="{100 * reserved:.1f}%" height="12" rx="2"/>'
-    track = _stretch("f-track", 0, 100)
-    return _bar(track + _stretch("f-ink", 0, _percent(used, limit)) + (kept if reserved else ""), label)
+    kept = wide_rect("kept", (100 - 100 * reserved, 0, 100 * reserved, BAR), "kept free") if reserved else ""
+    return wide(BAR, _bar("f-track", 100, label) + _bar("f-ink", _percent(used, limit), label) + kept, label)
+
+
+def _percent(part: float, whole: float) -> float:
+    return 100 * min(max(part, 0) / whole, 1.0) if whole else 0.0
+
+
+def _bar(css: str, width: float, title: str) -> str:
+    """At least visible."""
+    return wide_rect(css, (0, 0, max(width, 0.5), BAR), title) if width else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,7 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = ()) -> SafeStrin
     marks = [
         level(f"{n:g}", base - (base - top) * n / ceiling, left, right, axis=not n) for n in (0, ceiling / 2, ceiling)
     ]
-    marks += [text(place(at, 0)[0], height - 5, words, "middle") for at, words in hours(start, end)]
+    marks += [_tick(place(at, 0)[0], words, (left, right)) for at, words in hours(start, end)]
     was, will = [place(*point) for point in past], [place(*point) for point in future]
     marks += [area("queue", was, base), open_path("queue-line", was), open_path("queue-forecast", will) if will else ""]
     x, y = was[-1]
@@ -65,6 +71,13 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = ()) -> SafeStrin
     marks += [_note(note, *place(note.at, note.waiting), (left, right)) for note in notes]
     label = "; ".join(note.words for note in notes) or "no job waits"
     return svg(width, height, "".join(marks), f"Backlog: {label}")
+
+
+def _tick(x: float, words: str, room: tuple[float, float]) -> str:
+    """A label of the time axis, inside the picture."""
+    near = 4 * len(words)
+    anchor = "start" if x - room[0] < near else "end" if room[1] - x < near else "middle"
+    return text(x, BACKLOG[1] - 5, words, anchor)
 
 
 def _note(note: Note, x: float, y: float, room: tuple[float, float]) -> str:
@@ -88,57 +101,28 @@ def hours(start: dt.datetime, end: dt.datetime) -> list[tuple[dt.datetime, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A time during which something held; `css` names its colour, and what is not yet so is hatched."""
+    """A time during which something held; hatched, as what is not yet so, without a class."""
 
     since: dt.datetime
     until: dt.datetime
     css: str
     words: str
-    hatched: bool = False
 
 
 def timeline(spans: Sequence[Span], start: dt.datetime, end: dt.datetime) -> SafeString:
     """Spans on a strip of whole days, each drawn over those before it. A short one keeps a width that can be seen."""
-    width, height = TIMELINE
     whole = (end - start).total_seconds()
 
     def x(moment: dt.datetime) -> float:
-        return width * min(max((moment - start).total_seconds() / whole, 0), 1)
+        return 100 * min(max((moment - start).total_seconds() / whole, 0), 1)
 
-    marks = [f'<rect class="f-track" y="8" width="{width}" height="16"/>']
+    marks = [wide_rect("f-track", (0, 0, 100, STRIP), "")]
     for span in spans:
-        wide = x(span.until) - x(span.since)
-        if wide > 0:
-            marks.append(_span(span, x(span.since), max(wide, 2.5)))
-    days = [start + dt.timedelta(days=index) for index in range((end - start).days + 1)]
-    for at, after in pairwise([*days, end]):
-        marks.append(line("grid", x(at), 24, x(at), 34))
-        if after > at:
-            marks.append(text(x(at) + 2, 44, f"{at:%-d %b}" if at == start or at.day == 1 else f"{at:%-d}"))
-    return svg(width, height, "".join(marks), f"Quota state, {len(days)} days")
-
-
-def _span(span: Span, x: float, width: float) -> str:
-    if not span.hatched:
-        return rect(f"f-{span.css}", (x, 8, width, 16), span.words)
-    box = f'x="{x:.1f}" y="8" width="{width:.1f}" height="16"'
-    return f'<rect fill="url(#hatch-line)" {box}><title>{escape(span.words)}</title></rect>'
-
-
-def _percent(part: float, whole: float) -> float:
-    return 100 * min(part / whole, 1.0) if whole else 0.0
-
-
-def _stretch(css: str, x: float, width: float) -> str:
-    """A rectangle in percent of its place, so that hatching is never distorted. At least visible; hatched where plain.
-
-    The hatching is an attribute: in a style sheet its address would be looked up there.
-    """
-    fill = f'class="{css}"' if css else 'class="hatched" fill="url(#hatch-line)"'
-    return f'<rect {fill} x="{x:.1f}%" width="{max(width, 0.5 if width else 0):.1f}%" height="12" rx="2"/>'
-
-
-def _bar(marks: str, label: str) -> SafeString:
-    return mark_safe(
-        f'<svg class="bar" width="100%" height="{BAR_HEIGHT}" role="img" aria-label="{escape(label)}">{marks}</svg>'
-    )
+        width = x(span.until) - x(span.since)
+        if width > 0:
+            marks.append(wide_rect(span.css, (x(span.since), 0, max(width, 0.2), STRIP), span.words))
+    days = [start + dt.timedelta(days=index) for index in range((end - start).days)]
+    for at in days:
+        label = f"{at:%-d %b}" if at == start or at.day == 1 else f"{at:%-d}"
+        marks += [wide_line("grid", x(at), STRIP, STRIP + 10), wide_text(x(at), STRIP + 20, label)]
+    return wide(TIMELINE, "".join(marks), f"Quota state, {len(days)} days")

@@ -54,6 +54,33 @@ def open_path(css: str, path: Sequence[tuple[float, float]]) -> str:
     return f'<path class="{css}" vector-effect="non-scaling-stroke" d="M{points(path)}"/>'
 
 
+def wide(height: float, marks: str, label: str) -> SafeString:
+    """A picture as wide as its place: its marks have x in percent and y in pixels, so that text keeps its size."""
+    return mark_safe(
+        f'<svg class="bar" width="100%" height="{height:g}" role="img" aria-label="{escape(label)}">{marks}</svg>'
+    )
+
+
+def wide_rect(css: str, at: Box, title: str) -> str:
+    """`at`: x and width in percent. Hatched where there is no class.
+
+    The hatching is an attribute: in a style sheet its address would be looked up there.
+    """
+    x, y, width, height = at
+    fill = f'class="{css}"' if css else 'class="hatched" fill="url(#hatch-line)"'
+    box = f'x="{x:.2f}%" y="{y:.1f}" width="{width:.2f}%" height="{height:.1f}"'
+    return f"<rect {fill} {box}><title>{escape(title)}</title></rect>"
+
+
+def wide_line(css: str, x: float, top: float, bottom: float) -> str:
+    return f'<line class="{css}" x1="{x:.2f}%" y1="{top:.1f}" x2="{x:.2f}%" y2="{bottom:.1f}"/>'
+
+
+def wide_text(x: float, y: float, words: str, anchor: str = "start", css: str = "") -> str:
+    shift = ' dx="3"' if anchor == "start" else ""
+    return f'<text class="{css}" x="{x:.2f}%"{shift} y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
 def level(words: str, y: float, left: float, right: float, *, axis: bool = False) -> str:
     """A horizontal rule with its value at the left."""
     return line("axis" if axis else "grid", left, y + 0.5, right, y + 0.5) + text(left - 8, y + 4, words, "end")

@@ -33,6 +33,7 @@ class Outlook:
     pace: Pace | None
     arrivals: float
     each_usd: float | None
+    allowance: Allowance | None
 
     @property
     def expected_usd(self) -> float | None:
@@ -64,6 +65,7 @@ def outlook(standing: Standing, headroom: Headroom, policy: JudgePolicy, *, left
         pace=pace,
         arrivals=arrivals,
         each_usd=each_usd,
+        allowance=given.allowance,
     )
 
 

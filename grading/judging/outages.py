@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from django.db.models import Count, Max, Min, Q
@@ -39,12 +40,11 @@ def periods(quota: Quota, start: dt.datetime) -> list[Period]:
         return []
     rows = quota.transitions.select_related("by").order_by("at", "pk")
     before = rows.filter(at__lte=start).last()
-    found = ([] if before is None else [before]) + list(rows.filter(at__gt=start))
-    ends: list[dt.datetime | None] = [row.at for row in found[1:]]
+    found = [*([] if before is None else [before]), *rows.filter(at__gt=start)]
     return [
-        Period(row=row, since=max(row.at, start), until=until)
-        for row, until in zip(found, [*ends, None], strict=True)
-        if row.state != QuotaState.OPEN
+        Period(row=row, since=max(row.at, start), until=None if after is None else after.at)
+        for row, after in pairwise([*found, None])
+        if row is not None and row.state != QuotaState.OPEN
     ]
 
 

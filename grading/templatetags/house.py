@@ -60,9 +60,29 @@ def usd(value: float | None) -> str:
     """$1.99; under ten cents 6.9 ¢."""
     if value is None:
         return DASH
+    if value == 0:
+        return "$0"
     if 0 < value < 0.1:  # noqa: PLR2004 - ten cents
         return f"{100 * value:.1f} ¢"
     return "$" + f"{value:.2f}".removeprefix("0")
+
+
+@register.filter
+def plain(value: float | str | None) -> str:
+    """A number as one types it: 5, .05; what was typed stays as it is."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    return f"{value:.15g}".removeprefix("0") or "0"
+
+
+@register.filter
+def price(value: float | None) -> str:
+    """A price a million tokens: $2, $.10, $2.50."""
+    if value is None:
+        return DASH
+    return (
+        f"${value:g}" if float(value).is_integer() else usd(value) if value >= 1 else f"${value:.3g}".replace("$0", "$")
+    )
 
 
 @register.filter
