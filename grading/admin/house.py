@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from grading import monitoring
-from grading.admin.judge_state import Banner, JudgeState, banner, first_quota, judge_state
-from grading.models import Alarm, Session
+from grading.admin.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
+from grading.models import Alarm, Quota, Session
+from grading.monitoring.judges import about_quota
 
 NAV = (
     ("Dashboard", "admin:index", "/"),
@@ -55,9 +56,9 @@ def house(request: HttpRequest) -> House:
     return House(
         now=timezone.now(),
         nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),
-        judge=judge_state(quota),
+        judge=answering(judge_state(quota), alarms),
         banner=said,
-        judge_alarm=_judge_alarm(alarms) if said else None,
+        judge_alarm=_judge_alarm(alarms, quota) if said else None,
         alarms=alarms,
         simulated=settings.SIMULATED,
         samples=Session.objects.samples().exists(),
@@ -67,10 +68,10 @@ def house(request: HttpRequest) -> House:
     )
 
 
-def _judge_alarm(alarms: tuple[Alarm, ...]) -> Alarm | None:
-    """The alarm of the judge's outage, as long as nobody has put a name on it."""
+def _judge_alarm(alarms: tuple[Alarm, ...], quota: Quota | None) -> Alarm | None:
+    """The alarm of the first judge's outage, as long as nobody has put a name on it."""
     waiting = (alarm for alarm in alarms if alarm.rule == monitoring.JUDGE_OUT and alarm.acknowledged_at is None)
-    return next(waiting, None)
+    return next((alarm for alarm in waiting if quota is not None and alarm.about == about_quota(quota)), None)
 
 
 def _item(title: str, name: str, prefix: str, counts: dict[str, int], path: str) -> NavItem:

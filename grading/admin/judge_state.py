@@ -1,15 +1,17 @@
 """The judge in a few words: the pill in the top bar, and the line on every page while grades wait for it."""
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 
+from grading import monitoring
 from grading.core.vocabulary import Reason
 from grading.judging.standing import standings
-from grading.models import JudgeJob, Quota, Session, Settlement
+from grading.models import Alarm, JudgeJob, Quota, Session, Settlement
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 
@@ -70,6 +72,13 @@ def judge_state(quota: Quota | None) -> JudgeState:
         return JudgeState(words=f"Judge paused{simulated}", title=why, trouble=True)
     out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Judge out"
     return JudgeState(words=f"{out}{until(quota.until)}{simulated}", title=why, trouble=True)
+
+
+def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
+    """The state, unless the judge's calls fail: that the quota is open says nothing of that (I90)."""
+    if not state.open or not monitoring.says_judge_fails(alarms):
+        return state
+    return JudgeState(words="Judge not answering", title="The quota is open, but calls fail.", trouble=True)
 
 
 def banner(quota: Quota | None) -> Banner | None:
