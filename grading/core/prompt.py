@@ -96,9 +96,12 @@ def build(case: Case, rubric: RubricText, *, budget: int, smaller: float = 1.0) 
     return Prompt(system=system, user=user, sha256=_sha256(f"{VERSION}\0{system}\0{user}"), citable=citable)
 
 
-def rubric_sha256(text: str, dimensions: Sequence[object], bands: Sequence[object]) -> str:
-    """The identity of a rubric: SHA-256 of its JSON with sorted keys."""
-    return _sha256(json.dumps([text, list(dimensions), list(bands)], sort_keys=True, ensure_ascii=False))
+def rubric_sha256(
+    text: str, dimensions: Sequence[object], bands: Sequence[object], examples: Sequence[object] = ()
+) -> str:
+    """The identity of a rubric: SHA-256 of its JSON with sorted keys; examples count where there are any."""
+    parts = [text, list(dimensions), list(bands)] + [list(examples)] * bool(examples)
+    return _sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False))
 
 
 def _system(rubric: RubricText) -> str:

@@ -88,7 +88,7 @@ def _answered(message: Message | Any, request_id: str, prompt: Prompt, dimension
 def _usage(usage: Usage | None, model: str) -> dict[str, Any]:
     if usage is None:
         return {}
-    price_in, price_out = _price(model)
+    price_in, price_out = price(model)
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -97,7 +97,7 @@ def _usage(usage: Usage | None, model: str) -> dict[str, Any]:
     }
 
 
-def _price(model: str) -> tuple[float, float]:
+def price(model: str) -> tuple[float, float]:
     """Dollars per million tokens, in and out. A dated name has the price of the name it begins with."""
     prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
     named = [name for name in prices if model.startswith(name)]

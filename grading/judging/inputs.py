@@ -40,14 +40,18 @@ def rubric_text(rubric: Rubric) -> RubricText:
 
 def build(session: Session, rubric: Rubric, *, budget: int, smaller: float = 1.0) -> Prompt:
     """The prompt for a session under a rubric; `budget` in tokens of evidence. Raises what reading evidence raises."""
-    case = Case(
+    return prompt.build(case(session), rubric_text(rubric), budget=budget, smaller=smaller)
+
+
+def case(session: Session) -> Case:
+    """All that a judge may know of a session. Raises what reading evidence raises."""
+    return Case(
         metadata=_metadata(session),
         events=evidence.events(session) or (),
         facts=_facts(session),
         journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
         patch=evidence.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
     )
-    return prompt.build(case, rubric_text(rubric), budget=budget, smaller=smaller)
 
 
 def _metadata(session: Session) -> dict[str, str]:
