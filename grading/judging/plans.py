@@ -1,5 +1,6 @@
 """What judging a selection of sessions again would do, before anything is done: who is asked, who is not, and why."""
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,25 +87,23 @@ def _being_judged() -> set[int]:
     return set(asked.values_list("session", flat=True))
 
 
-def _evidence() -> dict[int, float]:
+def _evidence() -> dict[int, dt.datetime]:
     """When the latest evidence of each session came in that a judge may read."""
     rows = Evidence.objects.filter(kind__in=JUDGED_KINDS, problem="").order_by()
-    latest = rows.values_list("session").annotate(latest=Max("received_at"))
-    return {session: at.timestamp() for session, at in latest}
+    return dict(rows.values_list("session").annotate(latest=Max("received_at")))
 
 
-def _unchanged(rubric: Rubric, read_at: Mapping[int, float]) -> set[int]:
+def _unchanged(rubric: Rubric, read_at: Mapping[int, dt.datetime]) -> set[int]:
     """Sessions whose verdict is of this rubric, digest and model, with no evidence since."""
     judge = judges.first()
     model = judge.model if judge else ""
-    latest: dict[int, tuple[str, str, str, float]] = {}
     rows = verdicts().order_by("pk").values_list("session", "rubric", "version", "model", "created_at")
-    for session, *identity, at in rows.iterator():
-        latest[session] = (*identity, at.timestamp())
+    latest = {session: said for session, *said in rows.iterator()}
     return {
         session
         for session, (sha256, version, answered, at) in latest.items()
         if (sha256, version) == (rubric.sha256, VERSION)
         and answered.startswith(model)
-        and read_at.get(session, 0) <= at
+        and session in read_at
+        and read_at[session] <= at
     }
