@@ -10,6 +10,7 @@ from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.core.vocabulary import Source
+from grading.judging.verdicts import with_verdict
 from grading.models import Agent, Flag, Session
 from grading.models.sessions import SessionQuerySet
 
@@ -35,6 +36,7 @@ class Filters(forms.Form):
         label="Reward",
         choices=[("", "any"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
     )
+    stale = forms.ChoiceField(required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")])
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
 
@@ -59,16 +61,22 @@ def _condition(name: str, choice: Any) -> Q:
         }[choice]
     if name == "flagged":
         return Q(flagged=choice == "yes")
+    if name == "stale":
+        return Q(is_stale=choice == "yes")
     if name == "samples":
         return Q(is_sample=choice == "only")
     return Q(**{name: choice})
 
 
+def listed() -> SessionQuerySet:
+    """Every session with what the list shows and filters by."""
+    flags = Flag.objects.open().filter(session=OuterRef("pk"))
+    return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=Exists(flags)))
+
+
 def show(request: HttpRequest) -> TemplateResponse:
     filters = Filters(request.GET)
-    flags = Flag.objects.open().filter(session=OuterRef("pk"))
-    everything = Session.objects.with_reward().with_people().annotate(flagged=Exists(flags))
-    page = Paginator(filters.narrow(everything), PAGE_SIZE).get_page(request.GET.get("page"))
+    page = Paginator(filters.narrow(listed()), PAGE_SIZE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
     context = {

@@ -19,6 +19,9 @@ from grading.admin import (
     quota,
     registry,
     review,
+    rubric_editor,
+    rubrics,
+    runs,
     sample_data,
     session,
     sessions,
@@ -29,6 +32,7 @@ from grading.admin.house import house
 View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT = "grading.view_session", "grading.add_grade"
+RUBRIC, SPEND = "grading.view_rubric", "grading.change_quota"
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
@@ -40,6 +44,16 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),
+    ("rubrics/", "rubrics", rubrics.show, RUBRIC),
+    ("rubrics/<int:pk>/", "rubric", rubrics.detail, RUBRIC),
+    ("rubrics/<int:pk>/edit/", "rubric_edit", rubric_editor.show, "grading.add_rubric"),
+    ("rubrics/<int:pk>/activate/", "rubric_activate", rubrics.activate, "grading.change_rubric"),
+    ("rubrics/<int:pk>/try/", "rubric_try", rubrics.try_on, RUBRIC),
+    ("runs/", "runs", runs.show, RUBRIC),
+    ("runs/plan/", "run_plan", runs.plan, SPEND),
+    ("runs/<int:pk>/", "run", runs.run, RUBRIC),
+    ("runs/<int:pk>/progress/", "run_progress", runs.run_progress, RUBRIC),
+    ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, SPEND),
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
     ("review/", "review", review.show, VIEW),

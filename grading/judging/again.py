@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import monitoring, rewards
 from grading.core.vocabulary import Reason
-from grading.judging import inputs
+from grading.judging import asking, inputs
 from grading.judging.inputs import JUDGED_KINDS
 from grading.judging.plans import NO_REWARD, LeftOut
 from grading.judging.verdicts import answers, verdicts
@@ -79,12 +79,6 @@ def _needed_anyway(run: JudgeRun) -> list[int]:
     return list(rows.filter(needed).values_list("pk", flat=True))
 
 
-def ring() -> None:
-    from grading.judging.doorbell import publish
-
-    transaction.on_commit(lambda: publish(0))
-
-
 # --- making jobs ------------------------------------------------------------------------------------------------------
 
 
@@ -101,7 +95,7 @@ def _place_some(run_id: int) -> int:
                 run.left_out[why] = run.left_out.get(why, 0) + 1
         run.placed = min(run.placed + AT_A_TIME, run.total)
         run.save(update_fields=["placed", "left_out"])
-        ring()
+        asking.ring()
         return AT_A_TIME
 
 

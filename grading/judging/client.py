@@ -3,7 +3,6 @@
 import logging
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
 from anthropic.types import Message, OutputConfigParam, Usage
@@ -12,15 +11,17 @@ from django.utils import timezone
 
 from grading.core import api_errors, verdict
 from grading.core.prompt import Prompt
+from grading.core.ratelimits import Cost, RateLimits
 from grading.core.sanitise import visible
 from grading.core.verdict import Deferred, Result, Scope
 from grading.core.vocabulary import Reason
+from grading.judging import prices
+from grading.judging.judges import DEFAULT_HOST, Judge
 from grading.models import Rubric
 
 logger = logging.getLogger(__name__)
 
 MAX_OUTPUT_TOKENS = 4096
-DEFAULT_HOST = "api.anthropic.com"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,27 +31,30 @@ class Answer:
     result: Result
     model: str = ""
     row: dict[str, Any] = field(default_factory=dict)
+    limits: RateLimits | None = None
+    route: str = ""
 
     @property
     def cost_usd(self) -> float | None:
         cost: float | None = self.row.get("cost_usd")
         return cost
 
+    @property
+    def used(self) -> Cost | None:
+        """What it took from the allowance; None where nothing is known to have been taken."""
+        if "input_tokens" not in self.row:
+            return None
+        return Cost(input_tokens=self.row["input_tokens"], output_tokens=self.row["output_tokens"])
 
-def route() -> str:
-    """Where the judge is reached: part of its identity (L14)."""
-    host = urlsplit(settings.ANTHROPIC_BASE_URL).netloc or DEFAULT_HOST
-    return f"simulated {host}" if settings.SIMULATED else host
 
-
-def ask(prompt: Prompt, rubric: Rubric) -> Answer:
+def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
     """Send the prompt, once. Never raises: what went wrong is in the answer."""
     dimensions = [dimension["name"] for dimension in rubric.dimensions]
     output: OutputConfigParam = {"format": {"type": "json_schema", "schema": verdict.schema(dimensions)}}
     try:
-        with _client() as client:
+        with _client(judge) as client:
             response = client.messages.with_raw_response.create(
-                model=settings.JUDGE_MODEL,
+                model=judge.model,
                 max_tokens=MAX_OUTPUT_TOKENS,
                 system=prompt.system,
                 messages=[{"role": "user", "content": prompt.user}],
@@ -61,11 +65,11 @@ def ask(prompt: Prompt, rubric: Rubric) -> Answer:
         return _failed(error)
 
 
-def _client() -> anthropic.Anthropic:
+def _client(judge: Judge) -> anthropic.Anthropic:
     """A client for one call: a new connection costs little beside a verdict, and none is left to go stale."""
     return anthropic.Anthropic(
-        api_key=settings.ANTHROPIC_API_KEY,
-        base_url=settings.ANTHROPIC_BASE_URL or f"https://{DEFAULT_HOST}",
+        api_key=judge.api_key,
+        base_url=judge.base_url or f"https://{DEFAULT_HOST}",
         max_retries=0,
         timeout=settings.JUDGE_TIMEOUT,
     )
@@ -88,20 +92,12 @@ def _answered(message: Message | Any, request_id: str, prompt: Prompt, dimension
 def _usage(usage: Usage | None, model: str) -> dict[str, Any]:
     if usage is None:
         return {}
-    price_in, price_out = price(model)
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cache_read_tokens": usage.cache_read_input_tokens,
-        "cost_usd": round((usage.input_tokens * price_in + usage.output_tokens * price_out) / 1_000_000, 9),
+        "cost_usd": prices.cost(model, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
     }
-
-
-def price(model: str) -> tuple[float, float]:
-    """Dollars per million tokens, in and out. A dated name has the price of the name it begins with."""
-    prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
-    named = [name for name in prices if model.startswith(name)]
-    return prices[max(named, key=len, default="other")]
 
 
 def _failed(error: Exception) -> Answer:

@@ -6,14 +6,13 @@ from django.conf import settings
 
 from grading.core import prompt
 from grading.core.prompt import Case
-from grading.judging import client, inputs, judges
+from grading.judging import inputs, judges, prices
 from grading.models import JudgeAttempt, JudgePolicy, Quota, Rubric
 from grading.models.judging import AttemptOutcome
 
 # The means are of this many verdicts at most, and before the first one a reply is taken to be this long.
 LATEST, UNKNOWN_OUTPUT = 200, 700
 MILLION = 1_000_000
-BATCH_PRICE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def estimate(count: int, rubric: Rubric) -> Estimate:
     """What `count` verdicts under a rubric should cost: what the last ones took, for this rubric's length."""
     judge = judges.first()
     model = judge.model if judge else settings.JUDGE_MODEL
-    price_in, price_out = client.price(model)
+    price_in, price_out = prices.per_million(model)
     rows = _latest(model)
     lengths = {row.pk: _length(row) for row in Rubric.objects.filter(pk__in={pk for _, _, pk in rows})}
     read = [tokens - lengths[pk] for tokens, _, pk in rows]
@@ -71,7 +70,7 @@ def estimate(count: int, rubric: Rubric) -> Estimate:
         price_in=price_in,
         price_out=price_out,
         measured=len(rows),
-        discount=BATCH_PRICE if JudgePolicy.objects.current().use_batches else 1.0,
+        discount=settings.JUDGE_BATCH_PRICE if JudgePolicy.objects.current().use_batches else 1.0,
     )
 
 

@@ -98,7 +98,7 @@ def _unchanged(rubric: Rubric, read_at: Mapping[int, dt.datetime]) -> set[int]:
     judge = judges.first()
     model = judge.model if judge else ""
     rows = verdicts().order_by("pk").values_list("session", "rubric", "version", "model", "created_at")
-    latest = {session: said for session, *said in rows.iterator()}
+    latest = {row[0]: row[1:] for row in rows.iterator()}
     return {
         session
         for session, (sha256, version, answered, at) in latest.items()
