@@ -244,10 +244,10 @@ JUDGE_MODEL = env("JUDGE_MODEL", "claude-sonnet-5-5")
 # Asked when the first judge's service was in trouble this many times; empty: waited for instead.
 JUDGE_FALLBACK_MODEL = env("JUDGE_FALLBACK_MODEL")
 JUDGE_FALLBACK_AFTER = env_int("JUDGE_FALLBACK_AFTER", 3, low=1, high=1000)
-# Another family's opinion on a share of the sessions (set in the browser), perhaps through a gateway of its own.
+# Another family's opinion on a share of the sessions (set in the browser); key and address if they are others.
 JUDGE_SECOND_MODEL = env("JUDGE_SECOND_MODEL")
-JUDGE_SECOND_API_KEY = env("JUDGE_SECOND_API_KEY", ANTHROPIC_API_KEY)
-JUDGE_SECOND_BASE_URL = env("JUDGE_SECOND_BASE_URL", ANTHROPIC_BASE_URL)
+JUDGE_SECOND_API_KEY = env("JUDGE_SECOND_API_KEY")
+JUDGE_SECOND_BASE_URL = env("JUDGE_SECOND_BASE_URL")
 JUDGE_TIMEOUT = env_number("JUDGE_TIMEOUT", 120, low=0.1, high=3600)
 JUDGE_LEASE_SECONDS = env_number("JUDGE_LEASE_SECONDS", 300, low=0.5, high=86_400)
 JUDGE_MAX_ATTEMPTS = env_int("JUDGE_MAX_ATTEMPTS", 8, low=1, high=1000)
@@ -264,6 +264,8 @@ JUDGE_PRICES = {
     "claude-opus-5-5": (4.0, 20.0),
     "other": (4.0, 20.0),
 }
+# Shares of the input price for tokens written to and read from the provider's cache; of the whole price in a batch.
+JUDGE_CACHE_WRITE_PRICE, JUDGE_CACHE_READ_PRICE, JUDGE_BATCH_PRICE = 1.25, 0.1, 0.5
 # `make demo` sets this: every page says that the verdicts are simulated.
 SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
 

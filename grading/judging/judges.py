@@ -50,8 +50,9 @@ def fallback() -> Judge | None:
 
 def second() -> Judge | None:
     """Another family, perhaps behind a gateway of its own."""
-    model, key = settings.JUDGE_SECOND_MODEL, settings.JUDGE_SECOND_API_KEY
-    return _judge(JudgeRole.SECOND, model, key, settings.JUDGE_SECOND_BASE_URL)
+    key = settings.JUDGE_SECOND_API_KEY or settings.ANTHROPIC_API_KEY
+    base_url = settings.JUDGE_SECOND_BASE_URL or settings.ANTHROPIC_BASE_URL
+    return _judge(JudgeRole.SECOND, settings.JUDGE_SECOND_MODEL, key, base_url)
 
 
 def configured() -> dict[JudgeRole, Judge]:

@@ -359,6 +359,10 @@ class Migration(migrations.Migration):
             model_name='judgepolicy',
             constraint=models.CheckConstraint(condition=models.Q(('daily_budget_usd', None), ('daily_budget_usd__gte', 0), _connector='OR'), name='judge_policy_budget'),
         ),
+        migrations.AddIndex(
+            model_name='judgejob',
+            index=models.Index(fields=['state', 'backlog', '-worth', 'id'], name='judge_job_promised'),
+        ),
         # Rebuilding a table on SQLite drops its triggers.
         *append_only("grading", "Evidence"),
         *append_only("grading", "Grade"),

@@ -10,6 +10,16 @@ from grading.models.fields import enum_field, one_of
 from grading.models.sessions import Session
 
 
+class GradeQuerySet(models.QuerySet["Grade"]):
+    def chain(self) -> "GradeQuerySet":
+        """Those that the chain reads: all but parallel verdicts."""
+        return self.filter(parallel=False)
+
+    def verdicts(self) -> "GradeQuerySet":
+        """The scored grades of judges, parallel ones too."""
+        return self.filter(source=Source.JUDGE, status=Status.SCORED)
+
+
 class Grade(models.Model):
     """What one source said of one session, once. Never updated, never deleted (L3).
 
@@ -39,6 +49,8 @@ class Grade(models.Model):
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by"
     )
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = GradeQuerySet.as_manager()
 
     class Meta:
         ordering = ["pk"]

@@ -129,7 +129,10 @@ class JudgeJob(models.Model):
                 name="judge_job_leased_has_lease",
             ),
         ]
-        indexes = [models.Index(fields=["state", "next_attempt_at"], name="judge_job_due")]
+        indexes = [
+            models.Index(fields=["state", "next_attempt_at"], name="judge_job_due"),
+            models.Index(fields=["state", "backlog", "-worth", "id"], name="judge_job_promised"),
+        ]
 
     def __str__(self) -> str:
         return f"judge {self.session} ({self.state})"

@@ -33,8 +33,8 @@ class QuotaQuerySet(models.QuerySet["Quota"]):
 class Quota(models.Model):
     """What the provider lets us do now, per (key, model). `key` is a fingerprint of the API key, never the key.
 
-    `limits` is what its last headers said: {"requests" | "input_tokens" | "output_tokens": {"limit": a minute,
-    "remaining": then}}, at `limits_at`.
+    `limits` is what its last headers said, a minute: {"requests" | "input_tokens" | "output_tokens": {"limit": number,
+    "remaining": number}}, at `limits_at`.
     """
 
     key = models.CharField(max_length=64)

@@ -1,6 +1,7 @@
 """A judge to practise with: a local HTTP server that speaks the Messages API, in good and in bad moods."""
 
+from grading.simulator.limits import Limits
 from grading.simulator.replies import Mode
 from grading.simulator.simulator import Call, Simulator
 
-__all__ = ["Call", "Mode", "Simulator"]
+__all__ = ["Call", "Limits", "Mode", "Simulator"]

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from grading.simulator import tokens
 from grading.simulator.verdicts import verdict
 
 
@@ -41,6 +42,16 @@ class Mode(StrEnum):
     DROP = "drop"
 
 
+# What a call meets: {"mode": ..., options}.
+Step = Mapping[str, Any]
+
+
+def step(item: str | Mapping[str, Any]) -> Step:
+    """A mode, or a mapping with one, as a step. Raises ValueError for an unknown mode."""
+    given = {"mode": item} if isinstance(item, str) else item
+    return {**given, "mode": Mode(given.get("mode", Mode.VERDICT))}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A call to the Messages API, as far as the simulator cares."""
@@ -49,10 +60,7 @@ class Request:
     system: str
     user: str
     schema: Mapping[str, Any]
-
-    @property
-    def input_tokens(self) -> int:
-        return 12 + (len(self.system) + len(self.user)) * 10 // 39
+    input_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +68,7 @@ class Reply:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,35 +138,42 @@ TROUBLES: Mapping[Mode, Trouble] = {
 }
 
 
-def reply(mode: Mode, request: Request, options: Mapping[str, Any], request_id: str) -> Reply:
-    """What goes over the wire. `options` may give message, retry_after, regain, and any field of the verdict."""
+def reply(mode: Mode, request: Request, options: Step, request_id: str) -> Reply:
+    """What goes over the wire.
+
+    `options` may give message, retry_after, regain, cache_read_tokens, and any field of the verdict.
+    """
     if mode in TROUBLES:
-        return _trouble(TROUBLES[mode], request, options, request_id)
+        return _trouble(mode, request, options, request_id)
     if mode is Mode.NOT_JSON:
         return Reply(status=200, body=b"<html>gateway says hello</html>", headers={"content-type": "text/html"})
     text, stop_reason = _TEXTS[mode](request, options)
-    return _message(request, text, stop_reason, request_id)
+    return _message(request, text, stop_reason, request_id, cache_read=int(options.get("cache_read_tokens", 0)))
 
 
-def _trouble(trouble: Trouble, request: Request, options: Mapping[str, Any], request_id: str) -> Reply:
-    words = trouble.words.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
-    error: dict[str, Any] = {"type": trouble.kind, "message": options.get("message", words)}
-    if trouble.code:
-        error["details"] = {"error_code": trouble.code}
-    retry_after = str(options.get("retry_after", trouble.retry_after))
+def trouble(status: int, kind: str, message: str, request_id: str = "", **details: str) -> Reply:
+    """An error reply as the service words it."""
+    error = {"type": kind, "message": message, **({"details": details} if details else {})}
     return Reply(
-        status=trouble.status,
-        body=json.dumps({"type": "error", "error": error, "request_id": request_id}).encode(),
-        headers={"retry-after": retry_after} if retry_after else {},
+        status=status, body=json.dumps({"type": "error", "error": error, "request_id": request_id or None}).encode()
     )
 
 
-def _verdict(request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+def _trouble(mode: Mode, request: Request, options: Step, request_id: str) -> Reply:
+    known = TROUBLES[mode]
+    words = known.words.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
+    details = {"error_code": known.code} if known.code else {}
+    answer = trouble(known.status, known.kind, options.get("message", words), request_id, **details)
+    retry_after = str(options.get("retry_after", known.retry_after))
+    return replace(answer, headers={"retry-after": retry_after} if retry_after else {})
+
+
+def _verdict(request: Request, options: Step) -> dict[str, Any]:
     made = verdict(request.system, request.user, request.schema)
     return made | {key: value for key, value in options.items() if key in made}
 
 
-def _good(request: Request, options: Mapping[str, Any]) -> str:
+def _good(request: Request, options: Step) -> str:
     return json.dumps(_verdict(request, options))
 
 
@@ -174,7 +190,8 @@ _TEXTS: Mapping[Mode, Callable[[Request, Mapping[str, Any]], tuple[str, str]]] =
 }
 
 
-def _message(request: Request, text: str, stop_reason: str, request_id: str) -> Reply:
+def _message(request: Request, text: str, stop_reason: str, request_id: str, *, cache_read: int) -> Reply:
+    output_tokens = max(1, tokens.count(text))
     body = {
         "id": "msg_" + request_id.removeprefix("req_"),
         "type": "message",
@@ -184,10 +201,10 @@ def _message(request: Request, text: str, stop_reason: str, request_id: str) -> 
         "stop_reason": stop_reason,
         "stop_sequence": None,
         "usage": {
-            "input_tokens": request.input_tokens,
-            "output_tokens": max(1, len(text) // 4),
+            "input_tokens": request.input_tokens - cache_read,
+            "output_tokens": output_tokens,
             "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
+            "cache_read_input_tokens": cache_read,
         },
     }
-    return Reply(status=200, body=json.dumps(body).encode())
+    return Reply(status=200, body=json.dumps(body).encode(), output_tokens=output_tokens)

@@ -1,28 +1,33 @@
 """The simulator: standard library only, scriptable while it runs.
 
-    with Simulator() as sim:
+    with Simulator(limits=Limits(requests=50)) as sim:
         sim.script("overloaded", {"mode": "verdict", "score": 0.8})   # the next two calls
         sim.mode = "usage_limits"                                     # and every call after them
         sim.calls                                                     # what came in
 
-Over HTTP: `POST /_script` with {"mode": ..., "queue": [...], "release": true, "reset": true}, `GET /_state`.
+Over HTTP: `GET /_state`, and `POST /_script` with {"mode": ..., "queue": [...], "limits": {...}, "latency": ...,
+"release": true, "reset": true, "batches": {"polls": ..., "outcomes": [...], "queue": [...], "mode": ...}}.
 """
 
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from grading.simulator.replies import Mode, Request
+from grading.simulator.batches import Batches
+from grading.simulator.gate import Gate, limits_from
+from grading.simulator.limits import Limits, Refusal
+from grading.simulator.replies import TROUBLES, Mode, Reply, Request, Step, step
+from grading.simulator.verdicts import luck
 from grading.simulator.wire import Server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call that came in: when (monotonic seconds), where, and which mood met it."""
+    """One call that came in: when (monotonic seconds), where, and which mood met it. `refused_for`: a limit of ours."""
 
     at: float
     path: str
@@ -30,23 +35,34 @@ class Call:
     request: Request
     api_key: str
     request_id: str
+    refused_for: str = ""
 
 
 @dataclass(slots=True)
 class Simulator:
     """A judge on 127.0.0.1. `mode` is what it does when nothing is scripted; `calls` is what came in.
 
+    `limits` are enforced for each API key and model; without, everybody is let in and the headers tell of the
+    default ones. A scripted error is answered before the limits and takes nothing from them. `latency` is the mean
+    time of a reply in seconds: between half and one and a half of it, by the prompt.
     `hang` calls wait until `release()` (then a verdict is sent) or `close()` (then the connection is dropped).
     """
 
     port: int = 0
     mode: Mode | str = Mode.VERDICT
+    limits: InitVar[Limits | None] = None
+    latency: float = 0.0
     calls: list[Call] = field(default_factory=list)
-    _queue: deque[dict[str, Any]] = field(default_factory=deque)
+    batches: Batches = field(default_factory=Batches)
+    gate: Gate = field(init=False)
+    _queue: deque[Step] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _released: threading.Event = field(default_factory=threading.Event)
     _closing: bool = False
     _server: Server | None = None
+
+    def __post_init__(self, limits: Limits | None) -> None:
+        self.gate = Gate(limits)
 
     def __enter__(self) -> Self:
         self.start()
@@ -76,36 +92,62 @@ class Simulator:
 
     def script(self, *items: str | Mapping[str, Any]) -> None:
         """Queue what the next calls get: a mode, or {"mode": ..., options}. Raises ValueError for an unknown one."""
-        for item in items:
-            step = {"mode": item} if isinstance(item, str) else dict(item)
-            step["mode"] = Mode(step.get("mode", Mode.VERDICT))
-            self._queue.append(step)
+        self._queue.extend(step(item) for item in items)
 
     def release(self) -> None:
         """Let every hanging call go on to its verdict."""
         self._released.set()
         self._released = threading.Event()
 
-    def state(self) -> dict[str, Any]:
-        counts = Counter(call.mode.value for call in self.calls)
-        queue = [step["mode"].value for step in self._queue]
-        return {"mode": Mode(self.mode).value, "queue": queue, "calls": len(self.calls), "counts": dict(counts)}
-
-    def take(self, path: str, request: Request, api_key: str) -> tuple[Call, Mapping[str, Any]]:
-        """Note a call and decide what it meets."""
+    def limit(self, limits: Limits | None) -> None:
+        """Enforce other limits from now on, with full buckets; None enforces none."""
         with self._lock:
-            step = self._queue.popleft() if self._queue else {"mode": Mode(self.mode)}
-            number = len(self.calls) + 1
+            self.gate.limit(limits)
+
+    def state(self) -> dict[str, Any]:
+        with self._lock:
+            counts = Counter(call.mode.value for call in self.calls)
+            return {
+                "mode": Mode(self.mode).value,
+                "queue": [waiting["mode"].value for waiting in self._queue],
+                "calls": len(self.calls),
+                "counts": dict(counts),
+                **self.gate.counters.state(),
+                "batches": self.batches.state(),
+            }
+
+    def take(self, path: str, request: Request, api_key: str) -> tuple[Call, Step]:
+        """Note a call and decide what it meets. One that a limit refuses uses up nothing, no step of the script."""
+        with self._lock:
+            met = self._queue[0] if self._queue else {"mode": Mode(self.mode)}
+            refusal = None if path.endswith("count_tokens") else self._admit(request, api_key, met)
+            if refusal is not None:
+                met = {"mode": Mode.RATE_LIMIT, "message": refusal.words, "retry_after": refusal.retry_after}
+            elif self._queue:
+                self._queue.popleft()
             call = Call(
                 at=time.monotonic(),
                 path=path,
-                mode=step["mode"],
+                mode=met["mode"],
                 request=request,
                 api_key=api_key,
-                request_id=f"req_sim{number:08d}",
+                request_id=f"req_sim{len(self.calls) + 1:08d}",
+                refused_for="" if refusal is None else refusal.dimension,
             )
             self.calls.append(call)
-        return call, step
+        return call, met
+
+    def pause(self, call: Call, met: Step) -> float:
+        """Seconds until this call is answered: scripted as "delay", or the latency; none where it is an error."""
+        usual = 0.0 if call.mode in TROUBLES else self.latency * (0.5 + luck(call.request.user))
+        return float(met.get("delay", usual))
+
+    def answered(self, call: Call, answer: Reply) -> dict[str, str]:
+        """Settle what a reply has cost; the headers that go with it."""
+        with self._lock:
+            if answer.output_tokens:
+                self.gate.write(call.api_key, call.request.model, answer.output_tokens)
+            return self.gate.headers(call.api_key, call.request.model)
 
     def wait(self) -> bool:
         """Hang. True once released, False where the simulator closes."""
@@ -113,13 +155,30 @@ class Simulator:
         return not self._closing
 
     def apply(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """An order from `/_script`. Raises ValueError for an unknown mode."""
+        """An order from `/_script`. Raises ValueError for an unknown mode or limit."""
         if order.get("reset"):
-            self._queue.clear()
-            self.calls.clear()
+            self._reset()
+        if "limits" in order:
+            self.limit(limits_from(order["limits"]))
         if "mode" in order:
             self.mode = Mode(order["mode"])
+        self.latency = float(order.get("latency", self.latency))
         self.script(*order.get("queue", ()))
+        self.batches.apply({"reset": order.get("reset"), **order.get("batches", {})})
         if order.get("release"):
             self.release()
         return self.state()
+
+    def _reset(self) -> None:
+        with self._lock:
+            self._queue.clear()
+            self.calls.clear()
+            self.gate.reset()
+
+    def _admit(self, request: Request, api_key: str, met: Step) -> Refusal | None:
+        self.gate.counters.add(time.monotonic(), calls=1)
+        if met["mode"] in TROUBLES:
+            return None
+        # What is read from a cache does not count.
+        input_tokens = request.input_tokens - int(met.get("cache_read_tokens", 0))
+        return self.gate.admit(api_key, request.model, input_tokens)

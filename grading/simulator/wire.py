@@ -1,19 +1,21 @@
-"""The simulator on the wire: a threaded HTTP server that speaks the Messages API."""
+"""The simulator on the wire: a threaded HTTP server that speaks the Messages API and the Message Batches API."""
 
-import datetime as dt
 import json
 import socket
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
-from grading.simulator.replies import Mode, Reply, Request, reply
+from grading.simulator import tokens
+from grading.simulator.replies import Mode, Reply, Request, reply, trouble
 
 if TYPE_CHECKING:
-    from grading.simulator.simulator import Call, Simulator
+    from grading.simulator.simulator import Simulator
 
-REQUESTS_PER_MINUTE, INPUT_PER_MINUTE, OUTPUT_PER_MINUTE = 50, 30_000, 8_000
+BATCHES = "/v1/messages/batches"
+NO_REQUEST = Request(model="", system="", user="", schema={}, input_tokens=0)
 
 
 class Server(ThreadingHTTPServer):
@@ -36,20 +38,25 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        if self.path == "/_state":
+        path = urlsplit(self.path).path
+        if path == "/_state":
             self._send_json(200, self.server.sim.state())
+        elif path == BATCHES or path.startswith(f"{BATCHES}/"):
+            self._batches(path, {})
         else:
-            self._send_json(404, {"error": "expected /_state"})
+            self._send(trouble(404, "not_found_error", f"no {path}"))
 
     def do_POST(self) -> None:
         body = self._body()
-        path = self.path.partition("?")[0]
+        path = urlsplit(self.path).path
         if path == "/_script":
             self._script(body)
         elif path in {"/v1/messages", "/v1/messages/count_tokens"}:
             self._judge(path, body)
+        elif path == BATCHES or path.startswith(f"{BATCHES}/"):
+            self._batches(path, body)
         else:
-            self._send_json(404, {"type": "error", "error": {"type": "not_found_error", "message": f"no {path}"}})
+            self._send(trouble(404, "not_found_error", f"no {path}"))
 
     def _body(self) -> dict[str, Any]:
         body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
@@ -59,85 +66,84 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._send_json(200, self.server.sim.apply(order))
         except ValueError as error:
-            self._send_json(422, {"error": f"{error}; use one of {', '.join(Mode)}"})
+            self._send_json(422, {"error": f"{error}; the modes are {', '.join(Mode)}"})
 
     def _judge(self, path: str, body: Mapping[str, Any]) -> None:
-        request = _request(body)
-        call, options = self.server.sim.take(path, request, self._api_key())
-        time.sleep(float(options.get("delay", 0)))
-        if call.mode is Mode.DROP or (call.mode is Mode.HANG and not self.server.sim.wait()):
-            self._drop()
+        sim, request = self.server.sim, _request(body)
+        call, met = sim.take(path, request, self._api_key())
+        time.sleep(sim.pause(call, met))
+        mode = self._survived(call.mode)
+        if mode is None:
             return
-        mode = Mode.VERDICT if call.mode is Mode.HANG else call.mode
         if path.endswith("count_tokens") and mode is Mode.VERDICT:
-            self._send_json(200, {"input_tokens": request.input_tokens})
+            answer = _json_reply(200, {"input_tokens": request.input_tokens})
+        else:
+            answer = reply(mode, request, met, call.request_id)
+        self._send(answer, {"request-id": call.request_id, **sim.answered(call, answer)})
+
+    def _batches(self, path: str, body: Mapping[str, Any]) -> None:
+        sim = self.server.sim
+        met = sim.batches.take(f"{self.command} {path}", Mode(sim.mode))
+        time.sleep(float(met.get("delay", 0)))
+        mode = self._survived(met["mode"])
+        if mode is None:
             return
-        self._send(reply(mode, request, options, call.request_id), call)
+        request_id = f"req_simbatch{len(sim.batches.calls):05d}"
+        answer = self._batch_answer(path, body) if mode is Mode.VERDICT else reply(mode, NO_REQUEST, met, request_id)
+        self._send(answer, {"request-id": request_id})
+
+    def _batch_answer(self, path: str, body: Mapping[str, Any]) -> Reply:
+        batches, key, url = self.server.sim.batches, self._api_key(), self.server.sim.url
+        if path == BATCHES and self.command == "POST":
+            asked = [(str(item["custom_id"]), _request(item["params"])) for item in body.get("requests", ())]
+            return batches.create(asked, key, url)
+        if path == BATCHES:
+            return batches.listed(key, dict(parse_qsl(urlsplit(self.path).query)), url)
+        batch_id, _, verb = path.removeprefix(f"{BATCHES}/").partition("/")
+        return batches.one(batch_id, f"{self.command} {verb}".strip(), key, url)
+
+    def _survived(self, mode: Mode) -> Mode | None:
+        """What to answer; None, and the connection ended, where there is to be no answer."""
+        if mode is Mode.DROP or (mode is Mode.HANG and not self.server.sim.wait()):
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return None
+        return Mode.VERDICT if mode is Mode.HANG else mode
 
     def _api_key(self) -> str:
         """The SDK sends it as a bearer token, older clients as a header of its own."""
         bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
         return self.headers.get("x-api-key", bearer)
 
-    def _drop(self) -> None:
-        self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
+    def _send_json(self, status: int, body: Mapping[str, Any]) -> None:
+        self._send(_json_reply(status, body))
 
-    def _send(self, answer: Reply, call: "Call") -> None:
-        headers = {
-            "content-type": "application/json",
-            "request-id": call.request_id,
-            **_limits(self.server.sim),
-            **answer.headers,
-        }
+    def _send(self, answer: Reply, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(answer.status)
-        for name, value in {**headers, "content-length": str(len(answer.body))}.items():
+        all_headers = {"content-type": "application/json", **(headers or {}), **answer.headers}
+        for name, value in {**all_headers, "content-length": str(len(answer.body))}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.body)
-
-    def _send_json(self, status: int, body: Mapping[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the standard library's name
         pass
 
 
+def _json_reply(status: int, body: Mapping[str, Any]) -> Reply:
+    return Reply(status=status, body=json.dumps(body).encode())
+
+
 def _request(body: Mapping[str, Any]) -> Request:
-    system = body.get("system", "")
+    """A call's body, its tokens counted. A schema is text that the service adds to the prompt."""
+    system = _text(body.get("system", ""))
     schema = body.get("output_config", {}).get("format", {}).get("schema", {})
-    return Request(
-        model=str(body.get("model", "")),
-        system=_text(system),
-        user="\n".join(_text(message.get("content", "")) for message in body.get("messages", ())),
-        schema=schema,
-    )
+    user = "\n".join(_text(message.get("content", "")) for message in body.get("messages", ()))
+    counted = sum(tokens.count(text) for text in (system, user, json.dumps(schema) if schema else ""))
+    return Request(model=str(body.get("model", "")), system=system, user=user, schema=schema, input_tokens=12 + counted)
 
 
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(block.get("text", "")) for block in content)
-
-
-def _limits(sim: "Simulator") -> dict[str, str]:
-    """Headers as the real service sends them, counted over the last minute; the limits are not enforced."""
-    now = time.monotonic()
-    recent = [call for call in list(sim.calls)[-500:] if now - call.at < 60]  # noqa: PLR2004 - a minute
-    reset = (dt.datetime.now(dt.UTC) + dt.timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    used = {
-        "requests": (REQUESTS_PER_MINUTE, len(recent)),
-        "input-tokens": (INPUT_PER_MINUTE, sum(call.request.input_tokens for call in recent)),
-        "output-tokens": (OUTPUT_PER_MINUTE, 150 * len(recent)),
-    }
-    headers: dict[str, str] = {}
-    for name, (limit, spent) in used.items():
-        headers[f"anthropic-ratelimit-{name}-limit"] = str(limit)
-        headers[f"anthropic-ratelimit-{name}-remaining"] = str(max(0, limit - spent))
-        headers[f"anthropic-ratelimit-{name}-reset"] = reset
-    return headers

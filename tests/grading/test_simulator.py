@@ -1,5 +1,6 @@
 """The simulator is what it says: the Messages API over a real socket, as the real SDK sees it."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import anthropic
 import pytest
 
 from grading.core import verdict
-from grading.simulator import Mode, Simulator
+from grading.simulator import Mode, Simulator, tokens
+from grading.simulator.replies import Request
 
 SCHEMA = verdict.schema(["execution", "goal_fit", "harmlessness"])
 
@@ -55,9 +57,33 @@ def test_a_verdict_is_valid_cites_what_exists_and_repeats(sim):
 def test_replies_carry_the_real_headers(sim):
     headers = ask(sim).headers
     assert headers["request-id"].startswith("req_")
-    for kind in ("requests", "input-tokens", "output-tokens"):
+    for kind in ("requests", "input-tokens", "output-tokens", "tokens"):
         left, limit = (int(headers[f"anthropic-ratelimit-{kind}-{end}"]) for end in ("remaining", "limit"))
         assert left <= limit
+        assert headers[f"anthropic-ratelimit-{kind}-reset"].endswith("Z")
+
+
+def test_replies_take_their_latency_from_the_prompt_and_errors_take_none(sim):
+    sim.latency = 10.0
+    sim.script("overloaded")
+    with pytest.raises(anthropic.OverloadedError):
+        ask(sim)
+    times = {user: Request(model="m", system="", user=user, schema={}, input_tokens=1) for user in "abcdef"}
+    waits = [sim.pause(*sim.take("/v1/messages", request, "k")) for request in times.values()]
+    assert all(5 <= wait <= 15 for wait in waits)
+    assert len(set(waits)) == len(waits)
+
+
+def test_verdicts_differ_in_length(sim):
+    lengths = {ask(sim, f"session {number}").parse().usage.output_tokens for number in range(10)}
+    assert max(lengths) > 1.5 * min(lengths)
+
+
+def test_tokens_are_no_fixed_share_of_the_characters():
+    prose = "The guard is fixed and committed, and every test of the module passes again after it. " * 9
+    hexes = "".join(hashlib.sha256(str(n).encode()).hexdigest() for n in range(12))
+    assert 3.5 < len(prose) / tokens.count(prose) < 5
+    assert len(hexes) / tokens.count(hexes) < 2.5
 
 
 STATUSES = {
@@ -111,7 +137,7 @@ def test_an_unknown_mode_is_refused_with_the_known_ones(sim):
 
 def test_counting_tokens_is_a_probe(sim):
     with client(sim) as asking:
-        question = {"model": "m", "messages": [{"role": "user", "content": "x" * 400}]}
+        question = {"model": "m", "messages": [{"role": "user", "content": "a word " * 100}]}
         assert asking.messages.count_tokens(**question).input_tokens > 90
         sim.mode = "no_credit"
         with pytest.raises(anthropic.BadRequestError, match="credit balance"):
@@ -120,6 +146,7 @@ def test_counting_tokens_is_a_probe(sim):
 
 def test_the_command_serves_until_it_is_ended():
     command = [sys.executable, "manage.py", "judge_simulator", "--port", "0", "--mode", "overloaded"]
+    command += ["--requests", "7", "--latency", "0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[3].rstrip(",")
         with urllib.request.urlopen(f"{address}/_state", timeout=5) as reply:  # noqa: S310

@@ -2,11 +2,13 @@
 
 import signal
 import threading
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from grading.simulator import Mode, Simulator
+from grading.simulator import Limits, Mode, Simulator
 
 
 class Command(BaseCommand):
@@ -16,17 +18,29 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8765, help="0 finds a free one")
         parser.add_argument("--mode", default=Mode.VERDICT.value, choices=[mode.value for mode in Mode])
+        parser.add_argument("--latency", type=float, default=0.0, help="mean seconds until a reply")
+        for limit in fields(Limits):
+            option = f"--{limit.name.replace('_', '-')}"
+            parser.add_argument(option, type=int, help=f"a minute; enforces limits ({limit.default:,})")
 
-    def handle(self, *_args: Any, port: int, mode: str, **_options: Any) -> None:
+    def handle(self, *_args: Any, port: int, mode: str, latency: float, **options: Any) -> None:
         done = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: done.set())
         try:
-            simulator = Simulator(port=port, mode=mode)
+            simulator = Simulator(port=port, mode=mode, latency=latency, limits=_limits(options))
             simulator.start()
         except OSError as error:
             raise CommandError(f"Port {port} cannot be used ({error.strerror}); choose another with --port") from error
+        except ValueError as error:
+            raise CommandError(str(error)) from error
         self.stdout.write(f"Judge simulator at {simulator.url}, mode {mode}; POST /_script changes it")
         self.stdout.flush()
         done.wait()
         simulator.close()
+
+
+def _limits(options: Mapping[str, Any]) -> Limits | None:
+    """Those that were asked for, the others by default; None where none was."""
+    asked = {limit.name: options[limit.name] for limit in fields(Limits) if options[limit.name] is not None}
+    return Limits(**asked) if asked else None

@@ -1,0 +1,59 @@
+"""Who is let in: the meters of all keys and models, and counts of what they let through."""
+
+import datetime as dt
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from grading.simulator.counters import Counters
+from grading.simulator.limits import Limits, Meter, Refusal
+
+
+@dataclass(slots=True)
+class Gate:
+    """Enforces `limits` for each key and model. None lets everybody in and tells of the default limits."""
+
+    limits: Limits | None = None
+    counters: Counters = field(default_factory=lambda: Counters(time.monotonic()))
+    _meters: dict[tuple[str, str], Meter] = field(default_factory=dict)
+
+    def limit(self, limits: Limits | None) -> None:
+        """Other limits from now on, with full buckets."""
+        self.limits = limits
+        self._meters.clear()
+
+    def reset(self) -> None:
+        self._meters.clear()
+        self.counters = Counters(time.monotonic())
+
+    def admit(self, key: str, model: str, input_tokens: int) -> Refusal | None:
+        now = time.monotonic()
+        refusal = self._meter(key, model, now).admit(input_tokens, now)
+        if refusal is None:
+            self.counters.add(now, input_tokens=input_tokens)
+        else:
+            self.counters.refuse(now, refusal.dimension)
+        return refusal
+
+    def write(self, key: str, model: str, output_tokens: int) -> None:
+        now = time.monotonic()
+        self._meter(key, model, now).write(output_tokens, now)
+        self.counters.add(now, served=1, output_tokens=output_tokens)
+
+    def headers(self, key: str, model: str) -> dict[str, str]:
+        now = time.monotonic()
+        return self._meter(key, model, now).headers(now, dt.datetime.now(dt.UTC))
+
+    def _meter(self, key: str, model: str, now: float) -> Meter:
+        if (key, model) not in self._meters:
+            self._meters[key, model] = Meter(self.limits or Limits(), now, enforced=self.limits is not None)
+        return self._meters[key, model]
+
+
+def limits_from(order: Mapping[str, Any] | None) -> Limits | None:
+    """Limits as `/_script` names them. Raises ValueError for an unknown name or a number that is not positive."""
+    try:
+        return None if order is None else Limits(**order)
+    except TypeError as error:
+        raise ValueError(f"expected requests, input_tokens and output_tokens; {error}") from error
