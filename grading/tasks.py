@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from grading import judging
+from grading.judging import again
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -14,6 +15,11 @@ def judge() -> None:
 def sweep() -> None:
     for _job in judging.sweep():
         judge.apply_async(expires=60)
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def judge_again() -> None:
+    again.place()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

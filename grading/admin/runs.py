@@ -4,7 +4,6 @@ import datetime as dt
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
@@ -15,6 +14,7 @@ from grading.admin import run_charts
 from grading.admin.sessions import Filters, listed
 from grading.judging import again, budget, estimates, plans, progress, quota
 from grading.judging.plans import Plan
+from grading.judging.progress import Changes
 from grading.models import JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 
@@ -58,13 +58,19 @@ def plan(request: HttpRequest) -> HttpResponse:
 def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     """The sessions that an address names, in words, and what is wrong with it. `session` (ticked ones) or filters."""
     ticked = [int(pk) for pk in query.getlist("session") if pk.isdecimal() and len(pk) < 19]  # noqa: PLR2004 - bigint
-    if "session" in query:
+    if "ticked" in query or "session" in query:
         sessions = Session.objects.filter(pk__in=ticked)
         return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
     filters = Filters(query)
     if not filters.is_valid():
-        return listed(), "", "The address filters by something that does not exist. Go back to the list and choose anew."
-    said = [f"{filters.fields[name].label or name}: {choice}" for name, choice in filters.cleaned_data.items() if choice]
+        return (
+            listed(),
+            "",
+            "The address filters by something that does not exist. Go back to the list and choose anew.",
+        )
+    said = [
+        f"{filters.fields[name].label or name}: {choice}" for name, choice in filters.cleaned_data.items() if choice
+    ]
     sessions = filters.narrow(listed())
     days = query.get("days", "")
     if days.isdecimal() and len(days) < 5:  # noqa: PLR2004 - some years
@@ -84,7 +90,11 @@ def _grown(found: Plan, post: QueryDict) -> str:
 def _price(found: Plan) -> dict[str, Any]:
     """The budget and the time that a plan meets."""
     now = timezone.now()
-    limit, spent, pace = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(now), estimates.pace(found.estimate)
+    limit, spent, pace = (
+        JudgePolicy.objects.current().daily_budget_usd,
+        budget.spent_today(now),
+        estimates.pace(found.estimate),
+    )
     obstacle = quota.obstacle()
     return {
         "budget": limit,
@@ -103,11 +113,16 @@ def run(request: HttpRequest, pk: int) -> TemplateResponse:
     context = {
         "title": f"Judged again: run {run.pk}",
         "changes": changes,
-        "sessions": Session.objects.with_people().in_bulk([change.session for change in changes.largest]),
+        "rows": _largest(changes),
         "histogram": run_charts.moves(changes.moves) if changes.moves else "",
         **_progress(run),
     }
     return TemplateResponse(request, "gradingsite/run.html", context)
+
+
+def _largest(changes: Changes) -> list[dict[str, Any]]:
+    sessions = Session.objects.with_people().in_bulk([change.session for change in changes.largest])
+    return [{"change": change, "session": sessions[change.session]} for change in changes.largest]
 
 
 @require_GET

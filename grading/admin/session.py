@@ -70,11 +70,12 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
 
 
 def tiles(settlement: Settlement | None, *, stale: str = "") -> list[dict[str, Any]]:
-    """The chain as stored in the settlement's steps; each with the class of its tile, the judge's with why it is stale."""
+    """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale."""
     if settlement is None:
         return []
     return [
-        {**step, "css": _css(step), "stale": stale if step["source"] == Source.JUDGE else ""} for step in settlement.steps
+        {**step, "css": _css(step), "stale": stale if step["source"] == Source.JUDGE else ""}
+        for step in settlement.steps
     ]
 
 

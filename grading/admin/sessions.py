@@ -36,7 +36,9 @@ class Filters(forms.Form):
         label="Reward",
         choices=[("", "any"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
     )
-    stale = forms.ChoiceField(required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")])
+    stale = forms.ChoiceField(
+        required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")]
+    )
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
 
@@ -59,10 +61,8 @@ def _condition(name: str, choice: Any) -> Q:
             "provisional": Q(reward_final=False),
             "none": Q(reward_value__isnull=True),
         }[choice]
-    if name == "flagged":
-        return Q(flagged=choice == "yes")
-    if name == "stale":
-        return Q(is_stale=choice == "yes")
+    if name in {"flagged", "stale"}:
+        return Q(**{{"flagged": "flagged", "stale": "is_stale"}[name]: choice == "yes"})
     if name == "samples":
         return Q(is_sample=choice == "only")
     return Q(**{name: choice})

@@ -32,9 +32,18 @@ class Estimate:
     discount: float = 1.0
 
     @property
+    def in_usd(self) -> float:
+        """Dollars for what is read, a verdict."""
+        return self.input_tokens * self.price_in / MILLION
+
+    @property
+    def out_usd(self) -> float:
+        """Dollars for what is written, a verdict."""
+        return self.output_tokens * self.price_out / MILLION
+
+    @property
     def each_usd(self) -> float:
-        full = self.input_tokens * self.price_in + self.output_tokens * self.price_out
-        return full * self.discount / MILLION
+        return (self.in_usd + self.out_usd) * self.discount
 
     @property
     def usd(self) -> float:

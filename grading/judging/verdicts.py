@@ -3,7 +3,6 @@
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from grading.core.prompt import VERSION
-from grading.core.vocabulary import Source, Status
 from grading.judging import inputs, judges
 from grading.models import Grade, Rubric, Session
 from grading.models.sessions import SessionQuerySet
@@ -11,8 +10,7 @@ from grading.models.sessions import SessionQuerySet
 
 def verdicts() -> QuerySet[Grade]:
     """What the judge said for the chain, the latest first; trials, repeats and second opinions stand beside it."""
-    rows = Grade.objects.filter(source=Source.JUDGE, status=Status.SCORED, parallel=False)
-    return rows.order_by("-pk")
+    return Grade.objects.chain().verdicts().order_by("-pk")
 
 
 def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
@@ -45,6 +43,6 @@ def answers(session: Session, rubric: Rubric) -> QuerySet[Grade]:
     Trials are among them. The latest first.
     """
     judge = judges.first()
-    rows = Grade.objects.filter(session=session, source=Source.JUDGE, status=Status.SCORED, rubric=rubric.sha256)
-    same = rows.filter(inputs_sha256=inputs.inputs_sha256(inputs.inputs(session)), version=VERSION)
-    return same.filter(model__startswith=judge.model if judge else "").order_by("-pk")
+    held = inputs.inputs_sha256(inputs.inputs(session))
+    rows = session.grades.verdicts().filter(inputs_sha256=held, rubric=rubric.sha256, version=VERSION)
+    return rows.filter(model__startswith=judge.model if judge else "").order_by("-pk")

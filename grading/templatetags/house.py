@@ -1,7 +1,7 @@
 """How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django import template
 from django.utils import timezone
@@ -164,3 +164,9 @@ def signed_count(value: int | None) -> str:
 def rule_title(rule: str) -> str:
     """What a validity rule found, in words."""
     return RULES.get(rule, "A rule fired")
+
+
+@register.simple_tag
+def problem_at(problems: Mapping[str, str], section: str, index: int, field: str) -> str:
+    """What is wrong with one field of a row of a form."""
+    return problems.get(f"{section}-{index}-{field}", "")
