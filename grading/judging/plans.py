@@ -78,7 +78,7 @@ def plan(sessions: QuerySet[Session], rubric: Rubric) -> Plan:
             left_out[LeftOut.UNCHANGED] += 1
         else:
             ask.append(pk)
-    return Plan(rubric=rubric, ask=tuple(ask), left_out=left_out, estimate=estimate(len(ask), rubric))
+    return Plan(rubric=rubric, ask=tuple(ask), left_out=dict(left_out), estimate=estimate(len(ask), rubric))
 
 
 def _being_judged() -> set[int]:

@@ -52,11 +52,19 @@ def activate(rubric: Rubric, *, by: User) -> int:
         in_force = list(Rubric.objects.select_for_update().filter(is_active=True))
         if in_force == [rubric]:
             return 0
+        if not RubricActivation.objects.exists():
+            _record_the_first(in_force)
         Rubric.objects.filter(is_active=True).update(is_active=False)
         Rubric.objects.filter(pk=rubric.pk).update(is_active=True)
         RubricActivation.objects.create(rubric=rubric, by=by)
         queued = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT)
         return queued.update(rubric=rubric)
+
+
+def _record_the_first(in_force: list[Rubric]) -> None:
+    """The rubric that a site starts with is in force without anybody's doing; going back to it is offered too."""
+    for rubric in in_force:
+        RubricActivation.objects.create(rubric=rubric, at=rubric.created_at)
 
 
 def figures() -> dict[str, Figures]:
