@@ -35,6 +35,7 @@ def start(sessions: Sequence[int], rubric: Rubric, *, by: User, why: str, estima
     if run.total <= AT_ONCE:
         while _place_some(run.pk):
             pass
+        run.refresh_from_db(fields=["placed", "left_out"])
     return run
 
 

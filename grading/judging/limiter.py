@@ -57,6 +57,8 @@ CONSTANTS = json.dumps(
         "ratio": RATIO,
         "characters": 20_000,  # the weight of RATIO, in characters
         "output": OUTPUT,
+        "highest_ratio": 2,  # what an answer can make of the estimates, whatever it claims
+        "highest_output": 8192,
     }
 )
 SCRIPT = Path(__file__).with_suffix(".lua").read_text()
@@ -157,7 +159,6 @@ class Limiter:
         return Cost(
             input_tokens=round(characters * state.tokens_per_character),
             output_tokens=round(state.output_tokens),
-            characters=characters,
         )
 
     def state(self, name: str) -> State:

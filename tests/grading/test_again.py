@@ -16,7 +16,7 @@ from grading.simulator import Simulator
 from tests import cast
 from tests.grading import judge_cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def work() -> int:
     return len(jobs)
 
 
-# --- the plan ---------------------------------------------------------------------------------------------------------
+# --- the plan --------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_unchanged_is_never_asked_twice(sim, olga):
@@ -95,11 +95,8 @@ def test_each_part_of_the_identity_makes_it_a_new_question(sim, olga, settings, 
     elif change == "evidence":
         judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
     elif change == "digest":
-        for module in (
-            plans,
-            again.answers.__globals__["__builtins__"] and __import__("grading.judging.verdicts").judging.verdicts,
-        ):
-            monkeypatch.setattr(module, "VERSION", "digest/99")
+        monkeypatch.setattr("grading.judging.plans.VERSION", "digest/99")
+        monkeypatch.setattr("grading.judging.verdicts.VERSION", "digest/99")
     else:
         settings.JUDGE_MODEL = "claude-opus-5-5"
     assert planned(session).ask == (session.pk,)
@@ -182,7 +179,7 @@ def _fingerprint():
     return judges.first().fingerprint
 
 
-# --- the run ----------------------------------------------------------------------------------------------------------
+# --- the run ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(sim, olga):
@@ -197,7 +194,7 @@ def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(sim, olga):
     assert found.spent > 0
     assert (changed.count, changed.new) == (3, 0)
     assert (changed.mean_before, changed.mean_after) == (pytest.approx(1.6 / 3), pytest.approx(1.7 / 3))
-    assert [round(each.moved, 6) for each in changed.largest][0] == 0.2
+    assert round(changed.largest[0].moved, 6) == 0.2
     assert not planned(*sessions).ask
 
 
@@ -284,7 +281,7 @@ def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(sim, olga
     assert set(run.jobs.values_list("rubric", flat=True)) == {rubric.pk}
 
 
-# --- calling it off -----------------------------------------------------------------------------------------------------
+# --- calling it off --------------------------------------------------------------------------------------------------
 
 
 def test_calling_off_ends_what_is_queued_and_nothing_else(sim, olga):
@@ -327,7 +324,7 @@ def test_a_cancelled_job_does_not_keep_a_session_from_being_judged_later(sim, ol
     assert start(olga, session).jobs.get().state == JobState.QUEUED
 
 
-# --- the pages ----------------------------------------------------------------------------------------------------------
+# --- the pages -------------------------------------------------------------------------------------------------------
 
 
 def test_the_plan_page_shows_the_price_and_its_sum(sim, operator, olga):

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from grading import judging
 from grading.core.vocabulary import Reason
-from grading.judging import budget, quota
-from grading.models import Grade, JudgeAttempt, JudgePolicy, QuotaTransition
+from grading.judging import budget, inputs, judges, limiter, quota
+from grading.models import Grade, JudgeAttempt, JudgeJob, JudgePolicy, QuotaTransition
 from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator
 from tests import cast
@@ -26,6 +26,13 @@ def sim(settings):
     with Simulator() as running:
         judge_cast.use(settings, running)
         yield running
+
+
+def expected_usd():
+    job = JudgeJob.objects.get()
+    prompt = inputs.build(job.session, job.rubric, budget=24_000)
+    judge = judges.first()
+    return budget.estimate(judge, limiter.shared().estimate(judge.name, prompt.characters))
 
 
 def test_the_call_that_would_pass_the_budget_is_not_made(sim):
@@ -44,9 +51,12 @@ def test_the_call_that_would_pass_the_budget_is_not_made(sim):
 
 def test_at_midnight_judging_goes_on(sim):
     with time_machine.travel(NOON, tick=False):
+        budget.set_policy(by=None, repeat_share=0)
         judge_cast.job()
-        judging.pump()
-        budget.set_policy(by=None, daily_budget_usd=budget.spent_today(NOON) * 1.5, repeat_share=0)
+        assert judging.pump() == 1
+        # Enough for the first call of a day, and not for the second.
+        enough = expected_usd() + budget.spent_today(NOON) / 2
+        budget.set_policy(by=None, daily_budget_usd=enough)
         judge_cast.job()
         assert judging.pump() == 0
     with time_machine.travel(NOON + dt.timedelta(hours=11, minutes=55), tick=False):
@@ -57,7 +67,7 @@ def test_at_midnight_judging_goes_on(sim):
 
 
 def test_a_raised_budget_lets_judging_go_on_at_once_and_says_who_raised_it(sim):
-    reviewer = cast.reviewer()
+    reviewer = cast.person("carla", "operator")
     budget.set_policy(by=None, daily_budget_usd=0)
     judge_cast.job()
     assert judging.pump() == 0
@@ -77,7 +87,8 @@ def test_a_budget_raised_to_less_than_was_spent_changes_nothing(sim):
     assert quota.current().state == QuotaState.EXHAUSTED
 
 
-def test_a_definite_error_costs_nothing_and_an_unknown_end_counts_as_estimated(sim):
+def test_a_definite_error_costs_nothing_and_an_unknown_end_counts_as_estimated(sim, settings):
+    settings.JUDGE_BACKOFF_SECONDS = 3600
     sim.script(Mode.OVERLOADED)
     judge_cast.job()
     judging.pump()

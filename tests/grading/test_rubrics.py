@@ -13,7 +13,7 @@ from grading.simulator import Simulator
 from tests import cast
 from tests.grading import judge_cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def graded_by(person, value=0.8, why="merged without a comment", **fields) -> Gr
     return grade
 
 
-# --- saving -----------------------------------------------------------------------------------------------------------
+# --- saving ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_edit_is_a_new_row_and_changes_none(operator, olga):
@@ -168,7 +168,7 @@ def test_a_rubric_page_says_in_words_how_it_differs_from_its_parent(operator, ol
         assert sentence in page
 
 
-# --- examples ---------------------------------------------------------------------------------------------------------
+# --- examples --------------------------------------------------------------------------------------------------------
 
 
 def test_sessions_that_people_graded_become_examples(operator, olga):
@@ -215,7 +215,7 @@ def test_only_what_people_still_say_is_offered_as_an_example(olga):
     assert not examples.labelled("nobody wrote this")
 
 
-# --- the exact prompt ---------------------------------------------------------------------------------------------------
+# --- the exact prompt ------------------------------------------------------------------------------------------------
 
 
 def test_the_preview_is_byte_for_byte_what_is_sent(sim, operator, olga):
@@ -241,7 +241,7 @@ def test_a_session_is_found_by_the_end_of_its_id_and_a_doubtful_one_is_said(oper
     assert post(operator, do="preview", session="d-abcd").context["preview"].session.external_id == "second-abcd"
 
 
-# --- trials -----------------------------------------------------------------------------------------------------------
+# --- trials ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_trial_is_on_record_and_never_enters_the_chain(sim, operator, olga):
@@ -301,7 +301,7 @@ def test_a_viewer_sees_trials_and_asks_nobody(client, sim, olga):
     assert not JudgeJob.objects.exists()
 
 
-# --- in force, and stale --------------------------------------------------------------------------------------------------
+# --- in force, and stale ---------------------------------------------------------------------------------------------
 
 
 def test_putting_a_rubric_in_force_moves_the_queue_and_is_on_record(operator, olga, sim):
