@@ -26,11 +26,8 @@ __all__ = [
     "Quota",
     "QuotaTransition",
     "Rubric",
-<<<<<<< HEAD
     "RubricActivation",
-=======
     "RuleRun",
->>>>>>> main
     "Session",
     "Settlement",
 ]

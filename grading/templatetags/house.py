@@ -163,15 +163,6 @@ def signed_count(value: int | None) -> str:
 @register.filter
 def rule_title(rule: str) -> str:
     """What a validity rule found, in words."""
-<<<<<<< HEAD
-    return RULES.get(rule, "A rule fired")
-
-
-@register.simple_tag
-def problem_at(problems: Mapping[str, str], section: str, index: int, field: str) -> str:
-    """What is wrong with one field of a row of a form."""
-    return problems.get(f"{section}-{index}-{field}", "")
-=======
     return RULES[rule].title if rule in RULES else "A rule fired"
 
 
@@ -179,4 +170,9 @@ def problem_at(problems: Mapping[str, str], section: str, index: int, field: str
 def is_advisory(rule: str) -> bool:
     """Whether what a rule found stands on the page of alarms only."""
     return rule in RULES and RULES[rule].severity is Severity.ADVISORY
->>>>>>> main
+
+
+@register.simple_tag
+def problem_at(problems: Mapping[str, str], section: str, index: int, field: str) -> str:
+    """What is wrong with one field of a row of a form."""
+    return problems.get(f"{section}-{index}-{field}", "")

@@ -12,7 +12,7 @@ from bandit.append_only import append_only
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0005_judging_at_scale'),
+        ('grading', '0007_rules'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
