@@ -98,10 +98,12 @@ def results(judge: Judge, provider_id: str) -> Iterator[MessageBatchIndividualRe
     They are read to a file first: applying them takes longer than a connection can be expected to stay open.
     """
     with TemporaryFile(dir=settings.STATE_DIR) as file:
-        with _call(judge, TRANSFER_SECONDS) as sdk:
-            with sdk.messages.batches.with_streaming_response.results(provider_id) as response:
-                for chunk in response.iter_bytes():
-                    file.write(chunk)
+        with (
+            _call(judge, TRANSFER_SECONDS) as sdk,
+            sdk.messages.batches.with_streaming_response.results(provider_id) as response,
+        ):
+            for chunk in response.iter_bytes():
+                file.write(chunk)
         file.seek(0)
         for line in file:
             said = _line(line)

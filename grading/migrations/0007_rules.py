@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0005_judging_at_scale'),
+        ('grading', '0006_batches'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
