@@ -187,7 +187,7 @@ def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(sim, olga):
     rubric = new_rubric(olga)
     run = start(olga, *sessions)
     assert JudgeJob.objects.filter(run=run, backlog=True, rubric=rubric).count() == 3
-    sim.script(*({"score": score} for score in (0.4, 0.5, 0.8)))
+    sim.script(*({"score": score} for score in (0.8, 0.5, 0.4)))  # the latest session first
     work()
     found, changed = progress.progress(run), progress.changes(run)
     assert (found.done, found.is_over, found.percent) == (3, True, 100)
