@@ -66,6 +66,12 @@ def usd(value: float | None) -> str:
 
 
 @register.filter
+def fine_usd(value: float | None) -> str:
+    """A part of a price, with another digit, so that the sum can be followed: 0.83 ¢."""
+    return f"{100 * value:.2f} ¢" if value is not None and value < 0.1 else usd(value)  # noqa: PLR2004 - ten cents
+
+
+@register.filter
 def short_number(value: float | None) -> str:
     """18.4 k for token counts."""
     if value is None:
