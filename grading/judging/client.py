@@ -80,7 +80,8 @@ def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
             call = sdk(judge).messages.with_raw_response
             response = call.create(**request(judge, prompt, rubric), timeout=timeout)
         limits = ratelimits.parse(response.headers)
-        answer = read(response.parse(), rubric, prompt.citable, request_id=response.request_id or "")
+        said, request_id = response.parse(), response.request_id or ""
+        answer = read(said, rubric, prompt.citable, evidence=prompt.user, request_id=request_id)
         return replace(answer, limits=limits)
     except Exception as error:  # noqa: BLE001 - classified, recorded, and logged where nobody expected it
         return failed(error, limits)
@@ -137,9 +138,18 @@ def close() -> None:
 
 
 def read(
-    message: object, rubric: Rubric, citable: Collection[int], *, request_id: str = "", batch: bool = False
+    message: object,
+    rubric: Rubric,
+    citable: Collection[int],
+    *,
+    evidence: str = "",
+    request_id: str = "",
+    batch: bool = False,
 ) -> Answer:
-    """The answer in a reply to a prompt with `citable` events, alone or in a batch (at a batch's price)."""
+    """The answer in a reply to a prompt with `citable` events, alone or in a batch (at a batch's price).
+
+    `evidence` is what the judge was given to read, where that is still at hand.
+    """
     if not isinstance(message, Message) or not isinstance(message.content, list):
         detail = "The service answered something that is not a message; is its base URL right?"
         return Answer(
@@ -147,7 +157,7 @@ def read(
         )
     model = visible(str(message.model))[:120]
     return Answer(
-        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=citable),
+        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
         model=model,
         row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model, batch=batch)},
     )

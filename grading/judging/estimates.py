@@ -70,11 +70,12 @@ def estimate(count: int, rubric: Rubric) -> Estimate:
     price_in, price_out = prices.per_million(model)
     rows = _latest(model)
     lengths = {row.pk: _length(row) for row in Rubric.objects.filter(pk__in={pk for _, _, pk in rows})}
-    read = [tokens - lengths[pk] for tokens, _, pk in rows]
+    most = float(settings.JUDGE_INPUT_TOKENS)
+    read = [max(tokens - lengths[pk], 0) for tokens, _, pk in rows]
     written = [tokens for _, tokens, _ in rows]
     return Estimate(
         count=count,
-        input_tokens=_length(rubric) + max(sum(read) / len(read), 0) if read else settings.JUDGE_INPUT_TOKENS,
+        input_tokens=min(_length(rubric) + sum(read) / len(read), most) if read else most,
         output_tokens=sum(written) / len(written) if written else UNKNOWN_OUTPUT,
         price_in=price_in,
         price_out=price_out,
@@ -112,4 +113,4 @@ def _latest(model: str) -> list[tuple[int, int, int]]:
 
 def _length(rubric: Rubric) -> int:
     """Tokens of the prompt before any evidence."""
-    return prompt.build(Case(metadata={}), inputs.rubric_text(rubric), budget=1000).tokens
+    return prompt.build(Case(metadata={}), inputs.rubric_text(rubric), budget=settings.JUDGE_INPUT_TOKENS).tokens

@@ -4,12 +4,13 @@ from typing import Any
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
+from grading.core import prompt
 from grading.core.sanitise import clean
 from grading.core.vocabulary import Source, Status
 from grading.judging import inputs
 from grading.models import Grade
 
-SUMMARY_LIMIT, WHY_LIMIT = 1500, 300
+SUMMARY_LIMIT, WHY_LIMIT = prompt.SUMMARY_CHARS, prompt.WHY_CHARS
 
 Example = dict[str, Any]
 
@@ -45,6 +46,5 @@ def shown(examples: list[Example]) -> list[Example]:
 
 
 def _summary(grade: Grade) -> str:
-    case = inputs.case(grade.session)
-    lines = [f"{name}: {value}" for name, value in case.metadata.items()]
-    return clean("\n".join(lines), SUMMARY_LIMIT)
+    """Its transcript in short; its title where it has none to read."""
+    return prompt.summarise(inputs.case(grade.session), SUMMARY_LIMIT) or clean(grade.session.title, SUMMARY_LIMIT)

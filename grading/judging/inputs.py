@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from grading import evidence
 from grading.core import prompt
-from grading.core.prompt import Band, Case, Dimension, Prompt, RubricText
+from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
 from grading.models import Artifact, Evidence, Rubric, Session
 from grading.models.evidence import EvidenceKind, Origin
 
@@ -29,22 +29,37 @@ def inputs_sha256(held: dict[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def rubric_text(rubric: Rubric) -> RubricText:
+def rubric_text(rubric: Rubric, *, about: Session | None = None) -> RubricText:
+    """What the judge is asked; `about` a session that is itself an example, it is asked without it (independence)."""
+    own = None if about is None else about.pk
+    examples = [each for each in rubric.examples if own is None or each.get("session") != own]
     return RubricText(
         sha256=rubric.sha256,
         text=rubric.text,
         dimensions=[Dimension(**dimension) for dimension in rubric.dimensions],
         bands=[Band(**band) for band in rubric.bands],
+        examples=[Example(summary=e["summary"], score=e["score"], why=e["why"]) for e in examples],
     )
 
 
-def build(session: Session, rubric: Rubric, *, budget: int, smaller: float = 1.0) -> Prompt:
-    """The prompt for a session under a rubric; `budget` in tokens of evidence. Raises what reading evidence raises."""
-    return prompt.build(case(session), rubric_text(rubric), budget=budget, smaller=smaller)
+def build(
+    session: Session,
+    rubric: Rubric,
+    *,
+    budget: int,
+    smaller: float = 1.0,
+    chars_per_token: float = CHARS_PER_TOKEN,
+) -> Prompt:
+    """The prompt for a session under a rubric: at most `budget` tokens in all, at `chars_per_token` characters each.
+
+    Raises what reading evidence raises.
+    """
+    text = rubric_text(rubric, about=session)
+    return prompt.build(case(session), text, budget=budget, smaller=smaller, chars_per_token=chars_per_token)
 
 
 def case(session: Session) -> Case:
-    """All that a judge may know of a session. Raises what reading evidence raises."""
+    """What there is to judge of a session. Its events can be read once."""
     return Case(
         metadata=_metadata(session),
         events=evidence.events(session) or (),

@@ -206,6 +206,7 @@ def _verdict(
         evidence={
             "dimensions": dict(graded.dimensions),
             "rationale": graded.rationale,
+            "reached": graded.reached,
             "citations": list(graded.citations),
             "prompt_sha256": attempt.prompt_sha256,
             "attempt": attempt.pk,

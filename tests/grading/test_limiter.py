@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from grading.core.ratelimits import Cost, Limit, RateLimits
 from grading.judging import limiter
-from grading.judging.limiter import BURST, FIRST, LONGEST_WAIT, PACE, SILENT, Limiter, Slot
+from grading.judging.bucket import BURST, FIRST, LONGEST_WAIT
+from grading.judging.limiter import PACE, SILENT, Limiter, Slot
 from gradingsite import broker
 from tests.processes import started
 
@@ -384,6 +385,8 @@ def test_without_redis_nothing_is_stuck(own):
     away = Limiter(own.url)
     away.remember(NAME, said().said())
     assert away.reserve(NAME, Cost(input_tokens=10**6, output_tokens=1)).granted
+    # A minute's debt, and its own room.
+    assert away.reserve(NAME, CALL).wait < 70
 
 
 def test_redis_may_go_and_come_back(own, tmp_path, caplog):

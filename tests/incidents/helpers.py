@@ -21,9 +21,12 @@ from tests.grading import judge_cast, logs
 
 @contextmanager
 def simulated(settings) -> Iterator[Simulator]:
-    """The site's judge: the simulator. Further opinions only where a test wants them."""
+    """The site's judge: the simulator. A failed call is tried again when `work` is called, and not before; further
+    opinions only where a test wants them.
+    """
     with Simulator() as running:
         judge_cast.use(settings, running)
+        settings.JUDGE_BACKOFF_SECONDS = 3600
         budget.set_policy(by=None, repeat_share=0, second_share=0)
         yield running
 
@@ -47,6 +50,15 @@ def work() -> int:
     JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now())
     judging.sweep()
     return judging.pump()
+
+
+def answers(sim: Simulator, *moods: str | dict) -> None:
+    """One new session for each mood of the judge, asked about once."""
+    for mood in moods:
+        sim.script(mood)
+        submit(f"session {Session.objects.count()}")
+        judging.pump()
+        JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now() + dt.timedelta(days=1000))
 
 
 def alarms(rule: str) -> list[str]:

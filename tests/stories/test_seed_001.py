@@ -95,8 +95,8 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
     quota.probe_now()
     sweep()
     wait_for(lambda: Grade.objects.filter(source="judge", status="scored").exists())
-    sweep()
-    wait_for(lambda: Grade.objects.filter(source="judge", status="scored").count() == 2)
+    # After an outage the rate climbs: the second has to wait a few sweeps for its turn.
+    wait_for(lambda: sweep() or Grade.objects.filter(source="judge", status="scored").count() == 2)
     wait_for(lambda: all(rewards.live(session).final for session in sessions))
     assert not JudgeJob.objects.open().exists()
     assert lived_like_the_verdicts_alone(sessions)
