@@ -56,7 +56,7 @@ def _plural(count: int, noun: str) -> str:
 
 def _has_real_grade(session: Session) -> bool:
     """Conditions on the source, not the value: an honest judge may say .1 of a session with commits."""
-    holds = current(views(session.grades.all()))
+    holds = current(views(session.grades.chain()))
     trajectory = value_of(holds, Source.TRAJECTORY)
     trusted = (Source.JUDGE, Source.HUMAN)
     return any(source in holds and holds[source].is_verdict for source in trusted) or (

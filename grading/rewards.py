@@ -50,7 +50,7 @@ def settle(session: Session) -> Settlement:
     with transaction.atomic():
         locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
         resolution = resolve(
-            views(locked.grades.all()),
+            views(locked.grades.chain()),
             policy(),
             judge_open=locked.judge_jobs.open().exists(),
             outcome=Outcome(locked.outcome),

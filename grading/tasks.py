@@ -1,4 +1,4 @@
-"""Celery's view of the work: ids in, one function called. Messages expire; the rows are the queue (L7)."""
+"""Celery's view of the work: one function called. Messages expire; the rows are the queue (L7)."""
 
 from celery import shared_task
 
@@ -6,14 +6,14 @@ from grading import judging
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
-def judge(job_id: int) -> None:
-    judging.run(job_id)
+def judge() -> None:
+    judging.pump()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def sweep() -> None:
-    for job_id in judging.sweep():
-        judge.apply_async((job_id,), expires=60)
+    for _job in judging.sweep():
+        judge.apply_async(expires=60)
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

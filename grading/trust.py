@@ -134,11 +134,10 @@ def agreement() -> Agreement:
     human = Grade.objects.filter(
         session=OuterRef("session"), source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None
     ).order_by("-pk")
-    latest = Grade.objects.filter(session=OuterRef("session"), source=Source.JUDGE, status=Status.SCORED).order_by(
-        "-pk"
-    )
+    latest = Grade.objects.chain().verdicts().filter(session=OuterRef("session")).order_by("-pk")
     pairs = (
-        Grade.objects.filter(source=Source.JUDGE, status=Status.SCORED, pk=Subquery(latest.values("pk")[:1]))
+        Grade.objects.verdicts()
+        .filter(pk=Subquery(latest.values("pk")[:1]))
         .annotate(human=Subquery(human.values("value")[:1]))
         .exclude(human=None)
         .annotate(gap=F("value") - F("human"))

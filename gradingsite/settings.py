@@ -241,6 +241,13 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 1 * 2**20
 ANTHROPIC_API_KEY = env("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env("ANTHROPIC_BASE_URL")
 JUDGE_MODEL = env("JUDGE_MODEL", "claude-sonnet-5-5")
+# Asked when the first judge's service was in trouble this many times; empty: waited for instead.
+JUDGE_FALLBACK_MODEL = env("JUDGE_FALLBACK_MODEL")
+JUDGE_FALLBACK_AFTER = env_int("JUDGE_FALLBACK_AFTER", 3, low=1, high=1000)
+# Another family's opinion on a share of the sessions (set in the browser); key and address if they are others.
+JUDGE_SECOND_MODEL = env("JUDGE_SECOND_MODEL")
+JUDGE_SECOND_API_KEY = env("JUDGE_SECOND_API_KEY")
+JUDGE_SECOND_BASE_URL = env("JUDGE_SECOND_BASE_URL")
 JUDGE_TIMEOUT = env_number("JUDGE_TIMEOUT", 120, low=0.1, high=3600)
 JUDGE_LEASE_SECONDS = env_number("JUDGE_LEASE_SECONDS", 300, low=0.5, high=86_400)
 JUDGE_MAX_ATTEMPTS = env_int("JUDGE_MAX_ATTEMPTS", 8, low=1, high=1000)
@@ -248,6 +255,8 @@ JUDGE_MAX_ATTEMPTS = env_int("JUDGE_MAX_ATTEMPTS", 8, low=1, high=1000)
 JUDGE_BACKOFF_SECONDS = env_number("JUDGE_BACKOFF_SECONDS", 15, low=0.01, high=3600)
 JUDGE_PROBE_SECONDS = env_number("JUDGE_PROBE_SECONDS", 60, low=0.1, high=3600)
 JUDGE_INPUT_TOKENS = env_int("JUDGE_INPUT_TOKENS", 24_000, low=1000, high=1_000_000)
+# A session that waited longer than this for its verdict is backlog: new ones go before it.
+JUDGE_NEW_MINUTES = env_number("JUDGE_NEW_MINUTES", 15, low=0, high=10_000)
 # Dollars per million tokens, in and out. "other" is used for a model that is not listed.
 JUDGE_PRICES = {
     "claude-haiku-5-5": (0.10, 0.50),
@@ -255,6 +264,8 @@ JUDGE_PRICES = {
     "claude-opus-5-5": (4.0, 20.0),
     "other": (4.0, 20.0),
 }
+# Shares of the input price for tokens written to and read from the provider's cache; of the whole price in a batch.
+JUDGE_CACHE_WRITE_PRICE, JUDGE_CACHE_READ_PRICE, JUDGE_BATCH_PRICE = 1.25, 0.1, 0.5
 # `make demo` sets this: every page says that the verdicts are simulated.
 SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
 

@@ -87,6 +87,15 @@ def redis_url(broker_process: broker.Broker) -> str:
     return broker_process.url
 
 
+@pytest.fixture(autouse=True)
+def no_connections_left() -> Iterator[None]:
+    """What a test's judge and limiter kept open or learned ends with it."""
+    yield
+    for name, forget in {"grading.judging.client": "close", "grading.judging.limiter": "forget"}.items():
+        if name in sys.modules:
+            getattr(sys.modules[name], forget)()
+
+
 @pytest.fixture
 def start_worker(redis_url: str, transactional_db: None) -> Iterator:
     """Starts a real Celery worker on the test database: `process = start_worker(ANTHROPIC_BASE_URL=…)`."""

@@ -11,7 +11,7 @@ from django.utils import timezone
 from grading import monitoring
 from grading.core.vocabulary import Reason
 from grading.models import Alarm, Quota, Session
-from grading.models.judging import QuotaState
+from grading.models.quota import QuotaState
 
 NAV = (
     ("Dashboard", "admin:index", "/"),

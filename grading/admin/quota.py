@@ -12,7 +12,8 @@ from grading import charts
 from grading.admin.house import judge_state, worst_quota
 from grading.core.vocabulary import Reason
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
-from grading.models.judging import AttemptOutcome, QuotaState
+from grading.models.judging import AttemptOutcome
+from grading.models.quota import QuotaState
 from grading.trust import start_of_day
 
 DAYS = 14

@@ -98,8 +98,9 @@ def sums(grades: list[Grade]) -> list[dict[str, Any]]:
 
 
 def _latest(grades: list[Grade], source: Source) -> Grade | None:
-    """What a source said last, where it gave a value."""
-    return next((grade for grade in reversed(grades) if grade.source == source and grade.value is not None), None)
+    """What a source said last to the chain, where it gave a value."""
+    scored = (grade for grade in reversed(grades) if grade.source == source and grade.value is not None)
+    return next((grade for grade in scored if not grade.parallel), None)
 
 
 def _citations(judge: Grade | None) -> list[int]:

@@ -72,9 +72,13 @@ class Prompt:
     citable: frozenset[int] = field(default_factory=frozenset)
 
     @property
+    def characters(self) -> int:
+        return len(self.system) + len(self.user)
+
+    @property
     def tokens(self) -> int:
         """An estimate: four characters a token."""
-        return (len(self.system) + len(self.user)) // CHARS_PER_TOKEN
+        return self.characters // CHARS_PER_TOKEN
 
 
 def build(case: Case, rubric: RubricText, *, budget: int, smaller: float = 1.0) -> Prompt:

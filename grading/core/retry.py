@@ -45,6 +45,11 @@ def backoff(failures: int, base: dt.timedelta, rng: Random) -> dt.timedelta:
     return ceiling * rng.random()
 
 
+def asks_fallback(failures: int, patience: int) -> bool:
+    """Whether the other model is asked after so many failures: once `patience` are reached, in turns with the first."""
+    return failures >= patience and (failures - patience) % 2 == 0
+
+
 def after(result: Result, tried: Tried, *, limit: int, base: dt.timedelta, now: dt.datetime, rng: Random) -> Next:
     """The next step after `result`, given what was tried before it. `limit` ≥ 1 attempts, `base` the first backoff."""
     match result:

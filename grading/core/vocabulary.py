@@ -40,6 +40,8 @@ class Reason(StrEnum):
     NOT_CONFIGURED = "not_configured"
     AWAITING_JUDGE = "awaiting_judge"
     QUOTA_EXHAUSTED = "quota_exhausted"
+    BUDGET_SPENT = "budget_spent"
+    PAUSED = "paused"
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
     TIMEOUT = "timeout"
@@ -79,6 +81,8 @@ REASON_WORDS: dict[Reason, str] = {
     Reason.NOT_CONFIGURED: "No judge is configured",
     Reason.AWAITING_JUDGE: "Waiting for the judge",
     Reason.QUOTA_EXHAUSTED: "Quota exhausted",
+    Reason.BUDGET_SPENT: "Today's budget is spent",
+    Reason.PAUSED: "An operator paused the judge",
     Reason.RATE_LIMITED: "Rate limited",
     Reason.OVERLOADED: "The judge's service is overloaded",
     Reason.TIMEOUT: "The judge did not answer in time",

@@ -1,110 +1,172 @@
-"""One call to the judge through the SDK: no retries of its own, an explicit timeout, a typed answer whatever comes."""
+"""One call to a judge through the SDK: no retries of its own, a deadline, a typed answer whatever comes."""
 
+import atexit
 import logging
-from dataclasses import dataclass, field
+import threading
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
-from anthropic.types import Message, OutputConfigParam, Usage
+import httpx2
+from anthropic.types import Message
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from django.conf import settings
 from django.utils import timezone
 
-from grading.core import api_errors, verdict
+from grading.core import api_errors, ratelimits, verdict
 from grading.core.prompt import Prompt
+from grading.core.ratelimits import Cost, RateLimits
 from grading.core.sanitise import visible
 from grading.core.verdict import Deferred, Result, Scope
 from grading.core.vocabulary import Reason
+from grading.judging import deadline, prices
+from grading.judging.judges import DEFAULT_HOST, Judge
 from grading.models import Rubric
 
 logger = logging.getLogger(__name__)
 
 MAX_OUTPUT_TOKENS = 4096
-DEFAULT_HOST = "api.anthropic.com"
+# A host that takes longer (seconds) to accept a connection is away.
+CONNECT_SECONDS = 10
+# An idle connection is given up before any server or gateway drops it, so that no call finds a dead one.
+POOL = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=3)
+LARGEST_COUNT = 2**31 - 1
+# Answers in 4xx come before any work.
+TURNED_AWAY = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of a call. Token counts are None where the reply did not say; `row` are the attempt's other columns."""
+    """What came of a call. `row` are the attempt's other columns, without token counts that the reply did not give.
+
+    `limits` are what the headers of a reply, good or bad, say; None where no reply came.
+    """
 
     result: Result
     model: str = ""
     row: dict[str, Any] = field(default_factory=dict)
+    limits: RateLimits | None = None
+    # Where it came from, if not from the judge's own address.
+    route: str = ""
 
     @property
     def cost_usd(self) -> float | None:
         cost: float | None = self.row.get("cost_usd")
         return cost
 
+    def used(self, expected: Cost) -> Cost | None:
+        """What the call took of the allowance: what was counted, else as `expected`; None where it was turned away."""
+        status = self.row.get("http_status")
+        if status in TURNED_AWAY:
+            return None
+        read, written = self.row.get("input_tokens"), self.row.get("output_tokens")
+        if read is None or written is None:
+            return replace(expected, characters=0)
+        read += self.row.get("cache_write_tokens") or 0
+        return Cost(input_tokens=read, output_tokens=written, characters=expected.characters)
 
-def route() -> str:
-    """Where the judge is reached: part of its identity (L14)."""
-    host = urlsplit(settings.ANTHROPIC_BASE_URL).netloc or DEFAULT_HOST
-    return f"simulated {host}" if settings.SIMULATED else host
 
-
-def ask(prompt: Prompt, rubric: Rubric) -> Answer:
-    """Send the prompt, once. Never raises: what went wrong is in the answer."""
-    dimensions = [dimension["name"] for dimension in rubric.dimensions]
-    output: OutputConfigParam = {"format": {"type": "json_schema", "schema": verdict.schema(dimensions)}}
+def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
+    """Send the prompt, once, within JUDGE_TIMEOUT seconds. Never raises: what went wrong is in the answer."""
+    seconds = settings.JUDGE_TIMEOUT
+    timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+    limits = None
     try:
-        with _client() as client:
-            response = client.messages.with_raw_response.create(
-                model=settings.JUDGE_MODEL,
-                max_tokens=MAX_OUTPUT_TOKENS,
-                system=prompt.system,
-                messages=[{"role": "user", "content": prompt.user}],
-                output_config=output,
-            )
-            return _answered(response.parse(), response.request_id or "", prompt, dimensions)
+        with deadline.within(seconds):
+            call = sdk(judge).messages.with_raw_response
+            response = call.create(**request(judge, prompt, rubric), timeout=timeout)
+        limits = ratelimits.parse(response.headers)
+        answer = read(response.parse(), prompt, rubric, request_id=response.request_id or "")
+        return replace(answer, limits=limits)
     except Exception as error:  # noqa: BLE001 - classified, recorded, and logged where nobody expected it
-        return _failed(error)
+        return _failed(error, limits)
 
 
-def _client() -> anthropic.Anthropic:
-    """A client for one call: a new connection costs little beside a verdict, and none is left to go stale."""
+def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> MessageCreateParamsNonStreaming:
+    """The body of the call, alone or in a batch."""
+    return {
+        "model": judge.model,
+        "max_tokens": MAX_OUTPUT_TOKENS,
+        "system": prompt.system,
+        "messages": [{"role": "user", "content": prompt.user}],
+        "output_config": {"format": {"type": "json_schema", "schema": verdict.schema(_dimensions(rubric))}},
+    }
+
+
+def _dimensions(rubric: Rubric) -> list[str]:
+    return [dimension["name"] for dimension in rubric.dimensions]
+
+
+# --- the clients: one for each key and address, whose connections are used again -------------------------------------
+
+_clients: dict[tuple[str, str], anthropic.Anthropic] = {}
+_lock = threading.Lock()
+
+
+def sdk(judge: Judge) -> anthropic.Anthropic:
+    """The process's client for a judge's key and address: retries off; `deadline.within` bounds what it does."""
+    with _lock:
+        who = (judge.api_key, judge.base_url)
+        if who not in _clients:
+            _clients[who] = _client(*who)
+        return _clients[who]
+
+
+def _client(api_key: str, base_url: str) -> anthropic.Anthropic:
     return anthropic.Anthropic(
-        api_key=settings.ANTHROPIC_API_KEY,
-        base_url=settings.ANTHROPIC_BASE_URL or f"https://{DEFAULT_HOST}",
+        api_key=api_key,
+        base_url=base_url or f"https://{DEFAULT_HOST}",
         max_retries=0,
-        timeout=settings.JUDGE_TIMEOUT,
+        http_client=deadline.bound(anthropic.DefaultHttpxClient(limits=POOL)),
     )
 
 
-def _answered(message: Message | Any, request_id: str, prompt: Prompt, dimensions: list[str]) -> Answer:
+@atexit.register
+def close() -> None:
+    """Close every client. The next call makes a new one."""
+    with _lock:
+        while _clients:
+            _clients.popitem()[1].close()
+
+
+# --- reading what came -----------------------------------------------------------------------------------------------
+
+
+def read(message: object, prompt: Prompt, rubric: Rubric, *, request_id: str = "", batch: bool = False) -> Answer:
+    """The answer in a reply, alone or in a batch (at a batch's price)."""
     if not isinstance(message, Message) or not isinstance(message.content, list):
-        detail = "The service answered something that is not a message; is ANTHROPIC_BASE_URL right?"
+        detail = "The service answered something that is not a message; is its base URL right?"
         return Answer(
             result=Deferred(reason=Reason.OVERLOADED, scope=Scope.JOB, detail=detail), row={"http_status": 200}
         )
     model = visible(str(message.model))[:120]
     return Answer(
-        result=verdict.read_reply(message, dimensions=dimensions, citable=prompt.citable),
+        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=prompt.citable),
         model=model,
-        row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model)},
+        row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model, batch=batch)},
     )
 
 
-def _usage(usage: Usage | None, model: str) -> dict[str, Any]:
-    if usage is None:
-        return {}
-    price_in, price_out = _price(model)
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cache_read_input_tokens,
-        "cost_usd": round((usage.input_tokens * price_in + usage.output_tokens * price_out) / 1_000_000, 9),
+def _usage(said: object, model: str, *, batch: bool) -> dict[str, Any]:
+    """Token counts, None where they cannot be read, and what they cost where they can."""
+    counts = {
+        "input_tokens": _count(said, "input_tokens"),
+        "output_tokens": _count(said, "output_tokens"),
+        "cache_write_tokens": _count(said, "cache_creation_input_tokens"),
+        "cache_read_tokens": _count(said, "cache_read_input_tokens"),
     }
+    if counts["input_tokens"] is None or counts["output_tokens"] is None:
+        return {**counts, "cost_usd": None}
+    known = {name: count or 0 for name, count in counts.items()}
+    return {**counts, "cost_usd": prices.cost(model, batch=batch, **known)}
 
 
-def _price(model: str) -> tuple[float, float]:
-    """Dollars per million tokens, in and out. A dated name has the price of the name it begins with."""
-    prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
-    named = [name for name in prices if model.startswith(name)]
-    return prices[max(named, key=len, default="other")]
+def _count(said: object, name: str) -> int | None:
+    value = getattr(said, name, None)
+    return value if isinstance(value, int) and 0 <= value <= LARGEST_COUNT else None
 
 
-def _failed(error: Exception) -> Answer:
+def _failed(error: Exception, limits: RateLimits | None) -> Answer:
     found = api_errors.identity(error)
     result = api_errors.classify(error, timezone.now())
     if result.reason is Reason.NEEDS_ATTENTION:
@@ -112,4 +174,5 @@ def _failed(error: Exception) -> Answer:
     return Answer(
         result=result,
         row={"http_status": found.http_status, "error_type": found.error_type, "request_id": found.request_id},
+        limits=ratelimits.parse(error.response.headers) if isinstance(error, anthropic.APIStatusError) else limits,
     )

@@ -1,29 +1,36 @@
-"""What the provider lets us do, as a row that people see and workers obey: open, pacing, exhausted or misconfigured.
+"""What a judge's provider lets us do, as a row that people see and workers obey: open, pacing, exhausted until a time,
+misconfigured, or paused by an operator.
 
 The row belongs to a key and model: another key or model starts with a row of its own, open. While it is exhausted
-nothing is sent, except one probe when it is due.
+nothing is sent, except one probe when it is due. A spent budget is an exhausted quota whose reset is midnight.
 """
 
 import datetime as dt
-import hashlib
 import logging
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading import monitoring
+from grading.core.ratelimits import RateLimits
 from grading.core.verdict import Deferred, Result, Scope
 from grading.core.vocabulary import Reason
+from grading.judging import judges, limiter
+from grading.judging.judges import Judge
 from grading.models import Quota, QuotaTransition
-from grading.models.judging import QuotaState
+from grading.models.quota import QuotaState
 
 logger = logging.getLogger(__name__)
 
 LONGEST_GAP = dt.timedelta(hours=1)
 # Spend limits are monthly: a reset named beyond that is not believed.
 LONGEST_OUTAGE = dt.timedelta(days=32)
+# How often the limits that headers name are written down, at most.
+LIMITS_EVERY = dt.timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +42,24 @@ class Obstacle:
 
 
 def is_configured() -> bool:
-    return bool(settings.ANTHROPIC_API_KEY)
+    return judges.first() is not None
 
 
-def fingerprint() -> str:
-    """Names the key and where it is sent, without giving it away."""
-    return hashlib.sha256(f"{settings.ANTHROPIC_API_KEY}\n{settings.ANTHROPIC_BASE_URL}".encode()).hexdigest()[:16]
+def current(judge: Judge | None = None) -> Quota:
+    """The row of a judge; of the first where none is named. LookupError where no judge is configured."""
+    judge = judge or judges.first()
+    if judge is None:
+        raise LookupError("no judge is configured: set ANTHROPIC_API_KEY")
+    return Quota.objects.get_or_create(key=judge.fingerprint, model=judge.model)[0]
 
 
-def current() -> Quota:
-    """The row of the configured key and model."""
-    return Quota.objects.get_or_create(key=fingerprint(), model=settings.JUDGE_MODEL)[0]
+def rows() -> list[Quota]:
+    """The rows of all judges that are configured, the first judge's first."""
+    return [current(judge) for judge in judges.configured().values()]
 
 
 def obstacle() -> Obstacle | None:
-    """What keeps every job from being judged now; None where nothing does."""
+    """What keeps every session from being judged now; None where nothing does."""
     if not is_configured():
         return Obstacle(reason=Reason.NOT_CONFIGURED, detail="Set ANTHROPIC_API_KEY to have sessions judged")
     quota = current()
@@ -59,15 +69,17 @@ def obstacle() -> Obstacle | None:
 
 
 def is_due(quota: Quota, now: dt.datetime) -> bool:
-    """Whether a call may be made: none while misconfigured or waiting; one (a probe) when an exhausted quota is due."""
+    """Whether a call may be made: none while misconfigured, paused or waiting; one (a probe) once an exhausted one is
+    due.
+    """
     if quota.state == QuotaState.OPEN:
         return True
-    return quota.state != QuotaState.MISCONFIGURED and (quota.until is None or quota.until <= now)
+    return quota.state in (QuotaState.PACING, QuotaState.EXHAUSTED) and (quota.until is None or quota.until <= now)
 
 
-def take(now: dt.datetime) -> bool:
-    """The right to make one call now. Of several who ask while a probe is due, one gets it."""
-    quota = current()
+def take(judge: Judge, now: dt.datetime) -> bool:
+    """The right to go on to a call now. Of several who ask while a probe is due, one gets it."""
+    quota = current(judge)
     if not is_due(quota, now):
         return False
     if quota.state != QuotaState.EXHAUSTED:
@@ -78,12 +90,14 @@ def take(now: dt.datetime) -> bool:
     return bool(due.update(until=held))
 
 
-def learn(result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
+def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
     """Let an answer move the quota. A call that began before the last change knows nothing newer than that."""
     with transaction.atomic():
-        quota = Quota.objects.select_for_update().get(pk=current().pk)
+        quota = Quota.objects.select_for_update().get(pk=current(judge).pk)
         is_news = started_at >= quota.changed_at or not quota.is_out
         match result:
+            case _ if quota.state == QuotaState.PAUSED:
+                pass  # what a person decided, a person undoes
             case Deferred(scope=Scope.QUOTA):
                 _exhaust(quota, result, now, is_news=is_news)
             case Deferred(scope=Scope.CONFIGURATION):
@@ -94,29 +108,110 @@ def learn(result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
             case Deferred(scope=Scope.JOB):
                 pass  # trouble of another kind says nothing about the quota
             case _ if is_news:
+                if quota.is_out:
+                    limiter.shared().ramp(judge.name)
                 _move(quota, QuotaState.OPEN, now)
 
 
-def probe_now(now: dt.datetime | None = None) -> None:
-    """Let the next job ask, whatever the row says: for a person who knows that the quota is back."""
+def lock(judge: Judge) -> None:
+    """Hold the judge's row for the rest of the transaction."""
+    Quota.objects.select_for_update().get(pk=current(judge).pk)
+
+
+def spend_out(judge: Judge, now: dt.datetime, detail: str) -> None:
+    """Nothing more today: the budget would be passed."""
+    with transaction.atomic():
+        quota = Quota.objects.select_for_update().get(pk=current(judge).pk)
+        if quota.state != QuotaState.PAUSED:
+            until = tomorrow(now)
+            _move(quota, QuotaState.EXHAUSTED, now, reason=Reason.BUDGET_SPENT, detail=detail, until=until)
+
+
+def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime) -> None:
+    """Write down what the headers said, so that it is known after a restart; every few seconds is enough."""
+    if not limits:
+        return
+    seen = Quota.objects.filter(key=judge.fingerprint, model=judge.model)
+    seen.exclude(limits_at__gt=now - LIMITS_EVERY).update(limits=limits.said(), limits_at=now)
+
+
+# --- what operators do -----------------------------------------------------------------------------------------------
+
+
+def pause(*, by: User | None, note: str = "", now: dt.datetime | None = None) -> None:
+    """Send nothing until somebody resumes. Calls that are under way are heard."""
     now = now or timezone.now()
     with transaction.atomic():
-        quota = Quota.objects.select_for_update().get(pk=current().pk)
-        if quota.is_out:
-            _move(quota, QuotaState.EXHAUSTED, now, reason=Reason(quota.reason), detail=quota.detail, until=now)
+        for quota in _locked().exclude(state=QuotaState.PAUSED):
+            _move(quota, QuotaState.PAUSED, now, reason=Reason.PAUSED, detail=note, by=by)
+
+
+def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
+    """End a pause. An outage that began before it and is not over yet goes on."""
+    now = now or timezone.now()
+    with transaction.atomic():
+        for quota in _locked().filter(state=QuotaState.PAUSED):
+            before = quota.transitions.exclude(state=QuotaState.PAUSED).last()
+            if before is None or before.state == QuotaState.OPEN or (before.until and before.until <= now):
+                _move(quota, QuotaState.OPEN, now, by=by)
+            else:
+                reason = Reason(before.reason)
+                state = QuotaState(before.state)
+                _move(quota, state, now, reason=reason, detail=before.detail, until=before.until, by=by)
+
+
+def probe_now(*, by: User | None = None, now: dt.datetime | None = None) -> int:
+    """Let the next job of each judge that is out ask, whatever its row says: for a person who knows that the quota is
+    back. How many judges that concerns; a paused one is resumed, not probed.
+    """
+    now = now or timezone.now()
+    with transaction.atomic():
+        out = list(_locked().filter(state__in=[QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED]))
+        for quota in out:
+            _move(
+                quota,
+                QuotaState.EXHAUSTED,
+                now,
+                reason=Reason(quota.reason),
+                detail=quota.detail,
+                until=now,
+                by=by,
+            )
+    return len(out)
+
+
+def reopen_budget(now: dt.datetime, *, by: User | None) -> None:
+    """After the budget was raised: judging goes on today."""
+    with transaction.atomic():
+        for quota in _locked().filter(state=QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT):
+            _move(quota, QuotaState.OPEN, now, by=by)
 
 
 def retire_others(now: dt.datetime) -> None:
     """An outage of a key or model that is no longer used is over."""
+    used = [row.pk for row in rows()]
     with transaction.atomic():
-        for quota in Quota.objects.out().exclude(pk=current().pk).select_for_update():
+        for quota in Quota.objects.out().exclude(pk__in=used).select_for_update():
             _move(quota, QuotaState.OPEN, now, detail="no longer used")
+
+
+def _locked() -> QuerySet[Quota]:
+    return Quota.objects.select_for_update().filter(pk__in=[row.pk for row in rows()]).order_by("pk")
+
+
+# --- transitions -----------------------------------------------------------------------------------------------------
 
 
 def probe_gap(failures: int) -> dt.timedelta:
     """Doubling from JUDGE_PROBE_SECONDS up to an hour, for `failures` ≥ 1."""
     base = dt.timedelta(seconds=settings.JUDGE_PROBE_SECONDS)
     return min(base * float(2 ** min(max(failures - 1, 0), 30)), LONGEST_GAP)
+
+
+def tomorrow(now: dt.datetime) -> dt.datetime:
+    """The next midnight in the site's zone."""
+    day = timezone.localdate(now) + dt.timedelta(days=1)
+    return timezone.make_aware(dt.datetime.combine(day, dt.time()))
 
 
 def _exhaust(quota: Quota, result: Deferred, now: dt.datetime, *, is_news: bool) -> None:
@@ -138,6 +233,7 @@ def _move(
     reason: Reason = Reason.NONE,
     detail: str = "",
     until: dt.datetime | None = None,
+    by: User | None = None,
 ) -> None:
     """Write the row; a change of state or reason is a transition, and the alarm follows at once."""
     changed = (quota.state, quota.reason) != (state, reason)
@@ -146,16 +242,18 @@ def _move(
         quota.failures = 0
     if changed:
         quota.changed_at = now
-    quota.save()
+    quota.save(update_fields=["state", "reason", "detail", "until", "failures", "changed_at"])
     if not changed:
         return
-    QuotaTransition.objects.create(quota=quota, state=state, reason=reason, detail=detail, until=until, at=now)
-    logger.log(logging.ERROR if quota.is_out else logging.INFO, "judge quota of %s: %s. %s", quota.model, state, detail)
+    QuotaTransition.objects.create(quota=quota, state=state, reason=reason, detail=detail, until=until, at=now, by=by)
+    level = logging.ERROR if quota.is_out and state != QuotaState.PAUSED else logging.INFO
+    logger.log(level, "judge quota of %s: %s. %s", quota.model, state, detail)
     monitoring.refresh()
 
 
 def _outage(quota: Quota) -> str:
     """The sentence on the tile of every session that waits."""
+    words = Reason(quota.reason).words
     if quota.until is None:
-        return f"{Reason(quota.reason).words}. {quota.detail}"
-    return f"{Reason(quota.reason).words}, asks again {quota.until.astimezone(dt.UTC):%-d %b %H:%M} UTC. {quota.detail}"
+        return f"{words}. {quota.detail}".strip()
+    return f"{words}, asks again {quota.until.astimezone(dt.UTC):%-d %b %H:%M} UTC. {quota.detail}".strip()

@@ -1,6 +1,8 @@
 """What an answer of the judge changes: attempt, job, grade and settlement, in one fenced transaction (L4)."""
 
 import datetime as dt
+import logging
+import uuid
 from random import Random
 from typing import Any
 
@@ -11,13 +13,16 @@ from django.utils import timezone
 from grading import monitoring, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
-from grading.core.retry import Next, Step, Tried, after
+from grading.core.retry import Next, Step, Tried, after, asks_fallback
 from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.core.vocabulary import Reason, Source, Status
-from grading.judging import quota
-from grading.judging.client import Answer, route
+from grading.judging import judges, quota
+from grading.judging.client import Answer
+from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
-from grading.models.judging import AttemptOutcome, JobState
+from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+
+logger = logging.getLogger(__name__)
 
 STATES = {Step.DONE: JobState.DONE, Step.AGAIN: JobState.QUEUED, Step.GIVE_UP: JobState.ABANDONED}
 OUTCOMES: dict[type, AttemptOutcome] = {
@@ -30,10 +35,10 @@ OUTCOMES: dict[type, AttemptOutcome] = {
 DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPUT_TOO_LARGE})
 
 
-def apply(attempt: JudgeAttempt, answer: Answer, *, inputs_sha256: str, rng: Random) -> AttemptOutcome:
+def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256: str, rng: Random) -> AttemptOutcome:
     """Record an answer. It changes the job and the grades only while the attempt's lease holds; late, only itself."""
     now = timezone.now()
-    quota.learn(answer.result, started_at=attempt.started_at, now=now)
+    quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(judge_jobs=attempt.job_id)
         job = JudgeJob.objects.get(pk=attempt.job_id)
@@ -41,18 +46,36 @@ def apply(attempt: JudgeAttempt, answer: Answer, *, inputs_sha256: str, rng: Ran
         if not _move(attempt, coming, now):
             return _finish(attempt, answer, AttemptOutcome.LOST, coming, now)
         outcome = _finish(attempt, answer, OUTCOMES[type(answer.result)], coming, now)
+        identity = {"model": answer.model or judge.model, "route": answer.route or judge.route}
         if isinstance(answer.result, Graded):
-            _verdict(session, attempt, answer, answer.result, inputs_sha256)
+            _verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
-            record(session, _unscored(coming, answer.result), model=answer.model, route=route())
+            parallel = job.purpose != Purpose.VERDICT
+            record(session, _unscored(coming, answer.result), parallel=parallel, **identity)
         rewards.settle(session)
         monitoring.inspect(session)
     return outcome
 
 
-def record(session: Session, said: SourceGrade, **identity: Any) -> Grade | None:
-    """Append what the judge link says without a score, where it does not say so already."""
-    latest = Grade.objects.filter(session=session, source=Source.JUDGE).order_by("-pk").first()
+def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
+    """End a claimed job that needs no call."""
+    mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.LEASED, lease_token=token)
+    with transaction.atomic():
+        ended = mine.update(
+            state=JobState.DONE,
+            reason=Reason.NONE,
+            finished_at=timezone.now(),
+            lease_token=None,
+            leased_until=None,
+        )
+        if ended:
+            logger.info("job %s of session %s ends without a call: %s", job.pk, job.session_id, why)
+            rewards.settle(job.session)
+
+
+def record(session: Session, said: SourceGrade, *, parallel: bool = False, **identity: Any) -> Grade | None:
+    """Append what a judge says without a score, where it does not say so already."""
+    latest = session.grades.filter(source=Source.JUDGE, parallel=parallel).order_by("-pk").first()
     if latest is not None and (latest.status, latest.reason) == (said.status, said.reason):
         return None
     return Grade.objects.create(
@@ -63,6 +86,7 @@ def record(session: Session, said: SourceGrade, **identity: Any) -> Grade | None
         detail=said.detail,
         evidence=dict(said.evidence),
         version=said.version,
+        parallel=parallel,
         **identity,
     )
 
@@ -87,14 +111,24 @@ def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime
     return after(result, tried, limit=settings.JUDGE_MAX_ATTEMPTS, base=base, now=now, rng=rng)
 
 
+def _next_judge(job: JudgeJob, coming: Next, attempts: int) -> JudgeRole:
+    """Whom to ask next: another model behind the same key, in turns, once the first's service failed often enough."""
+    if job.purpose != Purpose.VERDICT:
+        return JudgeRole(job.judge)
+    its_turn = coming.counts and asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
+    return JudgeRole.FALLBACK if its_turn and judges.fallback() is not None else JudgeRole.FIRST
+
+
 def _move(attempt: JudgeAttempt, coming: Next, now: dt.datetime) -> bool:
     """Move the job on, if the lease is still this attempt's."""
     mine = JudgeJob.objects.filter(pk=attempt.job_id, state=JobState.LEASED, lease_token=attempt.lease_token)
     ends = coming.step is not Step.AGAIN
+    attempts = attempt.job.attempts + coming.counts
     moved = mine.update(
         state=STATES[coming.step],
         reason=coming.reason,
-        attempts=attempt.job.attempts + coming.counts,
+        attempts=attempts,
+        judge=attempt.judge if ends else _next_judge(attempt.job, coming, attempts),
         next_attempt_at=now + coming.wait,
         finished_at=now if ends else None,
         lease_token=None,
@@ -117,8 +151,11 @@ def _finish(
     retry_at = now + coming.wait if coming.step is Step.AGAIN else None
     if isinstance(answer.result, Deferred) and answer.result.retry_at is not None:
         retry_at = answer.result.retry_at
+    # A definite error was not charged for; a verdict says what it cost; a timeout may have cost what was expected.
+    charged = answer.row.get("http_status") is None and attempt.estimated_usd is not None
     columns = {
         **answer.row,
+        "estimated_usd": attempt.estimated_usd if charged else None,
         "finished_at": now,
         "outcome": outcome,
         "reason": coming.reason,
@@ -139,16 +176,25 @@ def _unscored(coming: Next, result: Result) -> SourceGrade:
     return unscored(Source.JUDGE, coming.reason, version=VERSION, detail=detail, status=status, **kept)
 
 
-def _verdict(session: Session, attempt: JudgeAttempt, answer: Answer, graded: Graded, inputs_sha256: str) -> Grade:
+def _verdict(
+    session: Session,
+    attempt: JudgeAttempt,
+    answer: Answer,
+    graded: Graded,
+    *,
+    inputs_sha256: str,
+    model: str,
+    route: str,
+) -> Grade:
     """The judge's grade with its whole identity (L8, L14). The same asked again is a replicate, never a conflict."""
     identity = {
         "version": VERSION,
-        "model": answer.model,
-        "route": route(),
+        "model": model,
+        "route": route,
         "rubric": attempt.job.rubric.sha256,
         "inputs_sha256": inputs_sha256,
     }
-    same = Grade.objects.filter(session=session, source=Source.JUDGE, status=Status.SCORED, **identity)
+    same = session.grades.verdicts().filter(**identity)
     cited = len(graded.citations)
     return Grade.objects.create(
         session=session,
@@ -162,8 +208,10 @@ def _verdict(session: Session, attempt: JudgeAttempt, answer: Answer, graded: Gr
             "citations": list(graded.citations),
             "prompt_sha256": attempt.prompt_sha256,
             "attempt": attempt.pk,
+            "purpose": str(attempt.job.purpose),
         },
         replicate=same.count(),
+        parallel=attempt.job.purpose != Purpose.VERDICT,
         cost_usd=answer.cost_usd,
         duration_ms=int((timezone.now() - attempt.started_at).total_seconds() * 1000),
         **identity,

@@ -5,6 +5,7 @@ import django.utils.timezone
 import grading.core.vocabulary
 import grading.models.evidence
 import grading.models.judging
+import grading.models.quota
 from django.conf import settings
 from django.db import migrations, models
 
@@ -72,7 +73,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=64)),
                 ('model', models.CharField(max_length=120)),
-                ('state', models.CharField(choices=[('open', 'open'), ('pacing', 'pacing'), ('exhausted', 'exhausted'), ('misconfigured', 'misconfigured')], default=grading.models.judging.QuotaState['OPEN'], max_length=32)),
+                ('state', models.CharField(choices=[('open', 'open'), ('pacing', 'pacing'), ('exhausted', 'exhausted'), ('misconfigured', 'misconfigured')], default=grading.models.quota.QuotaState['OPEN'], max_length=32)),
                 ('until', models.DateTimeField(blank=True, null=True)),
                 ('failures', models.PositiveIntegerField(default=0)),
                 ('reason', models.CharField(blank=True, choices=[('', ''), ('not_configured', 'No judge is configured'), ('awaiting_judge', 'Waiting for the judge'), ('quota_exhausted', 'Quota exhausted'), ('rate_limited', 'Rate limited'), ('overloaded', "The judge's service is overloaded"), ('timeout', 'The judge did not answer in time'), ('connection', 'The judge could not be reached'), ('auth', "The judge's key was refused"), ('refused', 'The judge declined to grade this session'), ('unparsable_verdict', "The judge's reply was not a verdict"), ('input_too_large', 'Too much evidence for one request'), ('needs_attention', 'An answer nobody expected; a person must look'), ('no_transcript', 'No transcript was submitted'), ('log_too_small', 'The log is too small for a session this long'), ('log_overwritten', 'The log belongs to another session'), ('log_shared', 'The same log was submitted for another session'), ('stub_no_tool_calls', 'Stub transcript: no tool calls in it'), ('format_unknown', "The transcript's format is unknown"), ('format_blind', 'Nothing in the transcript was recognised'), ('unreadable', 'The evidence could not be read'), ('no_journal', 'No journal was submitted'), ('no_signal', 'The journal names no outcome'), ('no_artifacts', 'No ideas, tasks, posts or notes'), ('not_consumption', 'Not a reading session, and nothing was left behind'), ('no_evidence', 'No source could grade this session'), ('excluded', 'A person excluded this session'), ('withdrawn', 'The correction was undone'), ('infrastructure', 'The session died of infrastructure')], default=grading.core.vocabulary.Reason['NONE'], max_length=32)),

@@ -3,8 +3,10 @@
 from grading.models.agents import Agent, ApiToken
 from grading.models.evidence import Artifact, ArtifactRule, Evidence
 from grading.models.grades import Grade, Settlement
-from grading.models.judging import JudgeAttempt, JudgeJob, Quota, QuotaTransition, Rubric
+from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.monitoring import Alarm, Flag
+from grading.models.quota import JudgePolicy, Quota, QuotaTransition
+from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
 
 __all__ = [
@@ -17,7 +19,10 @@ __all__ = [
     "Flag",
     "Grade",
     "JudgeAttempt",
+    "JudgeBatch",
     "JudgeJob",
+    "JudgePolicy",
+    "JudgeRun",
     "Quota",
     "QuotaTransition",
     "Rubric",

@@ -10,11 +10,22 @@ from grading.models.fields import enum_field, one_of
 from grading.models.sessions import Session
 
 
+class GradeQuerySet(models.QuerySet["Grade"]):
+    def chain(self) -> "GradeQuerySet":
+        """Those that the chain reads: all but parallel verdicts."""
+        return self.filter(parallel=False)
+
+    def verdicts(self) -> "GradeQuerySet":
+        """The scored grades of judges, parallel ones too."""
+        return self.filter(source=Source.JUDGE, status=Status.SCORED)
+
+
 class Grade(models.Model):
     """What one source said of one session, once. Never updated, never deleted (L3).
 
     `value` in [0, 1] iff scored. `evidence` is the JSON of the sum. L8 and L14: `version` names the rule set, `model`,
     `route` and `rubric` who answered, `inputs_sha256` what was read. A person's undo is a row that `withdraws` another.
+    `parallel` verdicts (a repeat, a second judge's opinion) stand beside the chain and never enter it.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades")
@@ -30,6 +41,7 @@ class Grade(models.Model):
     rubric = models.CharField(max_length=64, blank=True)
     inputs_sha256 = models.CharField(max_length=64, blank=True)
     replicate = models.PositiveSmallIntegerField(default=0)
+    parallel = models.BooleanField(default=False)
     cost_usd = models.FloatField(null=True, blank=True)
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
@@ -37,6 +49,8 @@ class Grade(models.Model):
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by"
     )
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = GradeQuerySet.as_manager()
 
     class Meta:
         ordering = ["pk"]
@@ -54,6 +68,9 @@ class Grade(models.Model):
             ),
             models.CheckConstraint(
                 condition=~Q(source=Source.HUMAN) | Q(author__isnull=False), name="grade_human_has_author"
+            ),
+            models.CheckConstraint(
+                condition=Q(parallel=False) | Q(source=Source.JUDGE), name="grade_parallel_is_judge"
             ),
             models.UniqueConstraint(
                 fields=["session", "source", "inputs_sha256", "version", "model", "route", "rubric", "replicate"],

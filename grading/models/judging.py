@@ -1,53 +1,45 @@
-"""The judge's work: job rows (the queue, L7), attempt rows (nothing silent, L1), quota as an object, rubrics."""
+"""The judge's work: job rows (the queue, L7), attempt rows (nothing silent, L1), batches, runs of judging again."""
 
 from enum import StrEnum
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from grading.core.vocabulary import Reason
 from grading.models.fields import enum_field, one_of
+from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
 
 
-class RubricQuerySet(models.QuerySet["Rubric"]):
-    def active(self) -> "Rubric | None":
-        """The rubric that is asked by now; None where an operator has put none in force."""
-        return self.filter(is_active=True).first()
+class JudgeRole(StrEnum):
+    """Which judge: the first; the one asked while the first's service is in trouble; another family's, for a share."""
+
+    FIRST = "first"
+    FALLBACK = "fallback"
+    SECOND = "second"
 
 
-class Rubric(models.Model):
-    """What the judge is asked, versioned by content: `sha256` is the hash of (text, dimensions, bands)."""
+class Purpose(StrEnum):
+    """What a verdict is for: the chain; or, beside it, to see how repeatable the judge is, or what another one says."""
 
-    sha256 = models.CharField(max_length=64, unique=True)
-    title = models.CharField(max_length=120)
-    text = models.TextField()
-    dimensions = models.JSONField(default=list)
-    bands = models.JSONField(default=list)
-    is_active = models.BooleanField(default=False)
-    created_at = models.DateTimeField(default=timezone.now)
-
-    objects = RubricQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["-created_at"]
-        constraints = [
-            models.UniqueConstraint(fields=["is_active"], condition=Q(is_active=True), name="rubric_one_active")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.title} {self.sha256[:4]}"
+    VERDICT = "verdict"
+    REPEAT = "repeat"
+    SECOND = "second"
 
 
 class JobState(StrEnum):
+    """`SENT` is in a batch at the provider, and stays there for up to a day."""
+
     QUEUED = "queued"
     LEASED = "leased"
+    SENT = "sent"
     DONE = "done"
     ABANDONED = "abandoned"
 
 
-OPEN_STATES = (JobState.QUEUED, JobState.LEASED)
+OPEN_STATES = (JobState.QUEUED, JobState.LEASED, JobState.SENT)
 
 
 class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
@@ -56,17 +48,41 @@ class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
         return self.filter(state__in=OPEN_STATES)
 
 
+class JudgeRun(models.Model):
+    """Judging a selection of sessions again, as somebody asked for: its jobs point here, so that it shows progress."""
+
+    rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="runs")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
+    why = models.CharField(max_length=300, blank=True)
+    estimated_usd = models.FloatField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"run {self.pk} under {self.rubric}"
+
+
 class JudgeJob(models.Model):
     """One verdict to be had. Claimed by a conditional UPDATE; `lease_token` fences a worker that comes back late.
 
-    `reason` says why it is (still) waiting, or why it was abandoned. At most one open job a session.
+    `reason` says why it is (still) waiting, or why it was abandoned. At most one open job a session and purpose. New
+    sessions go before `backlog`, then those of more `worth` (what the verdict should move in the bandit, in reward).
+    `input_tokens` is the prompt's size as estimated, once it was built; `losses` counts workers that never came back.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="judge_jobs")
     rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT)
     state = enum_field(JobState, default=JobState.QUEUED)
     reason = enum_field(Reason, blank=True, default=Reason.AWAITING_JUDGE)
-    priority = models.IntegerField(default=0)
+    purpose = enum_field(Purpose, default=Purpose.VERDICT)
+    judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
+    run = models.ForeignKey(JudgeRun, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
+    backlog = models.BooleanField(default=False)
+    worth = models.FloatField(default=0)
+    input_tokens = models.PositiveIntegerField(null=True, blank=True)
+    losses = models.PositiveIntegerField(default=0)
     attempts = models.PositiveIntegerField(default=0)
     next_attempt_at = models.DateTimeField(default=timezone.now)
     lease_token = models.UUIDField(null=True, blank=True)
@@ -77,12 +93,14 @@ class JudgeJob(models.Model):
     objects = JudgeJobQuerySet.as_manager()
 
     class Meta:
-        ordering = ["-priority", "next_attempt_at", "pk"]
+        ordering = ["backlog", "-worth", "pk"]
         constraints = [
             one_of("judge_job", "state", JobState),
+            one_of("judge_job", "purpose", Purpose),
+            one_of("judge_job", "judge", JudgeRole),
             one_of("judge_job", "reason", Reason),
             models.UniqueConstraint(
-                fields=["session"],
+                fields=["session", "purpose"],
                 condition=Q(state__in=OPEN_STATES),
                 name="judge_job_one_open",
             ),
@@ -91,7 +109,10 @@ class JudgeJob(models.Model):
                 name="judge_job_leased_has_lease",
             ),
         ]
-        indexes = [models.Index(fields=["state", "next_attempt_at"], name="judge_job_due")]
+        indexes = [
+            models.Index(fields=["state", "next_attempt_at"], name="judge_job_due"),
+            models.Index(fields=["state", "backlog", "-worth", "id"], name="judge_job_promised"),
+        ]
 
     def __str__(self) -> str:
         return f"judge {self.session} ({self.state})"
@@ -99,6 +120,37 @@ class JudgeJob(models.Model):
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
+
+
+class BatchState(StrEnum):
+    """`SENDING` until the provider has named it; `LOST` where that never happened."""
+
+    SENDING = "sending"
+    RUNNING = "running"
+    ENDED = "ended"
+    LOST = "lost"
+
+
+class JudgeBatch(models.Model):
+    """Many calls sent as one through the provider's batch API; its attempts point here."""
+
+    provider_id = models.CharField(max_length=120, blank=True)
+    judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
+    model = models.CharField(max_length=120, blank=True)
+    state = enum_field(BatchState, default=BatchState.SENDING)
+    created_at = models.DateTimeField(default=timezone.now)
+    polled_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    detail = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "judge batches"
+        constraints = [one_of("judge_batch", "state", BatchState), one_of("judge_batch", "judge", JudgeRole)]
+
+    def __str__(self) -> str:
+        return f"batch {self.pk} {self.state}"
 
 
 class AttemptOutcome(StrEnum):
@@ -113,7 +165,11 @@ class AttemptOutcome(StrEnum):
 
 
 class JudgeAttempt(models.Model):
-    """One call to the judge. The row is written before the call, so that nothing is ever sent unrecorded."""
+    """One call to the judge. The row is written before the call, so that nothing is ever sent unrecorded.
+
+    `estimated_usd` is what it was expected to cost, and stays where the cost may have been incurred but was not told
+    (a lost worker, a timeout); None where nothing was charged.
+    """
 
     job = models.ForeignKey(JudgeJob, on_delete=models.PROTECT, related_name="attempt_rows")
     lease_token = models.UUIDField()
@@ -124,10 +180,14 @@ class JudgeAttempt(models.Model):
     http_status = models.PositiveSmallIntegerField(null=True, blank=True)
     error_type = models.CharField(max_length=80, blank=True)
     request_id = models.CharField(max_length=120, blank=True)
+    judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
     model = models.CharField(max_length=120, blank=True)
+    batch = models.ForeignKey(JudgeBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="attempt_rows")
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
     output_tokens = models.PositiveIntegerField(null=True, blank=True)
     cache_read_tokens = models.PositiveIntegerField(null=True, blank=True)
+    cache_write_tokens = models.PositiveIntegerField(null=True, blank=True)
+    estimated_usd = models.FloatField(null=True, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
     prompt_sha256 = models.CharField(max_length=64, blank=True)
@@ -138,75 +198,13 @@ class JudgeAttempt(models.Model):
         constraints = [
             one_of("judge_attempt", "outcome", AttemptOutcome),
             one_of("judge_attempt", "reason", Reason),
+            one_of("judge_attempt", "judge", JudgeRole),
             models.CheckConstraint(
                 condition=Q(outcome=AttemptOutcome.RUNNING) | Q(finished_at__isnull=False),
                 name="judge_attempt_ended_has_time",
             ),
         ]
+        indexes = [models.Index(fields=["started_at"], name="judge_attempt_recent")]
 
     def __str__(self) -> str:
         return f"attempt {self.pk} {self.outcome}"
-
-
-class QuotaState(StrEnum):
-    OPEN = "open"
-    PACING = "pacing"
-    EXHAUSTED = "exhausted"
-    MISCONFIGURED = "misconfigured"
-
-
-# Nothing is sent in these states, except a probe.
-CLOSED_STATES = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
-
-
-class QuotaQuerySet(models.QuerySet["Quota"]):
-    def out(self) -> "QuotaQuerySet":
-        """Those under which nobody can be judged at present."""
-        return self.filter(state__in=CLOSED_STATES)
-
-
-class Quota(models.Model):
-    """What the provider lets us do now, per (key, model). `key` is a fingerprint of the API key, never the key."""
-
-    key = models.CharField(max_length=64)
-    model = models.CharField(max_length=120)
-    state = enum_field(QuotaState, default=QuotaState.OPEN)
-    until = models.DateTimeField(null=True, blank=True)
-    failures = models.PositiveIntegerField(default=0)
-    reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    detail = models.TextField(blank=True)
-    changed_at = models.DateTimeField(default=timezone.now)
-
-    objects = QuotaQuerySet.as_manager()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["key", "model"], name="quota_once"),
-            one_of("quota", "state", QuotaState),
-            one_of("quota", "reason", Reason),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.model}: {self.state}"
-
-    @property
-    def is_out(self) -> bool:
-        return self.state in CLOSED_STATES
-
-
-class QuotaTransition(models.Model):
-    """One change of a quota's state; together they draw the outage timeline."""
-
-    quota = models.ForeignKey(Quota, on_delete=models.PROTECT, related_name="transitions")
-    state = enum_field(QuotaState)
-    until = models.DateTimeField(null=True, blank=True)
-    reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    detail = models.TextField(blank=True)
-    at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        ordering = ["pk"]
-        constraints = [one_of("quota_transition", "state", QuotaState), one_of("quota_transition", "reason", Reason)]
-
-    def __str__(self) -> str:
-        return f"{self.quota_id} {self.state} at {self.at:%F %T}"

@@ -12,7 +12,7 @@ from grading import evidence, monitoring, rewards
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Evidence, Quota, QuotaTransition, Session
 from grading.models.evidence import EvidenceKind
-from grading.models.judging import QuotaState
+from grading.models.quota import QuotaState
 from tests import cast
 
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"

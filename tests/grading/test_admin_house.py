@@ -9,7 +9,7 @@ from grading import monitoring
 from grading.admin.house import judge_state
 from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
-from grading.models.judging import QuotaState
+from grading.models.quota import QuotaState
 from tests import cast
 
 pytestmark = pytest.mark.django_db

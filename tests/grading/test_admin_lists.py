@@ -11,7 +11,8 @@ from grading import monitoring, rewards
 from grading.admin.bandits import left_out
 from grading.core.vocabulary import Reason, Source
 from grading.models import JudgeAttempt, Quota, QuotaTransition
-from grading.models.judging import AttemptOutcome, QuotaState
+from grading.models.judging import AttemptOutcome
+from grading.models.quota import QuotaState
 from tests import cast
 
 pytestmark = pytest.mark.django_db

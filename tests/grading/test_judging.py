@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 
 from grading import judging, rewards
 from grading.core.vocabulary import Outcome, Reason, Source, Status
-from grading.judging import client, quota
+from grading.judging import prices, quota
+from grading.judging.working import begin
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Settlement
-from grading.models.judging import AttemptOutcome, JobState, QuotaState
+from grading.models.judging import AttemptOutcome, JobState
+from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator
 from tests import cast
 from tests.grading import judge_cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 
 @pytest.fixture
@@ -107,8 +109,8 @@ def test_a_session_without_a_transcript_is_judged_on_what_it_has(sim):
 
 
 def test_a_dated_model_has_the_price_of_its_name():
-    assert client._price("claude-haiku-5-5-20260101") == (0.10, 0.50)
-    assert client._price("unheard-of") == (4.0, 20.0)
+    assert prices.per_million("claude-haiku-5-5-20260101") == (0.10, 0.50)
+    assert prices.per_million("unheard-of") == (4.0, 20.0)
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
@@ -171,9 +173,9 @@ def test_without_an_active_rubric_sessions_still_come_in(sim):
 
 
 def test_new_sessions_come_before_backlog(sim):
-    backlog = judging.enqueue(judge_cast.session(), priority=-1)
-    fresh = judging.enqueue(judge_cast.session())
-    assert judging.sweep() == [fresh.pk, backlog.pk]
+    hours_ago = judging.enqueue(judge_cast.session(ended_at=timezone.now() - dt.timedelta(hours=3)))
+    fresh = judging.enqueue(judge_cast.session(ended_at=timezone.now()))
+    assert judging.sweep() == [fresh.pk, hours_ago.pk]
 
 
 # --- every other outcome ---------------------------------------------------------------------------------------------
@@ -367,7 +369,7 @@ def test_a_claimed_job_is_nobody_else_s(sim):
 
 def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(sim):
     job = judge_cast.job()
-    attempt = judging.claim(job.pk)
+    attempt = begin(judging.claim(job.pk))
     expire(job)
     assert judging.sweep() == [job.pk]
     attempt.refresh_from_db()

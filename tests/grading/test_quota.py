@@ -4,18 +4,21 @@ import datetime as dt
 import logging
 
 import pytest
+import redis
 import time_machine
 from django.utils import timezone
 
 from grading import judging, rewards
 from grading.core.vocabulary import Reason, Source
-from grading.judging import quota
+from grading.judging import judges, quota
+from grading.judging.working import begin
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
-from grading.models.judging import AttemptOutcome, JobState, QuotaState
+from grading.models.judging import AttemptOutcome, JobState
+from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator
 from tests.grading import judge_cast
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 NOON = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
 
@@ -35,6 +38,12 @@ def at(moment=NOON, **later):
 def ask(job):
     """Try a job as a worker would: only if it is due and the quota lets it."""
     return judging.run(job.pk)
+
+
+def forget_the_hold(redis_url):
+    """The limiter goes by Redis' clock, which stands still for nobody."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
 
 
 def states():
@@ -145,7 +154,7 @@ def test_an_outage_raises_the_alarm_at_once_and_its_end_resolves_it(sim, caplog)
     assert not Alarm.objects.filter(rule="A2", resolved_at=None).exists()
 
 
-def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(sim):
+def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(sim, redis_url):
     sim.script({"mode": "rate_limit", "retry_after": 20})
     with at():
         first, second = judge_cast.job(), judge_cast.job()
@@ -154,6 +163,7 @@ def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(sim):
     with at(seconds=19):
         assert judging.sweep() == []
     with at(seconds=20):
+        forget_the_hold(redis_url)
         assert judging.sweep() == [first.pk, second.pk]
         assert ask(first) is ask(second) is AttemptOutcome.GRADED
     first.refresh_from_db()
@@ -200,7 +210,7 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
     sim.script(Mode.VERDICT)
     with at():
         early, late = judge_cast.job(), judge_cast.job()
-        attempt = judging.claim(early.pk)
+        attempt = begin(judging.claim(early.pk))
     with at(seconds=5):
         sim.mode = Mode.NO_CREDIT
         sim._queue.clear()
@@ -209,7 +219,7 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
         from grading.core.verdict import Graded
 
         verdict = Graded(score=0.5, dimensions={}, rationale="", citations=())
-        quota.learn(verdict, started_at=attempt.started_at, now=timezone.now())
+        quota.learn(judges.first(), verdict, started_at=attempt.started_at, now=timezone.now())
     assert quota.current().state == QuotaState.EXHAUSTED
 
 

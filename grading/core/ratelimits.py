@@ -1,0 +1,90 @@
+"""What a call takes of the provider's allowance, and what the headers of its answer say is left of it."""
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+PREFIX = "anthropic-ratelimit"
+# In the order of the headers' names. `tokens` limits input and output together.
+DIMENSIONS = ("requests", "input_tokens", "output_tokens", "tokens")
+# Nobody is allowed more than this a minute; a larger figure is not believed.
+LARGEST = 10**12
+_NUMBER = re.compile(r"[0-9]{1,15}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one call takes. `characters` is the length of its prompt; 0 where nothing is to be learned from that."""
+
+    input_tokens: float
+    output_tokens: float
+    requests: float = 1
+    characters: int = 0
+
+    def by_dimension(self) -> dict[str, float]:
+        return {
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "tokens": self.input_tokens + self.output_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """One dimension: `limit` (≥ 1) a minute, `remaining` (≥ 0) of it, full again at `reset` (UTC). None: unsaid."""
+
+    limit: int | None = None
+    remaining: int | None = None
+    reset: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLimits:
+    """What one answer says of every dimension."""
+
+    requests: Limit = Limit()
+    input_tokens: Limit = Limit()
+    output_tokens: Limit = Limit()
+    tokens: Limit = Limit()
+
+    def __bool__(self) -> bool:
+        """Whether any limit was said."""
+        return bool(self.said())
+
+    def said(self) -> dict[str, dict[str, int]]:
+        """{dimension: {"limit": a minute, "remaining": of it}}, of those whose limit was said: what a row keeps."""
+        limits = {name: getattr(self, name) for name in DIMENSIONS}
+        return {
+            name: {"limit": limit.limit} | ({} if limit.remaining is None else {"remaining": limit.remaining})
+            for name, limit in limits.items()
+            if limit.limit is not None
+        }
+
+
+def parse(headers: Mapping[str, str]) -> RateLimits:
+    """Reads the `anthropic-ratelimit-*` headers (names in lower case). What cannot be read is None; never raises."""
+    return RateLimits(**{name: _limit(headers, name.replace("_", "-")) for name in DIMENSIONS})
+
+
+def _limit(headers: Mapping[str, str], name: str) -> Limit:
+    return Limit(
+        limit=_number(headers.get(f"{PREFIX}-{name}-limit"), low=1),
+        remaining=_number(headers.get(f"{PREFIX}-{name}-remaining"), low=0),
+        reset=_time(headers.get(f"{PREFIX}-{name}-reset")),
+    )
+
+
+def _number(text: str | None, *, low: int) -> int | None:
+    if text is None or not _NUMBER.fullmatch(text):
+        return None
+    return int(text) if low <= int(text) <= LARGEST else None
+
+
+def _time(text: str | None) -> dt.datetime | None:
+    try:
+        time = dt.datetime.fromisoformat(text or "")
+        return time.astimezone(dt.UTC) if time.tzinfo else None
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,167 @@
+"""Asking for a verdict: a job row, unless one is open or nothing new could come of it (L7)."""
+
+import datetime as dt
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.utils import timezone
+
+from grading import rewards
+from grading.core.grade import SourceGrade, unscored
+from grading.core.prompt import VERSION
+from grading.core.shares import falls_into
+from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.judging import inputs, judges, quota, results
+from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session
+from grading.models.judging import JobState, JudgeRole, Purpose
+
+CAUGHT_UP_AT_ONCE = 200
+NO_REWARD = (Outcome.INFRASTRUCTURE, Outcome.REFUSED)
+
+
+def enqueue(session: Session) -> JudgeJob | None:
+    """See to it that the session is judged: a job, unless one is open or a verdict on these very inputs is there.
+
+    Runs in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota,
+    a judge grade says why (L1). Rings the doorbell on commit.
+    """
+    open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
+    held, rubric = inputs.inputs(session), Rubric.objects.active()
+    if open_job is not None or is_judged(session, inputs.inputs_sha256(held)):
+        return open_job
+    said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
+    if said is not None:
+        results.record(session, said)
+    if rubric is None or (said is not None and said.status is Status.SKIPPED):
+        return None
+    reason = Reason.AWAITING_JUDGE if said is None else said.reason
+    return add(session, rubric, reason=reason)
+
+
+def add(
+    session: Session,
+    rubric: Rubric,
+    *,
+    purpose: Purpose = Purpose.VERDICT,
+    judge: JudgeRole = JudgeRole.FIRST,
+    reason: Reason = Reason.AWAITING_JUDGE,
+    backlog: bool | None = None,
+    **fields: object,
+) -> JudgeJob:
+    """A queued job, and the doorbell once the caller's transaction is committed.
+
+    `backlog` None: by how long ago the session ended.
+    """
+    job = JudgeJob.objects.create(
+        session=session,
+        rubric=rubric,
+        purpose=purpose,
+        judge=judge,
+        reason=reason,
+        backlog=is_backlog(session, timezone.now()) if backlog is None else backlog,
+        **fields,
+    )
+    ring()
+    return job
+
+
+def is_backlog(session: Session, now: dt.datetime) -> bool:
+    """Whether new sessions go before it: it ended longer ago than JUDGE_NEW_MINUTES."""
+    return session.ended_at < now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
+
+
+def status_grade(session: Session, *, has_evidence: bool = True, has_rubric: bool = True) -> SourceGrade | None:
+    """What to say of a session before anything is asked; None where a job simply waits for its turn.
+
+    `skipped` means that there is no job to make now.
+    """
+    if session.outcome in NO_REWARD:
+        return _skipped(Reason.INFRASTRUCTURE, "A session without a reward is not judged")
+    if not has_evidence:
+        return _skipped(Reason.NO_EVIDENCE, "Nothing to read: no usable transcript, journal, patch or facts")
+    if not has_rubric:
+        return _skipped(Reason.NOT_CONFIGURED, "No rubric is active; activate one")
+    obstacle = quota.obstacle()
+    if obstacle is None:
+        return None
+    if obstacle.reason is Reason.NOT_CONFIGURED:
+        return _skipped(obstacle.reason, obstacle.detail)
+    return held_up(obstacle)
+
+
+def held_up(obstacle: quota.Obstacle) -> SourceGrade:
+    """What a session says while something keeps everybody from being judged."""
+    return unscored(Source.JUDGE, obstacle.reason, version=VERSION, detail=obstacle.detail, status=Status.FAILED)
+
+
+def _skipped(reason: Reason, detail: str) -> SourceGrade:
+    return unscored(Source.JUDGE, reason, version=VERSION, detail=detail, status=Status.SKIPPED)
+
+
+def is_judged(session: Session, inputs_sha256: str) -> bool:
+    """Whether a verdict on exactly these inputs is there, under whatever rubric: a new rubric makes it stale, and a
+    person decides whether that is worth asking again.
+    """
+    return session.grades.chain().verdicts().filter(inputs_sha256=inputs_sha256).exists()
+
+
+def ring() -> None:
+    """Tell a worker once this transaction is committed. A dead broker costs a log line and one sweep, nothing else."""
+    from grading.judging.doorbell import publish
+
+    transaction.on_commit(publish)
+
+
+# --- beside the chain ------------------------------------------------------------------------------------------------
+
+
+def further_opinions(job: JudgeJob) -> list[JudgeJob]:
+    """After a verdict: the same judge once more, and another family's opinion, for fixed shares of all sessions.
+
+    Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen (I41).
+    """
+    if job.purpose != Purpose.VERDICT:
+        return []
+    policy = JudgePolicy.objects.current()
+    wanted = [(Purpose.REPEAT, JudgeRole.FIRST, policy.repeat_share)]
+    if judges.second() is not None:
+        wanted.append((Purpose.SECOND, JudgeRole.SECOND, policy.second_share))
+    key = f"{job.session.agent_id}/{job.session.external_id}"
+    return [
+        add(job.session, job.rubric, purpose=purpose, judge=role, backlog=True)
+        for purpose, role, share in wanted
+        if falls_into(share, f"{purpose}/{key}") and not _has_open(job.session, purpose)
+    ]
+
+
+def _has_open(session: Session, purpose: Purpose) -> bool:
+    return session.judge_jobs.open().filter(purpose=purpose).exists()
+
+
+# --- what was missed -------------------------------------------------------------------------------------------------
+
+
+def catch_up(*, abandoned: bool = False, limit: int = CAUGHT_UP_AT_ONCE) -> int:
+    """Enqueue sessions that came in while no judge was configured (and, if asked, those given up); how many."""
+    if not quota.is_configured():
+        return 0
+    count = 0
+    for session in unjudged(abandoned=abandoned)[:limit]:
+        with transaction.atomic():
+            locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
+            count += enqueue(locked) is not None
+            rewards.settle(locked)
+    return count
+
+
+def unjudged(*, abandoned: bool = False) -> QuerySet[Session]:
+    """Sessions without an open job that the judge has not seen for want of a key (or whose job was given up)."""
+    latest = Grade.objects.chain().filter(session=OuterRef("pk"), source=Source.JUDGE).order_by("-pk")
+    jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT)
+    sessions = Session.objects.annotate(
+        judge_says=Subquery(latest.values("reason")[:1]), judge_status=Subquery(latest.values("status")[:1])
+    ).exclude(Exists(jobs.open()))
+    if not abandoned:
+        return sessions.filter(judge_says=Reason.NOT_CONFIGURED)
+    return sessions.filter(Exists(jobs.filter(state=JobState.ABANDONED))).exclude(judge_status=Status.SCORED)

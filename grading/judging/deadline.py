@@ -1,0 +1,83 @@
+"""A deadline for a whole call. HTTP clients bound each read; a server that trickles could hold a worker for hours.
+
+Every connection of a client that went through `bound` gives each read and write only what is left of the deadline that
+`within` set in the calling thread. The lookup of a host's name is the system's and is not bound.
+"""
+
+import ssl
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpcore2
+import httpx2
+
+# Bytes written under one timeout.
+PIECE = 64 * 1024
+_deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """What this thread sends and reads in here takes so many seconds in all, or ends in a timeout error."""
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def bound(client: httpx2.Client) -> httpx2.Client:
+    """Make a new client's connections keep the deadline. Returns the client."""
+    for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - httpx2 has no public way in
+        if isinstance(transport, httpx2.HTTPTransport):
+            transport._pool._network_backend = _Backend()  # noqa: SLF001 - the tests notice when it moves
+    return client
+
+
+def _left(timeout: float | None, late: type[httpcore2.TimeoutException]) -> float | None:
+    """The seconds that one step may take; None for ever."""
+    left = _deadline.get() - time.monotonic()
+    if left <= 0:
+        raise late("the deadline of the whole call has passed")
+    least = min(left, float("inf") if timeout is None else timeout)
+    return None if least == float("inf") else least
+
+
+class _Stream(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _left(timeout, httpcore2.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), PIECE):
+            self._stream.write(buffer[start : start + PIECE], _left(timeout, httpcore2.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        left = _left(timeout, httpcore2.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Backend(httpcore2.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.NetworkStream:
+        left = _left(timeout, httpcore2.ConnectTimeout)
+        return _Stream(super().connect_tcp(host, port, left, local_address, socket_options))

@@ -1,0 +1,200 @@
+-- The judge's allowance as one hash in Redis, on Redis' clock: a bucket for each dimension that the provider limits.
+-- KEYS[1] the judge; ARGV[1] reserve | settle | hold | ramp | state; ARGV[2] its arguments; ARGV[3] the constants.
+local key, args, const = KEYS[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[3])
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) + tonumber(clock[2]) / 1e6
+
+local hash, changed = {}, {}
+local flat = redis.call('HGETALL', key)
+for i = 1, #flat, 2 do hash[flat[i]] = flat[i + 1] end
+
+local function get(field, default) return tonumber(hash[field]) or default end
+
+local function put(field, value)
+  hash[field] = type(value) == 'number' and string.format('%.17g', value) or value
+  changed[field] = true
+end
+
+local function save()
+  local words = {}
+  for field in pairs(changed) do
+    words[#words + 1] = field
+    words[#words + 1] = hash[field]
+  end
+  if #words == 0 then return end
+  redis.call('HSET', key, unpack(words))
+  redis.call('EXPIRE', key, const.keep_seconds)
+end
+
+-- Until an answer says the limit, a few requests go; they bring it.
+local function limit_of(name) return get(name .. ':limit', name == 'requests' and const.first or nil) end
+
+-- The share of the rate at a time, and the seconds at full rate that a climb of 60 s from `low` to 1 is worth so far.
+local function share_at(time)
+  local climbed = time - get('ramp', -60)
+  return climbed >= 60 and 1 or const.ramp_from + (1 - const.ramp_from) * climbed / 60
+end
+
+local function worth(time)
+  local climbed = time - get('ramp', -60)
+  local climbing = math.min(climbed, 60)
+  return const.ramp_from * climbing + (1 - const.ramp_from) * climbing ^ 2 / 120 + math.max(0, climbed - 60)
+end
+
+local share = share_at(now)
+local function rate_of(name) return const.pace * limit_of(name) / 60 end
+local function room_of(name) return const.burst * limit_of(name) * share end
+local function level_of(name) return math.min(room_of(name), get(name .. ':level', room_of(name))) end
+
+local function refill()
+  local seconds = math.max(0, worth(now) - worth(get('at', now)))
+  for _, name in ipairs(const.dimensions) do
+    if limit_of(name) then
+      put(name .. ':level', math.min(room_of(name), get(name .. ':level', room_of(name)) + seconds * rate_of(name)))
+    end
+  end
+  put('at', now)
+end
+
+-- What the job at the head of the line waits for is kept for it, from those of its lane and of lesser ones.
+local function kept_for_head(name)
+  local is_kept = hash.head and hash.head ~= '' and get('head_until', 0) > now
+  if not is_kept or hash.head == args.who or args.spare < get('head_spare', 0) then return 0 end
+  return math.min(get('head:' .. name, 0), room_of(name))
+end
+
+local function seconds_until_there_is_room()
+  local wait = math.max(0, get('hold', 0) - now)
+  for _, name in ipairs(const.dimensions) do
+    if limit_of(name) then
+      local spare = args.spare * limit_of(name) * share
+      -- What is larger than the bucket goes when the bucket is full.
+      local needed = math.min(args.cost[name] + spare, room_of(name)) + kept_for_head(name)
+      wait = math.max(wait, (needed - level_of(name)) / (rate_of(name) * share))
+    end
+  end
+  return wait
+end
+
+local function stand_at_head(wait)
+  local is_taken = hash.head and hash.head ~= '' and get('head_until', 0) > now
+  if args.who == '' or (is_taken and hash.head ~= args.who and args.spare >= get('head_spare', 0)) then return end
+  put('head', args.who)
+  put('head_until', now + math.min(wait, 120) + const.head_seconds)
+  put('head_spare', args.spare)
+  for _, name in ipairs(const.dimensions) do put('head:' .. name, args.cost[name]) end
+end
+
+local function reserve()
+  refill()
+  local wait = seconds_until_there_is_room()
+  if wait > const.longest_wait then
+    stand_at_head(wait)
+    -- The first answer opens the bucket, and it comes sooner than a guess at the limit would have it.
+    if not hash['requests:limit'] then wait = math.max(get('hold', 0) - now, math.min(wait, const.first_wait)) end
+    return { wait = wait, granted = false }
+  end
+  local marks = {}
+  for _, name in ipairs(const.dimensions) do
+    if limit_of(name) then put(name .. ':level', level_of(name) - args.cost[name]) end
+    put(name .. ':total', get(name .. ':total', 0) + args.cost[name])
+    marks[name] = get(name .. ':total')
+  end
+  if hash.head == args.who then put('head', '') end
+  return { wait = wait, granted = true, at = now + wait, marks = marks }
+end
+
+-- What was reserved and not used goes back; what was used beyond it is charged.
+local function correct()
+  for _, name in ipairs(const.dimensions) do
+    local over = (args.used and args.used[name] or 0) - args.cost[name]
+    if limit_of(name) then put(name .. ':level', math.min(room_of(name), level_of(name) - over)) end
+    put(name .. ':total', get(name .. ':total', 0) + over)
+  end
+end
+
+-- Sums that forget: a prompt's tokens by its characters, and the tokens of an answer.
+local function calibrate()
+  put('answers', const.memory * get('answers', 1) + 1)
+  put('outputs', const.memory * get('outputs', const.output) + args.used.output_tokens)
+  put('tokens', const.memory * get('tokens', const.characters * const.ratio) + args.used.input_tokens)
+  put('characters', const.memory * get('characters', const.characters) + args.characters)
+end
+
+local function count()
+  local minute = math.floor(now / 60)
+  local passed = minute - get('minute', minute)
+  for _, name in ipairs(const.dimensions) do
+    local this, last = get(name .. ':this', 0), get(name .. ':last', 0)
+    if passed > 0 then this, last = 0, passed == 1 and this or 0 end
+    put(name .. ':this', this + args.used[name])
+    put(name .. ':last', last)
+  end
+  put('minute', minute)
+end
+
+-- The provider's limit is the limit; what it says is left may only lower the level. What was reserved since this call
+-- began may not be in its figure yet: as far as that is more than the refill since, it is taken off.
+local function learn(name, limit, left)
+  local is_new = not hash[name .. ':limit']
+  put(name .. ':limit', limit)
+  local level = is_new and room_of(name) or level_of(name)
+  if left then
+    local since = args.marks and get(name .. ':total', 0) - args.marks[name] or 0
+    local refilled = args.marks and limit / 60 * math.max(0, now - args.at) or 0
+    local unseen = math.max(0, since - refilled)
+    level = math.min(level, left - (1 - const.burst) * limit - unseen)
+  end
+  put(name .. ':level', level)
+end
+
+local function settle()
+  refill()
+  if args.marks then correct() end
+  if args.used then count() end
+  if args.used and args.characters > 0 then calibrate() end
+  for name, said in pairs(args.limits) do learn(name, said.limit, said.remaining) end
+  -- A provider that answers without a word about limits has told us that it keeps none that we could know.
+  if args.used and not hash['requests:limit'] then learn('requests', const.silent) end
+  return {}
+end
+
+local function hold()
+  put('hold', math.max(get('hold', 0), now + args.seconds))
+  return {}
+end
+
+local function ramp()
+  refill()
+  put('ramp', now)
+  share = const.ramp_from
+  refill()
+  return {}
+end
+
+local function used(name)
+  local passed = math.floor(now / 60) - get('minute', 0)
+  local fresh = 1 - now % 60 / 60
+  if passed == 0 then return get(name .. ':this', 0) + get(name .. ':last', 0) * fresh end
+  return passed == 1 and get(name .. ':this', 0) * fresh or 0
+end
+
+local function state()
+  refill()
+  changed = {}
+  local dimensions = {}
+  for _, name in ipairs(const.dimensions) do
+    dimensions[name] = { used = used(name), limit = get(name .. ':limit'), level = limit_of(name) and level_of(name) }
+  end
+  return {
+    dimensions = dimensions,
+    hold = math.max(0, get('hold', 0) - now),
+    share = share,
+    ratio = get('tokens', const.ratio) / get('characters', 1),
+    output = get('outputs', const.output) / get('answers', 1),
+  }
+end
+
+local answer = ({ reserve = reserve, settle = settle, hold = hold, ramp = ramp, state = state })[ARGV[1]]()
+save()
+return cjson.encode(answer)

@@ -1,0 +1,265 @@
+"""One limiter for all workers: what may be sent to a judge now, in requests and tokens, kept honest by its answers.
+
+    slot = limiter.shared().reserve(name, cost)      # nothing is reserved where the wait is over two seconds
+    time.sleep(slot.wait); answer = ...              # only where slot.granted
+    limiter.shared().settle(slot, used, answer.limits)
+
+The arithmetic is in limiter.lua and runs in Redis, on its clock: a bucket for each dimension, all of them or none.
+Losing Redis loses nothing but knowledge: meanwhile each process keeps to a small share, and the next answers tell it.
+"""
+
+import datetime as dt
+import json
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.utils import timezone
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from grading.core.ratelimits import DIMENSIONS, Cost, RateLimits
+
+logger = logging.getLogger(__name__)
+
+# A caller may sleep so long (seconds) for its turn; beyond that nothing is reserved.
+LONGEST_WAIT = 2.0
+# Of the provider's rate, so that small errors do not add up; and of a full minute at once, so that large ones fit.
+PACE, BURST = 0.98, 0.85
+# Requests a minute: until the first answer says the limits, and where answers say none.
+FIRST, SILENT = 3, 50
+# Each process's share of the last known limits while Redis is away, and the seconds after which it is tried again.
+LOCAL_SHARE, RETRY_SECONDS = 0.25, 5.0
+# An outage is the quota row's business; a hold is for the minute's limits.
+LONGEST_HOLD = 3600.0
+# Before anything was learned: tokens by character, and tokens of an answer.
+RATIO, OUTPUT = 0.3, 700
+CONSTANTS = json.dumps(
+    {
+        "dimensions": DIMENSIONS,
+        "pace": PACE,
+        "burst": BURST,
+        "first": FIRST,
+        "silent": SILENT,
+        "longest_wait": LONGEST_WAIT,
+        "first_wait": 5,  # the wait that is told until the first answer has come
+        "head_seconds": 15,  # how long the head of the line may be late for its turn
+        "ramp_from": 0.1,
+        "keep_seconds": 86_400,
+        "memory": 0.95,  # what an estimate keeps of the past at each answer
+        "ratio": RATIO,
+        "characters": 20_000,  # the weight of RATIO, in characters
+        "output": OUTPUT,
+    }
+)
+SCRIPT = Path(__file__).with_suffix(".lua").read_text()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """The answer to `reserve`. Granted: reserved; sleep `wait` ≤ LONGEST_WAIT seconds, then call. Else come again."""
+
+    name: str
+    cost: Cost
+    wait: float
+    granted: bool
+    # When the call starts on Redis' clock, and the sums reserved by then; nothing where Redis was away.
+    at: float = 0.0
+    marks: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """`limit` a minute as the provider says, None until it does; `used` in the last minute; `level` to be had now."""
+
+    limit: float | None = None
+    used: float = 0.0
+    level: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the quota page shows. `share` of the rate in [.1, 1]: below 1 while it climbs after an outage."""
+
+    dimensions: Mapping[str, Dimension]
+    is_shared: bool = True
+    held_until: dt.datetime | None = None
+    share: float = 1.0
+    tokens_per_character: float = RATIO
+    output_tokens: float = OUTPUT
+
+
+class Limiter:
+    """The limiter at a Redis. Threads may share one; every method is safe, and returns, when Redis is away."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = redis.Redis.from_url(
+            url, socket_timeout=1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0), decode_responses=True
+        )
+        self._script = self._redis.register_script(SCRIPT)
+        self._away_until = 0.0
+        self._is_away = False
+        self._local: dict[str, _Local] = {}
+        self._lock = threading.Lock()
+
+    def reserve(self, name: str, cost: Cost, *, spare: float = 0.0, who: str = "") -> Slot:
+        """A slot for a call of `cost` to the judge `name`; `spare` in [0, 1) of a minute's allowance must stay.
+
+        A cost larger than the bucket goes when the bucket is full. `who` names what is to be sent (a job): the first
+        that is refused is the head of the line, and those of its lane (its `spare`) and lesser ones wait behind it.
+        """
+        asked = {"cost": cost.by_dimension(), "spare": spare, "who": who}
+        answer = self._run("reserve", name, asked)
+        if answer is None:
+            wait = self._of(name).reserve(cost)
+            return Slot(name=name, cost=cost, wait=wait, granted=wait <= LONGEST_WAIT)
+        return Slot(name=name, cost=cost, **answer)
+
+    def settle(self, slot: Slot, used: Cost | None, limits: RateLimits | None = None) -> None:
+        """Replace what a granted slot reserved by what was used (None: nothing was), and learn from the answer."""
+        self.remember(slot.name, {} if limits is None else limits.said())
+        asked: dict[str, Any] = {
+            "cost": slot.cost.by_dimension(),
+            "limits": {} if limits is None else limits.said(),
+        }
+        if used is not None:
+            asked |= {"used": used.by_dimension(), "characters": used.characters}
+        if slot.marks:
+            asked |= {"at": slot.at, "marks": slot.marks}
+        self._run("settle", slot.name, asked)
+
+    def remember(self, name: str, said: Mapping[str, Mapping[str, int]]) -> None:
+        """The limits that were last said (`RateLimits.said`, as the quota row keeps it), for when Redis is away."""
+        self._of(name).remember({dimension: values["limit"] for dimension, values in said.items()})
+
+    def hold(self, name: str, until: dt.datetime) -> None:
+        """Nobody goes before `until` (aware); a longer hold stays. At most an hour."""
+        seconds = (until - timezone.now()).total_seconds()
+        if seconds > 0:
+            seconds = min(seconds, LONGEST_HOLD)
+            self._of(name).held_until = time.monotonic() + seconds
+            self._run("hold", name, {"seconds": seconds})
+
+    def ramp(self, name: str) -> None:
+        """After an outage: begin again at a tenth of the rate, and be back at all of it in a minute."""
+        self._run("ramp", name, {})
+
+    def estimate(self, name: str, characters: int) -> Cost:
+        """What a prompt of so many characters is expected to take, from this judge's answers so far."""
+        state = self.state(name)
+        return Cost(
+            input_tokens=round(characters * state.tokens_per_character),
+            output_tokens=round(state.output_tokens),
+            characters=characters,
+        )
+
+    def state(self, name: str) -> State:
+        """What the limiter knows. With Redis away: the last known limits, and `is_shared` is false."""
+        answer = self._run("state", name, {})
+        if answer is None:
+            limits = self._of(name).limits
+            known = {dimension: Dimension(limit=limits.get(dimension)) for dimension in DIMENSIONS}
+            return State(dimensions=known, is_shared=False)
+        hold = answer["hold"]
+        return State(
+            dimensions={dimension: Dimension(**said) for dimension, said in answer["dimensions"].items()},
+            held_until=timezone.now() + dt.timedelta(seconds=hold) if hold else None,
+            share=answer["share"],
+            tokens_per_character=answer["ratio"],
+            output_tokens=answer["output"],
+        )
+
+    def close(self) -> None:
+        self._redis.close()
+
+    def _of(self, name: str) -> "_Local":
+        with self._lock:
+            return self._local.setdefault(name, _Local())
+
+    def _run(self, verb: str, name: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The script's answer; None, after one line in the log, while Redis is away."""
+        if time.monotonic() < self._away_until:
+            return None
+        try:
+            said = self._script(keys=[f"judge:{name}"], args=[verb, json.dumps(asked), CONSTANTS])
+        except (redis.RedisError, OSError) as error:
+            self._note_away(error)
+            return None
+        if self._is_away:
+            self._is_away = False
+            logger.info("Redis is back; the judge's limits are shared again")
+        answer: dict[str, Any] = json.loads(str(said))
+        return answer
+
+    def _note_away(self, error: Exception) -> None:
+        if not self._is_away:
+            logger.warning("Redis is away (%s); this process keeps to %.0f %% of the limits", error, LOCAL_SHARE * 100)
+        self._is_away = True
+        self._away_until = time.monotonic() + RETRY_SECONDS
+
+
+class _Local:
+    """A process's own small bucket, for as long as Redis is away."""
+
+    def __init__(self) -> None:
+        self.limits: dict[str, int] = {}
+        self.held_until = 0.0
+        self._levels: dict[str, float] = {}
+        self._at = time.monotonic()
+        self._lock = threading.Lock()
+
+    def remember(self, limits: Mapping[str, int]) -> None:
+        with self._lock:
+            for name in limits.keys() - self.limits.keys():
+                self._levels.pop(name, None)  # what was guessed
+            self.limits.update(limits)
+
+    def reserve(self, cost: Cost) -> float:
+        """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
+        with self._lock:
+            now, costs = time.monotonic(), cost.by_dimension()
+            self._refill(now)
+            waits = [
+                (min(costs[name], self._room(name)) - level) / self._rate(name) for name, level in self._levels.items()
+            ]
+            wait = max(0.0, self.held_until - now, *waits)
+            if wait <= LONGEST_WAIT:
+                self._levels = {name: level - costs[name] for name, level in self._levels.items()}
+        return wait
+
+    def _refill(self, now: float) -> None:
+        names = {"requests", *self.limits}
+        passed, self._at = now - self._at, now
+        grown = {name: self._levels.get(name, self._room(name)) + passed * self._rate(name) for name in names}
+        self._levels = {name: min(level, self._room(name)) for name, level in grown.items()}
+
+    def _room(self, name: str) -> float:
+        return BURST * self._limit(name)
+
+    def _rate(self, name: str) -> float:
+        return self._limit(name) / 60
+
+    def _limit(self, name: str) -> float:
+        return LOCAL_SHARE * self.limits[name] if name in self.limits else FIRST
+
+
+@lru_cache(maxsize=8)
+def _at(url: str) -> Limiter:
+    return Limiter(url)
+
+
+def shared() -> Limiter:
+    """The process's limiter at `settings.REDIS_URL`."""
+    return _at(settings.REDIS_URL)
+
+
+def forget() -> None:
+    """Begin anew in this process: the tests' Redis comes and goes."""
+    _at.cache_clear()

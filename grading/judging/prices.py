@@ -1,0 +1,27 @@
+"""What tokens cost. Prices are settings, never constants in code."""
+
+from django.conf import settings
+
+
+def cost(
+    model: str,
+    *,
+    input_tokens: int = 0,
+    output_tokens: int = 0,
+    cache_read_tokens: int = 0,
+    cache_write_tokens: int = 0,
+    batch: bool = False,
+) -> float:
+    """Dollars for the tokens of a call; cached input has its own price, a batch its discount."""
+    price_in, price_out = per_million(model)
+    read, write = settings.JUDGE_CACHE_READ_PRICE, settings.JUDGE_CACHE_WRITE_PRICE
+    paid_in = input_tokens + read * cache_read_tokens + write * cache_write_tokens
+    usd = (paid_in * price_in + output_tokens * price_out) / 1_000_000
+    return round(usd * (settings.JUDGE_BATCH_PRICE if batch else 1), 9)
+
+
+def per_million(model: str) -> tuple[float, float]:
+    """Dollars per million tokens, in and out. A dated name has the price of the name it begins with."""
+    prices: dict[str, tuple[float, float]] = settings.JUDGE_PRICES
+    named = [name for name in prices if model.startswith(name)]
+    return prices[max(named, key=len, default="other")]

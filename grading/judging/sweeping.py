@@ -1,0 +1,105 @@
+"""The sweep: every few seconds it puts right what was lost, says what waits and why, and rings for what is due."""
+
+import datetime as dt
+from random import Random, SystemRandom
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from grading import monitoring
+from grading.core.grade import unscored
+from grading.core.prompt import VERSION
+from grading.core.retry import backoff
+from grading.core.vocabulary import Reason, Source
+from grading.judging import asking, judges, quota, results
+from grading.judging.working import due, ready
+from grading.models import JudgeAttempt, JudgeJob
+from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.models.quota import QuotaState
+
+# What one sweep does at most; the next one comes in seconds.
+RUNG_PER_SWEEP, NOTED_PER_SWEEP = 16, 100
+# What keeps all jobs waiting, and is over for all of them at once.
+PASSING_REASONS = (
+    Reason.QUOTA_EXHAUSTED,
+    Reason.BUDGET_SPENT,
+    Reason.PAUSED,
+    Reason.AUTH,
+    Reason.NOT_CONFIGURED,
+)
+
+
+def sweep(*, rng: Random | None = None) -> list[int]:
+    """Put right what was lost, say what waits and why, and return the jobs that are next, to ring for."""
+    now = timezone.now()
+    release_lost(now, rng or SystemRandom())
+    _note(quota.obstacle())
+    monitoring.refresh()
+    if not quota.is_configured():
+        return []
+    quota.retire_others(now)
+    _redirect()
+    return next_jobs(now)
+
+
+def next_jobs(now: dt.datetime) -> list[int]:
+    """The most urgent jobs that may be tried now; of a judge whose quota lets only a probe through, one."""
+    jobs: list[int] = []
+    for role, judge in ready(now).items():
+        probes = quota.current(judge).state == QuotaState.EXHAUSTED
+        jobs += due(now, [role]).values_list("pk", flat=True)[: 1 if probes else RUNG_PER_SWEEP]
+    return jobs
+
+
+def release_lost(now: dt.datetime, rng: Random) -> int:
+    """Take back the jobs whose worker did not come back in time; how many. Repeated losses wait longer."""
+    lost = JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now)
+    return sum(_release(job, str(job.lease_token), now, rng) for job in lost)
+
+
+def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
+    with transaction.atomic():
+        base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
+        wait = backoff(job.losses, base, rng) if job.losses else dt.timedelta(0)
+        mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.LEASED, lease_token=token)
+        released = mine.update(
+            state=JobState.QUEUED,
+            lease_token=None,
+            leased_until=None,
+            next_attempt_at=now + wait,
+            losses=F("losses") + 1,
+        )
+        if released:
+            JudgeAttempt.objects.filter(lease_token=token, outcome=AttemptOutcome.RUNNING).update(
+                outcome=AttemptOutcome.LOST,
+                finished_at=now,
+                detail="The worker did not come back before its lease ended",
+            )
+    return bool(released)
+
+
+def _note(obstacle: quota.Obstacle | None) -> None:
+    """Write on every waiting session why it waits, or that it no longer waits for that, some at a time."""
+    waiting = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT)
+    if obstacle is None:
+        waiting = waiting.filter(reason__in=PASSING_REASONS)
+        said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
+    else:
+        waiting = waiting.exclude(reason=obstacle.reason)
+        said = asking.held_up(obstacle)
+    for job in waiting.select_related("session")[:NOTED_PER_SWEEP]:
+        results.note(job, said)
+
+
+def _redirect() -> None:
+    """Jobs for a judge that is not configured any more: the fallback's go back to the first, the second's end."""
+    configured = judges.configured()
+    queued = JudgeJob.objects.filter(state=JobState.QUEUED)
+    if JudgeRole.FALLBACK not in configured:
+        queued.filter(judge=JudgeRole.FALLBACK).update(judge=JudgeRole.FIRST)
+    if JudgeRole.SECOND not in configured:
+        queued.filter(judge=JudgeRole.SECOND).update(
+            state=JobState.ABANDONED, reason=Reason.NOT_CONFIGURED, finished_at=timezone.now()
+        )

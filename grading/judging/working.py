@@ -1,0 +1,246 @@
+"""A worker's turn: claim the most urgent job, build its prompt, wait for room, ask, apply. No transaction is open
+while the judge is asked, and nobody sleeps on quota.
+"""
+
+import datetime as dt
+import logging
+import time
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+from random import Random, SystemRandom
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from grading.core.prompt import VERSION, Prompt
+from grading.core.ratelimits import Cost
+from grading.core.verdict import Deferred, Scope
+from grading.core.vocabulary import Reason
+from grading.judging import asking, budget, client, inputs, judges, limiter, quota, results
+from grading.judging.client import Answer
+from grading.judging.judges import Judge
+from grading.judging.limiter import Slot
+from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Session
+from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+
+logger = logging.getLogger(__name__)
+
+SMALLER = 0.5
+# How many of the most urgent jobs a worker tries for before it looks again: others want the same ones.
+CONTENDED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A job whose lease is the caller's, and the judge to ask. `probes` where the quota lets one call through."""
+
+    job: JudgeJob
+    judge: Judge
+    token: uuid.UUID
+    probes: bool
+
+
+class Held(Enum):
+    """Why a turn ended without a call: the job needs none, or this judge's jobs have to wait."""
+
+    NOT_NEEDED = "not needed"
+    NO_ROOM = "no room"
+
+
+def pump(*, rng: Random | None = None) -> int:
+    """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls."""
+    calls, waiting = 0, set[JudgeRole]()
+    while (turn := claim_next(without=waiting)) is not None:
+        outcome = take_turn(turn, rng or SystemRandom())
+        if outcome is Held.NO_ROOM:
+            waiting.add(turn.judge.role)
+        calls += isinstance(outcome, AttemptOutcome)
+    return calls
+
+
+def run(job_id: int, *, rng: Random | None = None) -> AttemptOutcome | None:
+    """Judge one job now. None where it was not to be had, or the judge was not asked."""
+    turn = claim(job_id)
+    outcome = None if turn is None else take_turn(turn, rng or SystemRandom())
+    return outcome if isinstance(outcome, AttemptOutcome) else None
+
+
+# --- claiming --------------------------------------------------------------------------------------------------------
+
+
+def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
+    """The queued jobs whose time has come, for judges in these roles, in the order in which they are promised."""
+    return JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__lte=now, judge__in=roles)
+
+
+def ready(now: dt.datetime) -> dict[JudgeRole, Judge]:
+    """The judges that may be asked now."""
+    return {role: judge for role, judge in judges.configured().items() if quota.is_due(quota.current(judge), now)}
+
+
+def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
+    """The most urgent job that nobody else has; None where there is none."""
+    while True:
+        now = timezone.now()
+        roles = [role for role in ready(now) if role not in without]
+        wanted = list(due(now, roles).values_list("pk", flat=True)[:CONTENDED]) if roles else []
+        for job_id in wanted:
+            if (turn := claim(job_id)) is not None:
+                return turn
+        if len(wanted) < CONTENDED:
+            return None
+
+
+def claim(job_id: int) -> Turn | None:
+    """Take a due job by one conditional UPDATE, if its judge's quota permits. None for everybody else."""
+    now = timezone.now()
+    job = JudgeJob.objects.select_related("rubric").filter(pk=job_id, state=JobState.QUEUED).first()
+    judge = None if job is None else judges.configured().get(JudgeRole(job.judge))
+    if job is None or judge is None:
+        return None
+    token = uuid.uuid4()
+    with transaction.atomic():
+        mine = due(now, [judge.role]).filter(pk=job_id)
+        until = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
+        if not mine.update(state=JobState.LEASED, lease_token=token, leased_until=until):
+            return None
+        probes = quota.current(judge).is_out
+        if not quota.take(judge, now):
+            transaction.set_rollback(True)
+            return None
+    return Turn(job=job, judge=judge, token=token, probes=probes)
+
+
+# --- a turn ----------------------------------------------------------------------------------------------------------
+
+
+def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
+    """From a claimed job to what came of asking, all on record."""
+    session = Session.objects.with_people().get(pk=turn.job.session_id)
+    inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
+    if not _is_needed(turn, session, inputs_sha256):
+        results.close(turn.job, turn.token, "these very inputs were judged already")
+        return Held.NOT_NEEDED
+    asked = _ask(turn, session)
+    if asked is None:
+        return Held.NO_ROOM
+    attempt, answer = asked
+    outcome = results.apply(attempt, answer, turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+    if outcome is AttemptOutcome.GRADED:
+        _afterwards(turn.job)
+    return outcome
+
+
+def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
+    """The call and its attempt; None where nothing may be sent now, and the job was given back."""
+    shared = limiter.shared()
+    # A prompt that was built before is not built again only to hear that there is no room yet.
+    slot = None if turn.job.input_tokens is None else _room(turn, _as_before(turn))
+    if turn.job.input_tokens is not None and slot is None:
+        return None
+    prompt = _prompt(turn, session)
+    if isinstance(prompt, Deferred):
+        attempt = begin(turn)
+        if slot is not None:
+            shared.settle(slot, None)
+        return None if attempt is None else (attempt, Answer(result=prompt))
+    slot = slot or _room(turn, shared.estimate(turn.judge.name, prompt.characters))
+    if slot is None:
+        return None
+    attempt = begin(turn, usd=budget.estimate(turn.judge, slot.cost), prompt=prompt)
+    if attempt is None:
+        shared.settle(slot, None)
+        return None
+    answer = client.ask(turn.judge, prompt, turn.job.rubric)
+    _account(turn.judge, slot, answer)
+    return attempt, answer
+
+
+def _is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
+    """Unchanged inputs under the same identity are not paid for twice (I42), unless that is what the job is for."""
+    if turn.job.purpose == Purpose.REPEAT:
+        return True
+    grades = session.grades.verdicts().filter(inputs_sha256=inputs_sha256, rubric=turn.job.rubric.sha256)
+    grades = grades.filter(parallel=turn.job.purpose != Purpose.VERDICT, version=VERSION, route=turn.judge.route)
+    return not grades.filter(model__startswith=turn.judge.model).exists()
+
+
+def _prompt(turn: Turn, session: Session) -> Prompt | Deferred:
+    """What to send, or why nothing can be."""
+    job = turn.job
+    smaller = SMALLER if job.reason == Reason.INPUT_TOO_LARGE else 1.0
+    try:
+        prompt = inputs.build(session, job.rubric, budget=settings.JUDGE_INPUT_TOKENS, smaller=smaller)
+    except Exception as error:
+        logger.exception("the prompt of session %s could not be made", session.pk)
+        detail = f"The evidence could not be read: {type(error).__name__}: {error}"
+        return Deferred(reason=Reason.UNREADABLE, scope=Scope.JOB, detail=detail[:2000])
+    if smaller < 1 and job.attempt_rows.filter(prompt_sha256=prompt.sha256).exists():
+        detail = "The request was too large, and this session's evidence cannot be made smaller"
+        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
+    return prompt
+
+
+def _as_before(turn: Turn) -> Cost:
+    """What the job's prompt was estimated at when there was no room for it."""
+    usual = limiter.shared().estimate(turn.judge.name, 0)
+    return Cost(input_tokens=turn.job.input_tokens or 0, output_tokens=usual.output_tokens)
+
+
+def _room(turn: Turn, cost: Cost) -> Slot | None:
+    """Wait for the limiter, if it isn't long; else give the job back untouched, so that it stays the first in line."""
+    spare = JudgePolicy.objects.current().reserved_share if turn.job.backlog else 0.0
+    slot = limiter.shared().reserve(turn.judge.name, cost, spare=spare, who=str(turn.job.pk))
+    if not slot.granted:
+        give_back(turn, input_tokens=round(cost.input_tokens))
+        return None
+    time.sleep(slot.wait)
+    return slot
+
+
+def give_back(turn: Turn, **columns: object) -> None:
+    """Undo a claim: nothing was sent."""
+    mine = JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token)
+    mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None, **columns)
+
+
+def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None) -> JudgeAttempt | None:
+    """The attempt's row, written before the call. None, and the job given back, where the quota closed meanwhile, the
+    budget does not bear the call, or the lease was lost.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        leased = JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token)
+        may_ask = turn.probes or quota.is_due(quota.current(turn.judge), now)
+        if leased.exists() and may_ask and (usd is None or budget.affords(turn.judge, usd, now)):
+            return JudgeAttempt.objects.create(
+                job=turn.job,
+                lease_token=turn.token,
+                started_at=now,
+                judge=turn.judge.role,
+                model=turn.judge.model,
+                prompt_sha256="" if prompt is None else prompt.sha256,
+                estimated_usd=usd,
+            )
+    give_back(turn)
+    return None
+
+
+def _account(judge: Judge, slot: Slot, answer: Answer) -> None:
+    """Let the limiter know what the call really took, and what the provider says is left."""
+    limiter.shared().settle(slot, answer.used(slot.cost), answer.limits)
+    quota.remember_limits(judge, answer.limits, timezone.now())
+    if isinstance(answer.result, Deferred) and answer.result.scope is Scope.PACE and answer.result.retry_at:
+        limiter.shared().hold(judge.name, answer.result.retry_at)
+
+
+def _afterwards(job: JudgeJob) -> None:
+    """Evidence that came in while the judge was reading is judged too; some sessions get further opinions."""
+    with transaction.atomic():
+        session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
+        if asking.enqueue(session) is None:
+            asking.further_opinions(job)
