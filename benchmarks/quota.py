@@ -35,20 +35,22 @@ MODEL = "claude-sonnet-5-5"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How many sessions, and verdicts a second that the limits allow; how full the buckets are at first; seconds of a
-    reply. A run is ended after `patience` times what the allowance alone would take.
+    """How many sessions, and verdicts a second that the limits allow; how full the buckets are at first, and what share
+    of a full one the backlog leaves to new sessions; seconds of a reply. A run is ended after `patience` times what the
+    allowance alone would take.
     """
 
     sessions: int
     rate: float
     filled: float
+    reserved: float
     latency: float
     patience: float
 
 
-FULL = Size(sessions=2000, rate=6, filled=1.0, latency=1.0, patience=3)
+FULL = Size(sessions=2000, rate=6, filled=1.0, reserved=0.2, latency=1.0, patience=2)
 # Buckets that are nearly empty at first have their steady state at once.
-QUICK = Size(sessions=88, rate=8, filled=0.05, latency=0.5, patience=1.2)
+QUICK = Size(sessions=88, rate=8, filled=0.05, reserved=0.0, latency=0.5, patience=1.2)
 RIVALS = {
     "sdk": "the SDK's retries, then queued again",
     "celery": "Celery's autoretry, backoff and jitter",
@@ -97,16 +99,17 @@ def make_backlog(place: Path, size: Size) -> dict[str, int]:
     from grading.models import Session
     from grading.simulator import tokens
 
-    submit(size.sessions)
+    submit(size)
     bodies = [body(session) for session in Session.objects.order_by("pk")]
     with (place / "prompts.jsonl").open("w") as file:
         file.writelines(json.dumps({"name": str(n), "body": body}) + "\n" for n, body in enumerate(bodies))
     texts = ["\n".join((b["system"], b["messages"][0]["content"], json.dumps(b["output_config"]))) for b in bodies]
     counted = [tokens.count(text) for text in texts]
-    ratios = sorted(len(text) / count for text, count in zip(texts, counted, strict=True))
+    by_length = sum(counted) / sum(map(len, texts))
+    errors = statistics.quantiles((len(t) * by_length / n - 1 for t, n in zip(texts, counted, strict=True)), n=20)
     print(
-        f"{size.sessions:,} sessions, {min(counted):,} to {max(counted):,} tokens each, "
-        f"{ratios[0]:.2f} to {ratios[-1]:.2f} characters a token"
+        f"{size.sessions:,} sessions of {min(counted):,} to {max(counted):,} tokens; "
+        f"an estimate by length is {errors[0]:+.0%} to {errors[-1]:+.0%} off (5th to 95th percentile)"
     )
     per_minute = 60 * size.rate
     limits = {
@@ -118,7 +121,7 @@ def make_backlog(place: Path, size: Size) -> dict[str, int]:
     return limits
 
 
-def submit(count: int) -> None:
+def submit(size: Size) -> None:
     import io
 
     from django.utils import timezone
@@ -127,10 +130,10 @@ def submit(count: int) -> None:
     from grading.models import Agent, JudgePolicy
 
     # The same work for everybody: one verdict a session.
-    JudgePolicy.objects.create(repeat_share=0, second_share=0)
+    JudgePolicy.objects.create(reserved_share=size.reserved, repeat_share=0, second_share=0)
     agent, rng = Agent.objects.create(name="bench"), Random(3)
     ended = timezone.now() - timezone.timedelta(days=2)
-    for number in range(count):
+    for number in range(size.sessions):
         name = f"bench-{number}"
         metadata = intake.SubmittedSession(session_id=name, category="code", harness="claude-code", ended_at=ended)
         intake.submit(
