@@ -36,8 +36,7 @@ MODEL = "claude-sonnet-5-5"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """How many sessions, and verdicts a second that the limits allow; how full the buckets are at first, and what share
-    of a full one the backlog leaves to new sessions; seconds of a reply. A run is ended after `patience` times what the
-    allowance alone would take.
+    of a full one the backlog leaves to new sessions; seconds of a reply, and after which a run is ended.
     """
 
     sessions: int
@@ -45,12 +44,12 @@ class Size:
     filled: float
     reserved: float
     latency: float
-    patience: float
+    longest: float
 
 
-FULL = Size(sessions=2000, rate=6, filled=1.0, reserved=0.2, latency=1.0, patience=2)
+FULL = Size(sessions=2000, rate=6, filled=1.0, reserved=0.2, latency=1.0, longest=700)
 # Buckets that are nearly empty at first have their steady state at once.
-QUICK = Size(sessions=88, rate=8, filled=0.05, reserved=0.0, latency=0.5, patience=1.2)
+QUICK = Size(sessions=96, rate=4, filled=0.2, reserved=0.0, latency=0.5, longest=18)
 RIVALS = {
     "sdk": "the SDK's retries, then queued again",
     "celery": "Celery's autoretry, backoff and jitter",
@@ -59,7 +58,9 @@ RIVALS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="88 sessions against buckets that are empty at first")
+    parser.add_argument(
+        "--quick", action="store_true", help="96 sessions against buckets that are nearly empty at first"
+    )
     size = QUICK if parser.parse_args().quick else FULL
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
@@ -195,8 +196,7 @@ def compete(
     options = [f"--{name}={limit}" for name, limit in limits.items()]
     url = held.simulator([*options, f"--latency={size.latency}", f"--filled={size.filled}"])
     enqueue(held)
-    ideal = size.sessions / size.rate
-    return stand.watch(url, held.workers(contender), sessions=size.sessions, seconds=size.patience * ideal)
+    return stand.watch(url, held.workers(contender), sessions=size.sessions, seconds=size.longest)
 
 
 def is_judged() -> bool:
