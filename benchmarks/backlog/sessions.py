@@ -14,25 +14,27 @@ WORDS = (
 )
 NAMES = ("retry", "lease", "quota", "parser", "ledger", "intake", "digest", "bucket", "settle", "render")
 UKRAINIAN = "тести проходять після виправлення черги завдань і сторінка показує скільки роботи ще чекає на оцінку"
+BEGAN = dt.datetime(2026, 3, 31, 11, tzinfo=dt.UTC)
+ENDED = BEGAN + dt.timedelta(minutes=40)
 # Of a session's outputs, so many are of its own kind.
 ALIKE = 0.8
 
 
 def prose(rng: Random) -> str:
-    return " ".join(rng.choices(WORDS.split(), k=rng.randrange(20, 70))).capitalize() + "."
+    return " ".join(rng.choices(WORDS.split(), k=rng.randrange(30, 150))).capitalize() + "."
 
 
 def code(rng: Random) -> str:
     lines = [
         f"def {rng.choice(NAMES)}_{rng.choice(NAMES)}(x: int, *, n={rng.randrange(99)}) -> dict[str, float]:"
         f"\n    return {{k[{rng.randrange(9)}]: (v / {rng.random():.3f}) for k, v in x.items() if v != n}}"
-        for _ in range(rng.randrange(2, 6))
+        for _ in range(rng.randrange(3, 14))
     ]
     return "\n".join(lines)
 
 
 def log(rng: Random) -> str:
-    return "\n".join(_log_line(rng) for _ in range(rng.randrange(3, 9)))
+    return "\n".join(_log_line(rng) for _ in range(rng.randrange(4, 18)))
 
 
 def _log_line(rng: Random) -> str:
@@ -42,7 +44,7 @@ def _log_line(rng: Random) -> str:
 
 
 def ukrainian(rng: Random) -> str:
-    return " ".join(rng.choices(UKRAINIAN.split(), k=rng.randrange(8, 30)))
+    return " ".join(rng.choices(UKRAINIAN.split(), k=rng.randrange(15, 70)))
 
 
 OUTPUTS = (prose, code, log, ukrainian)
@@ -70,6 +72,6 @@ def _line(name: str, number: int, kind: str, content: object) -> str:
     message = {"role": kind, "content": content}
     if kind == "assistant":
         message |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "type": "message"}
-    at = (dt.datetime(2026, 3, 31, 11, tzinfo=dt.UTC) + dt.timedelta(seconds=40 * number)).isoformat()
+    at = (BEGAN + dt.timedelta(seconds=40 * number)).isoformat()
     common = {"sessionId": name, "cwd": "/repo", "version": "2.1.0", "isSidechain": False}
     return json.dumps({"type": kind, "uuid": f"u{number}", "timestamp": at, "message": message, **common})

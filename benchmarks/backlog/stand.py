@@ -40,12 +40,12 @@ class Run:
 
 
 class Stand:
-    """Everything that one run needs; ended with it. `environment` reaches every process."""
+    """Everything that one run needs; ended with it."""
 
-    def __init__(self, state: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, state: Path) -> None:
         self.state = state
         self.broker = broker.prepare(state / "broker")
-        self.environment = {**os.environ, **environment, "REDIS_URL": self.broker.url, "LOG_LEVEL": "ERROR"}
+        self.environment = {**os.environ, "REDIS_URL": self.broker.url, "LOG_LEVEL": "ERROR"}
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -53,13 +53,14 @@ class Stand:
         self.broker.wait_until_up()
         return self
 
-    def __exit__(self, *_error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
         self._open.close()
+        if kind is not None:
+            print((self.state / "output.log").read_text()[-3000:], file=sys.stderr)
 
     def start(self, command: Sequence[str], **options: object) -> subprocess.Popen:
         log = self._open.enter_context((self.state / "output.log").open("a"))
-        options = {"stdout": log, "stderr": log, **options}
-        options = {"preexec_fn": die_with_parent, "text": True, **options}
+        options = {"stdout": log, "stderr": log, "text": True, "preexec_fn": die_with_parent, **options}
         process = subprocess.Popen(command, env=self.environment, cwd=ROOT, **options)
         self._open.callback(stop, process)
         return process
@@ -84,8 +85,12 @@ class Stand:
 
 
 def watch(url: str, workers: Sequence[subprocess.Popen], *, sessions: int, seconds: float) -> Run:
-    """Waits until `sessions` calls were served, or `seconds` are over since the first call. Raises RuntimeError."""
-    wait_until(lambda: ask(url)["calls"], 120)
+    """Waits until `sessions` calls were served, or `seconds` are over since the first call.
+
+    Raises RuntimeError where a worker makes no call in two minutes, or ends.
+    """
+    if not wait(lambda: ask(url)["calls"], 120):
+        raise RuntimeError("no worker made a call in two minutes")
     began, used_before = time.monotonic(), sum(cpu_seconds(worker.pid) for worker in workers)
     while True:
         state, elapsed = ask(url), time.monotonic() - began
@@ -93,16 +98,16 @@ def watch(url: str, workers: Sequence[subprocess.Popen], *, sessions: int, secon
             used = sum(cpu_seconds(worker.pid) for worker in workers) - used_before
             return Run(state=state, elapsed=elapsed, cpu=used)
         if any(worker.poll() is not None for worker in workers):
-            raise RuntimeError("a worker ended; see output.log")
+            raise RuntimeError("a worker ended")
         time.sleep(0.25)
 
 
-def wait_until(condition: Callable[[], object], seconds: float) -> None:
+def wait(condition: Callable[[], object], seconds: float) -> bool:
+    """Until `condition` is true, for so long at most; whether it is."""
     deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:g} seconds in vain; see output.log")
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.1)
+    return bool(condition())
 
 
 def ask(url: str) -> dict:
