@@ -1,8 +1,16 @@
 """Celery's view of the work: one function called. Messages expire; the rows are the queue (L7)."""
 
+from typing import Any
+
 from celery import shared_task
+from celery.signals import worker_shutting_down
 
 from grading import judging
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def stop(**_said: Any) -> None:
+    judging.stop_pumping()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -19,3 +27,13 @@ def sweep() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def catch_up() -> None:
     judging.catch_up()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def batches() -> None:
+    judging.attend_batches()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def prioritise() -> None:
+    judging.prioritise()

@@ -10,6 +10,7 @@ from django.db.models import Count, Exists, F, OuterRef, Subquery, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
+from grading import monitoring
 from grading.core.vocabulary import Source, Status
 from grading.models import Flag, Grade, JudgeAttempt, JudgeJob, Quota, Session
 
@@ -48,11 +49,17 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """The judge against people on the same sessions: mean absolute error and bias (judge − human), both in grades."""
+    """One grader against people on the same sessions: mean absolute error and bias (judge − human), both in grades.
+
+    `grader` names it (model, route, rubric): figures of two instruments are never averaged (I36). `others` are the
+    pairs of other graders, left out.
+    """
 
     pairs: int
     error: float | None
     bias: float | None
+    grader: str = ""
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,23 +137,35 @@ def day_cells(today: dt.date) -> list[Cell]:
 
 
 def agreement() -> Agreement:
-    """Sessions that both a judge and a person graded (the latest of each): how far apart they are."""
+    """Sessions that both a judge and a person graded (the latest of each): how far apart they are.
+
+    Of the grader that was asked last among them: model, route, rubric and digest version (I36).
+    """
     human = Grade.objects.filter(
         session=OuterRef("session"), source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None
     ).order_by("-pk")
     latest = Grade.objects.chain().verdicts().filter(session=OuterRef("session")).order_by("-pk")
-    pairs = (
+    pairs = list(
         Grade.objects.verdicts()
         .filter(pk=Subquery(latest.values("pk")[:1]))
         .annotate(human=Subquery(human.values("value")[:1]))
         .exclude(human=None)
         .annotate(gap=F("value") - F("human"))
-        .values_list("gap", flat=True)
+        .order_by("-pk")
+        .values_list("gap", "model", "route", "rubric", "version")
     )
-    gaps = [float(gap) for gap in pairs]
-    if not gaps:
+    if not pairs:
         return Agreement(pairs=0, error=None, bias=None)
-    return Agreement(pairs=len(gaps), error=sum(map(abs, gaps)) / len(gaps), bias=sum(gaps) / len(gaps))
+    _gap, *grader = pairs[0]
+    gaps = [float(gap) for gap, *who in pairs if who == grader]
+    model, route, rubric, _version = grader
+    return Agreement(
+        pairs=len(gaps),
+        error=sum(map(abs, gaps)) / len(gaps),
+        bias=sum(gaps) / len(gaps),
+        grader=" ".join(part for part in (model, route and f"at {route}", rubric and f"rubric {rubric[:4]}") if part),
+        others=len(pairs) - len(gaps),
+    )
 
 
 def _sentence(today: Share, flagged: int, *, any_sessions: bool) -> tuple[str, str]:
@@ -155,9 +174,11 @@ def _sentence(today: Share, flagged: int, *, any_sessions: bool) -> tuple[str, s
         return "Nothing to trust yet.", "No session has come in. Connect an agent, or load the samples."
     against = f"{flagged} of this week's rewards contradict a commit or a pull request" if flagged else ""
     provisional = f"{today.part} of today's {today.whole} rewards are provisional" if today.part else ""
-    out = Quota.objects.out().order_by("pk").first()
+    out = Quota.objects.out().filter(model=settings.JUDGE_MODEL).order_by("pk").first()
     if out is not None:
         why = f"The judge has been out since {timezone.localtime(out.changed_at):%H:%M}"
+    elif monitoring.says_judge_fails(monitoring.open_alarms()):
+        why = "The judge does not answer"
     elif not settings.ANTHROPIC_API_KEY:
         why = "No judge is configured"
     else:

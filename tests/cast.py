@@ -6,12 +6,19 @@ import itertools
 from django.contrib.auth.models import Group, User
 
 from bandit.models import Arm
+from grading.core.shares import falls_into
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Agent, Artifact, Grade, JudgeJob, Rubric, Session
 from grading.models.evidence import ArtifactKind, Origin
 
 NOON = dt.datetime(2026, 3, 31, 12, 0, tzinfo=dt.UTC)
 _numbers = itertools.count(1)
+# Names that no share is chosen by, so that a session is judged once unless a test says otherwise.
+_names = (
+    name
+    for name in (f"session-{number:04d}" for number in itertools.count(1))
+    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second"))
+)
 
 
 def agent(name: str = "bob") -> Agent:
@@ -29,7 +36,7 @@ def session(*, category: str | None = "cross-repo", harness: str | None = "claud
     """A finished session without grades."""
     return Session.objects.create(
         agent=fields.pop("agent", None) or agent(),
-        external_id=fields.pop("external_id", f"session-{next(_numbers):04d}"),
+        external_id=fields.pop("external_id", next(_names)),
         category=category and Arm.objects.resolve("category", category),
         harness=harness and Arm.objects.resolve("harness", harness),
         ended_at=fields.pop("ended_at", NOON),

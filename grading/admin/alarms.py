@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 
 from grading import monitoring
 from grading.admin.dashboard import with_rewards
-from grading.models import Alarm
+from grading.models import Alarm, RuleRun
 
 LISTED = 50
 
@@ -20,9 +20,19 @@ def show(request: HttpRequest) -> TemplateResponse:
         "title": "Alarms",
         "open": [alarm for alarm in alarms if alarm.resolved_at is None],
         "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
+        "rules": _rules(),
         "flags": with_rewards(monitoring.flagged_sessions()[:LISTED]),
     }
     return TemplateResponse(request, "gradingsite/alarms.html", context)
+
+
+def _rules() -> list[dict[str, object]]:
+    """Every rule in words, with when those that look now and then did so last."""
+    ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
+    return [
+        {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
+        for rule in monitoring.RULES.values()
+    ]
 
 
 @require_POST

@@ -1,6 +1,7 @@
 """What stands on every page: navigation with its counts, the judge's state, open alarms, notices."""
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -62,7 +63,7 @@ def house(request: HttpRequest) -> House:
     return House(
         now=timezone.now(),
         nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),
-        judge=judge_state(worst_quota()),
+        judge=answering(judge_state(worst_quota()), alarms),
         alarms=alarms,
         simulated=settings.SIMULATED,
         samples=Session.objects.samples().exists(),
@@ -101,6 +102,13 @@ def judge_state(quota: Quota | None) -> JudgeState:
     if quota.state == QuotaState.MISCONFIGURED:
         return JudgeState(words=f"Judge misconfigured{simulated}", title=why, trouble=True)
     return JudgeState(words=f"Judge out{until(quota.until)}{simulated}", title=why, trouble=True)
+
+
+def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
+    """The state, unless the judge's calls fail: that the quota is open says nothing of that (I90)."""
+    if not state.open or not monitoring.says_judge_fails(alarms):
+        return state
+    return JudgeState(words="Judge not answering", title="The quota is open, but calls fail.", trouble=True)
 
 
 def until(moment: dt.datetime | None) -> str:

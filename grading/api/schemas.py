@@ -57,11 +57,15 @@ class ErrorOut(Schema):
 
 
 class GradeOut(Schema):
-    """What one source said, once. `value` is null unless `status` is scored."""
+    """What one source said, once. `value` is null unless `status` is scored.
+
+    `parallel` opinions (the judge asked a second time, another family's judge) are never part of the reward.
+    """
 
     id: int
     source: str
     status: str
+    parallel: bool
     value: float | None
     reason: str
     detail: str

@@ -38,7 +38,24 @@ _LONG_CONTEXT = re.compile(r"extra usage is required for long context", re.IGNOR
 _TOO_LONG = re.compile(
     r"prompt is too long|exceeds? the (?:maximum|context)|input length and `max_tokens`", re.IGNORECASE
 )
-_SPEND_CODES = frozenset({"enforced_spend_limit_reached", "contract_spend_limit_reached"})
+SPEND_CODES = frozenset({"enforced_spend_limit_reached", "contract_spend_limit_reached"})
+# What an error inside a batch's results would have been answered with, had it been asked alone.
+STATUS_OF_TYPE: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class NotItsProtocol(ValueError):
+    """The service answered something that its protocol does not know. Is ANTHROPIC_BASE_URL right?"""
 
 
 def classify(error: Exception, now: dt.datetime) -> Deferred:
@@ -53,31 +70,40 @@ def classify(error: Exception, now: dt.datetime) -> Deferred:
             return _job(Reason.CONNECTION, f"The judge could not be reached: {_cause(error)}")
         case anthropic.APIStatusError():
             return _classify_status(error, now)
-        case anthropic.APIResponseValidationError() | json.JSONDecodeError():
+        case anthropic.APIResponseValidationError() | json.JSONDecodeError() | NotItsProtocol():
             return _job(Reason.OVERLOADED, f"The service answered something that is not its protocol: {_cause(error)}")
         case _:
             return _job(Reason.NEEDS_ATTENTION, f"{type(error).__name__}: {_cause(error)}")
 
 
+def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:
+    """What an error told in words means: its type, message and code, as in the results of a batch."""
+    status = STATUS_OF_TYPE.get(kind)
+    if status is None:
+        return _job(Reason.NEEDS_ATTENTION, kept(f"{kind}: {said}"))
+    return _classify(status, said, code, None, now)
+
+
 def _classify_status(error: anthropic.APIStatusError, now: dt.datetime) -> Deferred:
     said = error.api_message or error.message
-    detail = kept(f"{error.status_code}: {said}")
-    if error.status_code == RATE_LIMITED:
-        return _classify_429(error, said, detail, now)
-    if error.status_code == BAD_REQUEST:
+    return _classify(error.status_code, said, error.error_code or "", _retry_after(error, now), now)
+
+
+def _classify(status: int, said: str, code: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
+    detail = kept(f"{status}: {said}")
+    if status == RATE_LIMITED:
+        return _classify_429(said, code, detail, retry_at, now)
+    if status == BAD_REQUEST:
         return _classify_400(said, detail)
-    reason, scope = BY_STATUS.get(
-        error.status_code, SERVER_TROUBLE if error.status_code >= SERVER_ERROR else UNFORESEEN
-    )
-    return Deferred(reason=reason, scope=scope, detail=detail, retry_at=_retry_after(error, now))
+    reason, scope = BY_STATUS.get(status, SERVER_TROUBLE if status >= SERVER_ERROR else UNFORESEEN)
+    return Deferred(reason=reason, scope=scope, detail=detail, retry_at=retry_at)
 
 
-def _classify_429(error: anthropic.APIStatusError, said: str, detail: str, now: dt.datetime) -> Deferred:
+def _classify_429(said: str, code: str, detail: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
     if _LONG_CONTEXT.search(said):
         return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
-    retry_at = _retry_after(error, now)
-    if error.error_code in _SPEND_CODES:
-        monthly = error.error_code == "enforced_spend_limit_reached"
+    if code in SPEND_CODES:
+        monthly = code == "enforced_spend_limit_reached"
         reset = retry_at or (first_of_next_month(now) if monthly else None)
         return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=Scope.QUOTA, detail=detail, retry_at=reset)
     if retry_at is not None and retry_at - now > SHORT_WAIT:

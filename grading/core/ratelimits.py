@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one call takes. `characters` is the length of its prompt; 0 where nothing is to be learned from that."""
+    """What one call takes. `characters` is the length of its prompt where estimates are to learn from it, else 0."""
 
     input_tokens: float
     output_tokens: float

@@ -4,6 +4,7 @@ Never an optional float: a missing verdict is a `Deferred`, `Refused` or `Invali
 """
 
 import datetime as dt
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,8 @@ from grading.core.sanitise import visible
 from grading.core.vocabulary import Reason
 
 REPLY_KEPT = 2000
+# A rationale of fewer letters and digits may be in the evidence by chance.
+ECHO = 20
 
 
 class Scope(StrEnum):
@@ -32,14 +35,27 @@ class Scope(StrEnum):
     INPUT = "input"
 
 
+class Reached(StrEnum):
+    """How far a session came (I44): a thing that was never handed over failed otherwise than a bad one."""
+
+    NOTHING = "nothing"
+    ATTEMPTED = "attempted"
+    DELIVERED = "delivered"
+    VERIFIED = "verified"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
-    """A verdict: `score` and each dimension in [0, 1]; `citations` are event numbers that exist in the prompt."""
+    """A verdict: `score` and each dimension in [0, 1]; `citations` are event numbers that exist in the prompt.
+
+    `reached` is None in a verdict from before judges were asked for it.
+    """
 
     score: float
     dimensions: Mapping[str, float]
     rationale: str
     citations: tuple[int, ...]
+    reached: Reached | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +95,7 @@ class Verdict(BaseModel):
 
     citations: list[Annotated[int, Field(ge=1, strict=True)]]
     rationale: Annotated[str, Field(min_length=1, max_length=8000)]
+    reached: Reached
     dimensions: dict[str, UnitScore]
     score: UnitScore
 
@@ -89,6 +106,7 @@ def schema(dimensions: Sequence[str]) -> dict[str, object]:
     return _object(
         citations={"type": "array", "items": {"type": "integer"}, "description": "event numbers the score rests on"},
         rationale={"type": "string"},
+        reached={"type": "string", "enum": list(Reached)},
         dimensions=_object(**dict.fromkeys(dimensions, number)),
         score=number,
     )
@@ -103,11 +121,13 @@ def _object(**properties: object) -> dict[str, object]:
     }
 
 
-def read_reply(message: Message, *, dimensions: Collection[str], citable: Collection[int]) -> Result:
+def read_reply(
+    message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""
+) -> Result:
     """The verdict in a reply, or why it is none. Thinking blocks may come first; only text is read.
 
     A verdict must score exactly `dimensions` and cite at least one of `citable`, and nothing else, where that is not
-    empty.
+    empty. One whose rationale stands in `evidence` (what the judge was given to read) was planted there.
     """
     text = "".join(block.text for block in message.content if block.type == "text")
     if message.stop_reason == "refusal":
@@ -119,7 +139,7 @@ def read_reply(message: Message, *, dimensions: Collection[str], citable: Collec
         verdict = Verdict.model_validate_json(text)
     except ValidationError as error:
         return Invalid(detail=_first_problem(error), reply=kept(text))
-    problem = _mismatch(verdict, dimensions, citable)
+    problem = _mismatch(verdict, dimensions, citable) or _echo(verdict.rationale, evidence)
     if problem:
         return Invalid(detail=problem, reply=kept(text))
     return Graded(
@@ -127,6 +147,7 @@ def read_reply(message: Message, *, dimensions: Collection[str], citable: Collec
         dimensions={name: round(verdict.dimensions[name], 6) for name in sorted(verdict.dimensions)},
         rationale=visible(verdict.rationale.strip()),
         citations=tuple(dict.fromkeys(verdict.citations)),
+        reached=verdict.reached,
     )
 
 
@@ -150,3 +171,13 @@ def _mismatch(verdict: Verdict, dimensions: Collection[str], citable: Collection
     if citable and not verdict.citations:
         return "It cites no event"
     return ""
+
+
+def _echo(rationale: str, evidence: str) -> str:
+    """What is wrong with a rationale that is a copy of the evidence, however that was quoted and wrapped."""
+    said = _letters(rationale)
+    return "Its rationale is copied from the evidence" if len(said) >= ECHO and said in _letters(evidence) else ""
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text)

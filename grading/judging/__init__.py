@@ -5,23 +5,29 @@ enqueue ─► claim ─► prompt ─► room in the limiter ─► attempt row
 └─────────────────────────────── sweep ◄──────────────────────────────────────────┘
 
 judges (whom to ask) · quota (may we?) · budget (can we afford it?) · limiter (when?) · client (the call)
+worth (who goes first) · lanes (one by one, or together) · batches (the backlog at half price)
 """
 
 from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged
+from grading.judging.batches import attend as attend_batches
 from grading.judging.sweeping import next_jobs, release_lost, sweep
-from grading.judging.working import claim, pump, run
+from grading.judging.working import claim, pump, run, stop_pumping
+from grading.judging.worth import prioritise
 
 __all__ = [
     "add",
+    "attend_batches",
     "catch_up",
     "claim",
     "enqueue",
     "further_opinions",
     "next_jobs",
+    "prioritise",
     "pump",
     "release_lost",
     "run",
     "status_grade",
+    "stop_pumping",
     "sweep",
     "unjudged",
 ]

@@ -127,11 +127,10 @@ def further_opinions(job: JudgeJob) -> list[JudgeJob]:
     wanted = [(Purpose.REPEAT, JudgeRole.FIRST, policy.repeat_share)]
     if judges.second() is not None:
         wanted.append((Purpose.SECOND, JudgeRole.SECOND, policy.second_share))
-    key = f"{job.session.agent_id}/{job.session.external_id}"
     return [
         add(job.session, job.rubric, purpose=purpose, judge=role, backlog=True)
         for purpose, role, share in wanted
-        if falls_into(share, f"{purpose}/{key}") and not _has_open(job.session, purpose)
+        if falls_into(share, f"{purpose}/{job.session.external_id}") and not _has_open(job.session, purpose)
     ]
 
 

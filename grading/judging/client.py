@@ -3,6 +3,7 @@
 import atexit
 import logging
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,16 +55,19 @@ class Answer:
         cost: float | None = self.row.get("cost_usd")
         return cost
 
-    def used(self, expected: Cost) -> Cost | None:
-        """What the call took of the allowance: what was counted, else as `expected`; None where it was turned away."""
+    def used(self, expected: Cost, *, characters: int) -> Cost | None:
+        """What the call, with a prompt of so many characters, took of the allowance.
+
+        What the reply counted; else as `expected`; None where the call was turned away.
+        """
         status = self.row.get("http_status")
         if status in TURNED_AWAY:
             return None
         read, written = self.row.get("input_tokens"), self.row.get("output_tokens")
         if read is None or written is None:
-            return replace(expected, characters=0)
+            return expected
         read += self.row.get("cache_write_tokens") or 0
-        return Cost(input_tokens=read, output_tokens=written, characters=expected.characters)
+        return Cost(input_tokens=read, output_tokens=written, characters=characters)
 
 
 def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
@@ -76,10 +80,11 @@ def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
             call = sdk(judge).messages.with_raw_response
             response = call.create(**request(judge, prompt, rubric), timeout=timeout)
         limits = ratelimits.parse(response.headers)
-        answer = read(response.parse(), prompt, rubric, request_id=response.request_id or "")
+        said, request_id = response.parse(), response.request_id or ""
+        answer = read(said, rubric, prompt.citable, evidence=prompt.user, request_id=request_id)
         return replace(answer, limits=limits)
     except Exception as error:  # noqa: BLE001 - classified, recorded, and logged where nobody expected it
-        return _failed(error, limits)
+        return failed(error, limits)
 
 
 def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> MessageCreateParamsNonStreaming:
@@ -132,8 +137,19 @@ def close() -> None:
 # --- reading what came -----------------------------------------------------------------------------------------------
 
 
-def read(message: object, prompt: Prompt, rubric: Rubric, *, request_id: str = "", batch: bool = False) -> Answer:
-    """The answer in a reply, alone or in a batch (at a batch's price)."""
+def read(
+    message: object,
+    rubric: Rubric,
+    citable: Collection[int],
+    *,
+    evidence: str = "",
+    request_id: str = "",
+    batch: bool = False,
+) -> Answer:
+    """The answer in a reply to a prompt with `citable` events, alone or in a batch (at a batch's price).
+
+    `evidence` is what the judge was given to read, where that is still at hand.
+    """
     if not isinstance(message, Message) or not isinstance(message.content, list):
         detail = "The service answered something that is not a message; is its base URL right?"
         return Answer(
@@ -141,7 +157,7 @@ def read(message: object, prompt: Prompt, rubric: Rubric, *, request_id: str = "
         )
     model = visible(str(message.model))[:120]
     return Answer(
-        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=prompt.citable),
+        result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
         model=model,
         row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model, batch=batch)},
     )
@@ -166,7 +182,8 @@ def _count(said: object, name: str) -> int | None:
     return value if isinstance(value, int) and 0 <= value <= LARGEST_COUNT else None
 
 
-def _failed(error: Exception, limits: RateLimits | None) -> Answer:
+def failed(error: Exception, limits: RateLimits | None = None) -> Answer:
+    """What an exception of a call means; `limits` are what was heard before it."""
     found = api_errors.identity(error)
     result = api_errors.classify(error, timezone.now())
     if result.reason is Reason.NEEDS_ATTENTION:

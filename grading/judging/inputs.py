@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from grading import evidence
 from grading.core import prompt
-from grading.core.prompt import Band, Case, Dimension, Prompt, RubricText
+from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
 from grading.models import Artifact, Evidence, Rubric, Session
 from grading.models.evidence import EvidenceKind, Origin
 
@@ -35,19 +35,35 @@ def rubric_text(rubric: Rubric) -> RubricText:
         text=rubric.text,
         dimensions=[Dimension(**dimension) for dimension in rubric.dimensions],
         bands=[Band(**band) for band in rubric.bands],
+        examples=[Example(summary=e["summary"], score=e["score"], why=e["why"]) for e in rubric.examples],
     )
 
 
-def build(session: Session, rubric: Rubric, *, budget: int, smaller: float = 1.0) -> Prompt:
-    """The prompt for a session under a rubric; `budget` in tokens of evidence. Raises what reading evidence raises."""
-    case = Case(
+def build(
+    session: Session,
+    rubric: Rubric,
+    *,
+    budget: int,
+    smaller: float = 1.0,
+    chars_per_token: float = CHARS_PER_TOKEN,
+) -> Prompt:
+    """The prompt for a session under a rubric: at most `budget` tokens in all, at `chars_per_token` characters each.
+
+    Raises what reading evidence raises.
+    """
+    text = rubric_text(rubric)
+    return prompt.build(case(session), text, budget=budget, smaller=smaller, chars_per_token=chars_per_token)
+
+
+def case(session: Session) -> Case:
+    """What there is to judge of a session. Its events can be read once."""
+    return Case(
         metadata=_metadata(session),
         events=evidence.events(session) or (),
         facts=_facts(session),
         journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
         patch=evidence.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
     )
-    return prompt.build(case, rubric_text(rubric), budget=budget, smaller=smaller)
 
 
 def _metadata(session: Session) -> dict[str, str]:

@@ -36,6 +36,11 @@ class Judge:
         host = urlsplit(self.base_url).netloc or DEFAULT_HOST
         return f"simulated {host}" if settings.SIMULATED else host
 
+    @property
+    def batch_route(self) -> str:
+        """The same for what is sent in batches."""
+        return f"{self.route} batches"
+
 
 def first() -> Judge | None:
     """The judge whose verdicts decide; None where no key is set."""

@@ -46,12 +46,15 @@ local function rate_of(name) return const.pace * limit_of(name) / 60 end
 local function room_of(name) return const.burst * limit_of(name) * share end
 local function level_of(name) return math.min(room_of(name), get(name .. ':level', room_of(name))) end
 
+-- No provider lends more than a minute's allowance, so a wild count cannot stop the judge for longer than that.
+local function set_level(name, level)
+  put(name .. ':level', math.max(-limit_of(name), math.min(room_of(name), level)))
+end
+
 local function refill()
   local seconds = math.max(0, worth(now) - worth(get('at', now)))
   for _, name in ipairs(const.dimensions) do
-    if limit_of(name) then
-      put(name .. ':level', math.min(room_of(name), get(name .. ':level', room_of(name)) + seconds * rate_of(name)))
-    end
+    if limit_of(name) then set_level(name, get(name .. ':level', room_of(name)) + seconds * rate_of(name)) end
   end
   put('at', now)
 end
@@ -96,7 +99,7 @@ local function reserve()
   end
   local marks = {}
   for _, name in ipairs(const.dimensions) do
-    if limit_of(name) then put(name .. ':level', level_of(name) - args.cost[name]) end
+    if limit_of(name) then set_level(name, level_of(name) - args.cost[name]) end
     put(name .. ':total', get(name .. ':total', 0) + args.cost[name])
     marks[name] = get(name .. ':total')
   end
@@ -108,7 +111,7 @@ end
 local function correct()
   for _, name in ipairs(const.dimensions) do
     local over = (args.used and args.used[name] or 0) - args.cost[name]
-    if limit_of(name) then put(name .. ':level', math.min(room_of(name), level_of(name) - over)) end
+    if limit_of(name) then set_level(name, level_of(name) - over) end
     put(name .. ':total', get(name .. ':total', 0) + over)
   end
 end
@@ -116,8 +119,10 @@ end
 -- Sums that forget: a prompt's tokens by its characters, and the tokens of an answer.
 local function calibrate()
   put('answers', const.memory * get('answers', 1) + 1)
-  put('outputs', const.memory * get('outputs', const.output) + args.used.output_tokens)
-  put('tokens', const.memory * get('tokens', const.characters * const.ratio) + args.used.input_tokens)
+  local read = math.min(args.used.input_tokens, const.highest_ratio * args.characters)
+  local written = math.min(args.used.output_tokens, const.highest_output)
+  put('outputs', const.memory * get('outputs', const.output) + written)
+  put('tokens', const.memory * get('tokens', const.characters * const.ratio) + read)
   put('characters', const.memory * get('characters', const.characters) + args.characters)
 end
 
@@ -145,7 +150,7 @@ local function learn(name, limit, left)
     local unseen = math.max(0, since - refilled)
     level = math.min(level, left - (1 - const.burst) * limit - unseen)
   end
-  put(name .. ':level', level)
+  set_level(name, level)
 end
 
 local function settle()

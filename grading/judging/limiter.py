@@ -26,17 +26,16 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from grading.core.ratelimits import DIMENSIONS, Cost, RateLimits
+from grading.judging.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, Bucket
 
 logger = logging.getLogger(__name__)
 
-# A caller may sleep so long (seconds) for its turn; beyond that nothing is reserved.
-LONGEST_WAIT = 2.0
-# Of the provider's rate, so that small errors do not add up; and of a full minute at once, so that large ones fit.
-PACE, BURST = 0.98, 0.85
-# Requests a minute: until the first answer says the limits, and where answers say none.
-FIRST, SILENT = 3, 50
-# Each process's share of the last known limits while Redis is away, and the seconds after which it is tried again.
-LOCAL_SHARE, RETRY_SECONDS = 0.25, 5.0
+# Of the provider's rate, so that small errors do not add up.
+PACE = 0.98
+# Requests a minute where answers say no limits.
+SILENT = 50
+# While Redis is away, it is tried again after so many seconds.
+RETRY_SECONDS = 5.0
 # An outage is the quota row's business; a hold is for the minute's limits.
 LONGEST_HOLD = 3600.0
 # Before anything was learned: tokens by character, and tokens of an answer.
@@ -57,6 +56,8 @@ CONSTANTS = json.dumps(
         "ratio": RATIO,
         "characters": 20_000,  # the weight of RATIO, in characters
         "output": OUTPUT,
+        "highest_ratio": 2,  # what an answer can make of the estimates, whatever it claims
+        "highest_output": 8192,
     }
 )
 SCRIPT = Path(__file__).with_suffix(".lua").read_text()
@@ -106,7 +107,7 @@ class Limiter:
         self._script = self._redis.register_script(SCRIPT)
         self._away_until = 0.0
         self._is_away = False
-        self._local: dict[str, _Local] = {}
+        self._local: dict[str, Bucket] = {}
         self._lock = threading.Lock()
 
     def reserve(self, name: str, cost: Cost, *, spare: float = 0.0, who: str = "") -> Slot:
@@ -144,7 +145,7 @@ class Limiter:
         seconds = (until - timezone.now()).total_seconds()
         if seconds > 0:
             seconds = min(seconds, LONGEST_HOLD)
-            self._of(name).held_until = time.monotonic() + seconds
+            self._of(name).hold(seconds)
             self._run("hold", name, {"seconds": seconds})
 
     def ramp(self, name: str) -> None:
@@ -157,7 +158,6 @@ class Limiter:
         return Cost(
             input_tokens=round(characters * state.tokens_per_character),
             output_tokens=round(state.output_tokens),
-            characters=characters,
         )
 
     def state(self, name: str) -> State:
@@ -179,9 +179,9 @@ class Limiter:
     def close(self) -> None:
         self._redis.close()
 
-    def _of(self, name: str) -> "_Local":
+    def _of(self, name: str) -> Bucket:
         with self._lock:
-            return self._local.setdefault(name, _Local())
+            return self._local.setdefault(name, Bucket())
 
     def _run(self, verb: str, name: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         """The script's answer; None, after one line in the log, while Redis is away."""
@@ -203,51 +203,6 @@ class Limiter:
             logger.warning("Redis is away (%s); this process keeps to %.0f %% of the limits", error, LOCAL_SHARE * 100)
         self._is_away = True
         self._away_until = time.monotonic() + RETRY_SECONDS
-
-
-class _Local:
-    """A process's own small bucket, for as long as Redis is away."""
-
-    def __init__(self) -> None:
-        self.limits: dict[str, int] = {}
-        self.held_until = 0.0
-        self._levels: dict[str, float] = {}
-        self._at = time.monotonic()
-        self._lock = threading.Lock()
-
-    def remember(self, limits: Mapping[str, int]) -> None:
-        with self._lock:
-            for name in limits.keys() - self.limits.keys():
-                self._levels.pop(name, None)  # what was guessed
-            self.limits.update(limits)
-
-    def reserve(self, cost: Cost) -> float:
-        """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
-        with self._lock:
-            now, costs = time.monotonic(), cost.by_dimension()
-            self._refill(now)
-            waits = [
-                (min(costs[name], self._room(name)) - level) / self._rate(name) for name, level in self._levels.items()
-            ]
-            wait = max(0.0, self.held_until - now, *waits)
-            if wait <= LONGEST_WAIT:
-                self._levels = {name: level - costs[name] for name, level in self._levels.items()}
-        return wait
-
-    def _refill(self, now: float) -> None:
-        names = {"requests", *self.limits}
-        passed, self._at = now - self._at, now
-        grown = {name: self._levels.get(name, self._room(name)) + passed * self._rate(name) for name in names}
-        self._levels = {name: min(level, self._room(name)) for name, level in grown.items()}
-
-    def _room(self, name: str) -> float:
-        return BURST * self._limit(name)
-
-    def _rate(self, name: str) -> float:
-        return self._limit(name) / 60
-
-    def _limit(self, name: str) -> float:
-        return LOCAL_SHARE * self.limits[name] if name in self.limits else FIRST
 
 
 @lru_cache(maxsize=8)

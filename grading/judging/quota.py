@@ -90,6 +90,12 @@ def take(judge: Judge, now: dt.datetime) -> bool:
     return bool(due.update(until=held))
 
 
+def return_probe(judge: Judge, now: dt.datetime) -> None:
+    """The probe that was taken was not sent: another may be."""
+    seen = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state=QuotaState.EXHAUSTED)
+    seen.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
+
+
 def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
     """Let an answer move the quota. A call that began before the last change knows nothing newer than that."""
     with transaction.atomic():

@@ -121,7 +121,8 @@ def _next_judge(job: JudgeJob, coming: Next, attempts: int) -> JudgeRole:
 
 def _move(attempt: JudgeAttempt, coming: Next, now: dt.datetime) -> bool:
     """Move the job on, if the lease is still this attempt's."""
-    mine = JudgeJob.objects.filter(pk=attempt.job_id, state=JobState.LEASED, lease_token=attempt.lease_token)
+    out = [JobState.LEASED, JobState.SENT]
+    mine = JudgeJob.objects.filter(pk=attempt.job_id, state__in=out, lease_token=attempt.lease_token)
     ends = coming.step is not Step.AGAIN
     attempts = attempt.job.attempts + coming.counts
     moved = mine.update(
@@ -205,6 +206,7 @@ def _verdict(
         evidence={
             "dimensions": dict(graded.dimensions),
             "rationale": graded.rationale,
+            "reached": graded.reached,
             "citations": list(graded.citations),
             "prompt_sha256": attempt.prompt_sha256,
             "attempt": attempt.pk,

@@ -14,7 +14,8 @@ from grading.core.prompt import VERSION
 from grading.core.retry import backoff
 from grading.core.vocabulary import Reason, Source
 from grading.judging import asking, judges, quota, results
-from grading.judging.working import due, ready
+from grading.judging.lanes import one_by_one
+from grading.judging.working import ready
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -36,7 +37,7 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     now = timezone.now()
     release_lost(now, rng or SystemRandom())
     _note(quota.obstacle())
-    monitoring.refresh()
+    monitoring.watch()
     if not quota.is_configured():
         return []
     quota.retire_others(now)
@@ -49,7 +50,7 @@ def next_jobs(now: dt.datetime) -> list[int]:
     jobs: list[int] = []
     for role, judge in ready(now).items():
         probes = quota.current(judge).state == QuotaState.EXHAUSTED
-        jobs += due(now, [role]).values_list("pk", flat=True)[: 1 if probes else RUNG_PER_SWEEP]
+        jobs += one_by_one(now, [role]).values_list("pk", flat=True)[: 1 if probes else RUNG_PER_SWEEP]
     return jobs
 
 

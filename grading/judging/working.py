@@ -4,6 +4,7 @@ while the judge is asked, and nobody sleeps on quota.
 
 import datetime as dt
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Collection
@@ -13,7 +14,6 @@ from random import Random, SystemRandom
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading.core.prompt import VERSION, Prompt
@@ -23,6 +23,7 @@ from grading.core.vocabulary import Reason
 from grading.judging import asking, budget, client, inputs, judges, limiter, quota, results
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
+from grading.judging.lanes import due, one_by_one
 from grading.judging.limiter import Slot
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 SMALLER = 0.5
 # How many of the most urgent jobs a worker tries for before it looks again: others want the same ones.
 CONTENDED = 16
+_stopping = threading.Event()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +56,17 @@ class Held(Enum):
 def pump(*, rng: Random | None = None) -> int:
     """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls."""
     calls, waiting = 0, set[JudgeRole]()
-    while (turn := claim_next(without=waiting)) is not None:
+    while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
         outcome = take_turn(turn, rng or SystemRandom())
         if outcome is Held.NO_ROOM:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
     return calls
+
+
+def stop_pumping() -> None:
+    """The process is to end: its pumps finish the call that is under way and claim nothing more."""
+    _stopping.set()
 
 
 def run(job_id: int, *, rng: Random | None = None) -> AttemptOutcome | None:
@@ -72,11 +79,6 @@ def run(job_id: int, *, rng: Random | None = None) -> AttemptOutcome | None:
 # --- claiming --------------------------------------------------------------------------------------------------------
 
 
-def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
-    """The queued jobs whose time has come, for judges in these roles, in the order in which they are promised."""
-    return JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__lte=now, judge__in=roles)
-
-
 def ready(now: dt.datetime) -> dict[JudgeRole, Judge]:
     """The judges that may be asked now."""
     return {role: judge for role, judge in judges.configured().items() if quota.is_due(quota.current(judge), now)}
@@ -87,7 +89,7 @@ def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
     while True:
         now = timezone.now()
         roles = [role for role in ready(now) if role not in without]
-        wanted = list(due(now, roles).values_list("pk", flat=True)[:CONTENDED]) if roles else []
+        wanted = list(one_by_one(now, roles).values_list("pk", flat=True)[:CONTENDED]) if roles else []
         for job_id in wanted:
             if (turn := claim(job_id)) is not None:
                 return turn
@@ -122,8 +124,9 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     """From a claimed job to what came of asking, all on record."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
     inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
-    if not _is_needed(turn, session, inputs_sha256):
+    if not is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "these very inputs were judged already")
+        _return_probe(turn)
         return Held.NOT_NEEDED
     asked = _ask(turn, session)
     if asked is None:
@@ -131,7 +134,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     attempt, answer = asked
     outcome = results.apply(attempt, answer, turn.judge, inputs_sha256=inputs_sha256, rng=rng)
     if outcome is AttemptOutcome.GRADED:
-        _afterwards(turn.job)
+        afterwards(turn.job)
     return outcome
 
 
@@ -142,7 +145,7 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
     slot = None if turn.job.input_tokens is None else _room(turn, _as_before(turn))
     if turn.job.input_tokens is not None and slot is None:
         return None
-    prompt = _prompt(turn, session)
+    prompt = prompt_for(turn, session)
     if isinstance(prompt, Deferred):
         attempt = begin(turn)
         if slot is not None:
@@ -156,20 +159,21 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
         shared.settle(slot, None)
         return None
     answer = client.ask(turn.judge, prompt, turn.job.rubric)
-    _account(turn.judge, slot, answer)
+    _account(turn.judge, slot, answer, prompt)
     return attempt, answer
 
 
-def _is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
+def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
     """Unchanged inputs under the same identity are not paid for twice (I42), unless that is what the job is for."""
     if turn.job.purpose == Purpose.REPEAT:
         return True
     grades = session.grades.verdicts().filter(inputs_sha256=inputs_sha256, rubric=turn.job.rubric.sha256)
-    grades = grades.filter(parallel=turn.job.purpose != Purpose.VERDICT, version=VERSION, route=turn.judge.route)
+    grades = grades.filter(parallel=turn.job.purpose != Purpose.VERDICT, version=VERSION)
+    grades = grades.filter(route__in=[turn.judge.route, turn.judge.batch_route])
     return not grades.filter(model__startswith=turn.judge.model).exists()
 
 
-def _prompt(turn: Turn, session: Session) -> Prompt | Deferred:
+def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
     """What to send, or why nothing can be."""
     job = turn.job
     smaller = SMALLER if job.reason == Reason.INPUT_TOO_LARGE else 1.0
@@ -206,6 +210,12 @@ def give_back(turn: Turn, **columns: object) -> None:
     """Undo a claim: nothing was sent."""
     mine = JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token)
     mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None, **columns)
+    _return_probe(turn)
+
+
+def _return_probe(turn: Turn) -> None:
+    if turn.probes:
+        quota.return_probe(turn.judge, timezone.now())
 
 
 def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None) -> JudgeAttempt | None:
@@ -230,15 +240,15 @@ def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None)
     return None
 
 
-def _account(judge: Judge, slot: Slot, answer: Answer) -> None:
+def _account(judge: Judge, slot: Slot, answer: Answer, prompt: Prompt) -> None:
     """Let the limiter know what the call really took, and what the provider says is left."""
-    limiter.shared().settle(slot, answer.used(slot.cost), answer.limits)
+    limiter.shared().settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
     quota.remember_limits(judge, answer.limits, timezone.now())
     if isinstance(answer.result, Deferred) and answer.result.scope is Scope.PACE and answer.result.retry_at:
         limiter.shared().hold(judge.name, answer.result.retry_at)
 
 
-def _afterwards(job: JudgeJob) -> None:
+def afterwards(job: JudgeJob) -> None:
     """Evidence that came in while the judge was reading is judged too; some sessions get further opinions."""
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)

@@ -4,7 +4,7 @@ from grading.models.agents import Agent, ApiToken
 from grading.models.evidence import Artifact, ArtifactRule, Evidence
 from grading.models.grades import Grade, Settlement
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
-from grading.models.monitoring import Alarm, Flag
+from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
@@ -26,6 +26,7 @@ __all__ = [
     "Quota",
     "QuotaTransition",
     "Rubric",
+    "RuleRun",
     "Session",
     "Settlement",
 ]

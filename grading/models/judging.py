@@ -131,8 +131,20 @@ class BatchState(StrEnum):
     LOST = "lost"
 
 
+OPEN_BATCH_STATES = (BatchState.SENDING, BatchState.RUNNING)
+
+
+class JudgeBatchQuerySet(models.QuerySet["JudgeBatch"]):
+    def open(self) -> "JudgeBatchQuerySet":
+        """Those from which results may still come."""
+        return self.filter(state__in=OPEN_BATCH_STATES)
+
+
 class JudgeBatch(models.Model):
-    """Many calls sent as one through the provider's batch API; its attempts point here."""
+    """Many calls sent as one through the provider's batch API; its attempts point here.
+
+    `ENDED` without a `provider_id`: the provider took nothing in. `polled_at` is when it was last asked after.
+    """
 
     provider_id = models.CharField(max_length=120, blank=True)
     judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
@@ -143,6 +155,8 @@ class JudgeBatch(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     detail = models.TextField(blank=True)
+
+    objects = JudgeBatchQuerySet.as_manager()
 
     class Meta:
         ordering = ["-pk"]
@@ -191,6 +205,10 @@ class JudgeAttempt(models.Model):
     cost_usd = models.FloatField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
     prompt_sha256 = models.CharField(max_length=64, blank=True)
+    # What its reply is read with, where that comes long after (a batch): what was judged, and the event numbers that
+    # it may cite, as [first, last] pairs.
+    inputs_sha256 = models.CharField(max_length=64, blank=True)
+    citable = models.JSONField(default=list, blank=True)
     detail = models.TextField(blank=True)
 
     class Meta:
@@ -204,7 +222,10 @@ class JudgeAttempt(models.Model):
                 name="judge_attempt_ended_has_time",
             ),
         ]
-        indexes = [models.Index(fields=["started_at"], name="judge_attempt_recent")]
+        indexes = [
+            models.Index(fields=["started_at"], name="judge_attempt_recent"),
+            models.Index(fields=["outcome", "finished_at"], name="judge_attempt_by_outcome"),
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.pk} {self.outcome}"

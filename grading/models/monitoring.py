@@ -37,9 +37,13 @@ class Flag(models.Model):
 
 
 class Alarm(models.Model):
-    """A rule that fired more often than its threshold. Open until resolved; acknowledged by a person, by name."""
+    """A rule that fired more often than its threshold. Open until resolved; acknowledged by a person, by name.
+
+    `about` names what it concerns (a judge, an error) where a rule can concern several: each has an alarm of its own.
+    """
 
     rule = models.CharField(max_length=16)
+    about = models.CharField(max_length=300, blank=True)
     detail = models.TextField()
     opened_at = models.DateTimeField(default=timezone.now)
     acknowledged_at = models.DateTimeField(null=True, blank=True)
@@ -49,7 +53,7 @@ class Alarm(models.Model):
     class Meta:
         ordering = ["-opened_at"]
         constraints = [
-            models.UniqueConstraint(fields=["rule"], condition=Q(resolved_at=None), name="alarm_one_open"),
+            models.UniqueConstraint(fields=["rule", "about"], condition=Q(resolved_at=None), name="alarm_one_open"),
             models.CheckConstraint(
                 condition=Q(acknowledged_at=None) | Q(acknowledged_by__isnull=False), name="alarm_acknowledged_by_name"
             ),
@@ -57,3 +61,13 @@ class Alarm(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rule} since {self.opened_at:%F %H:%M}"
+
+
+class RuleRun(models.Model):
+    """When a rule that looks now and then did so last; one that has been silent for too long is an alarm itself."""
+
+    rule = models.CharField(max_length=16, unique=True)
+    ran_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.rule} at {self.ran_at:%F %T}"

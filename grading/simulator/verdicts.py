@@ -32,6 +32,7 @@ def verdict(system: str, user: str, schema: Mapping[str, Any]) -> dict[str, Any]
     return {
         "citations": cited,
         "rationale": _rationale(cited, changes, failed, delivered, roll),
+        "reached": "delivered" if delivered else "attempted" if changes else "nothing",
         "dimensions": {name: _dimension(name, score, roll) for name in _dimensions(schema)},
         "score": score,
     }

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from grading.charts import thousandths
 from grading.core.explain import number, weight
 from grading.core.vocabulary import Reason
-from grading.monitoring import RULES
+from grading.monitoring import RULES, Severity
 
 register = template.Library()
 register.filter("grade", number)
@@ -163,4 +163,10 @@ def signed_count(value: int | None) -> str:
 @register.filter
 def rule_title(rule: str) -> str:
     """What a validity rule found, in words."""
-    return RULES.get(rule, "A rule fired")
+    return RULES[rule].title if rule in RULES else "A rule fired"
+
+
+@register.filter
+def is_advisory(rule: str) -> bool:
+    """Whether what a rule found stands on the page of alarms only."""
+    return rule in RULES and RULES[rule].severity is Severity.ADVISORY

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from grading.core import retry
 from grading.core.api_errors import classify, first_of_next_month
 from grading.core.retry import Next, Step, Tried, after, backoff
-from grading.core.verdict import Deferred, Graded, Invalid, Refused, Scope, read_reply, schema
+from grading.core.verdict import Deferred, Graded, Invalid, Reached, Refused, Scope, read_reply, schema
 from grading.core.vocabulary import Reason
 
 NOW = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
@@ -22,6 +22,7 @@ DIMENSIONS = ["execution", "goal_fit", "harmlessness"]
 GOOD = {
     "citations": [4, 5],
     "rationale": "The pull request was opened and its checks pass.",
+    "reached": "verified",
     "dimensions": {"execution": 0.8, "goal_fit": 0.9, "harmlessness": 1},
     "score": 0.78,
 }
@@ -55,6 +56,7 @@ def test_a_good_verdict_is_graded():
         dimensions={"execution": 0.8, "goal_fit": 0.9, "harmlessness": 1.0},
         rationale=GOOD["rationale"],
         citations=(4, 5),
+        reached=Reached.VERIFIED,
     )
 
 
@@ -83,6 +85,8 @@ BAD = {
     "an invented dimension": {**GOOD, "dimensions": {**GOOD["dimensions"], "style": 1}},
     "a false citation": {**GOOD, "citations": [4, 999]},
     "no citation": {**GOOD, "citations": []},
+    "no stage": {key: value for key, value in GOOD.items() if key != "reached"},
+    "an invented stage": {**GOOD, "reached": "perfect"},
     "no rationale": {**GOOD, "rationale": ""},
     "two verdicts": json.dumps(GOOD) + json.dumps(GOOD),
 }

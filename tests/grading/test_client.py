@@ -1,10 +1,13 @@
 """One call to a judge over a real socket: what its headers say, what it costs, and that it ends in time."""
 
+import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +23,7 @@ from grading.simulator import Simulator
 
 PROMPT = Prompt(system="Grade.", user="[1] shell\ngit commit", sha256="0", citable=frozenset({1}))
 RUBRIC = Rubric(dimensions=[{"name": "execution", "weight": 1, "description": "how well"}])
-EXPECTED = Cost(input_tokens=100, output_tokens=50, characters=24)
+EXPECTED = Cost(input_tokens=100, output_tokens=50)
 
 
 def judge(url: str, model: str = "claude-sonnet-5-5") -> Judge:
@@ -59,11 +62,25 @@ def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
     thread.join()
 
 
+def read_request(connection: socket.socket) -> bool:
+    """The next request, to its end. False where there is none."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if not (piece := connection.recv(65_536)):
+            return False
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(re.search(rb"content-length: (\d+)", head, re.IGNORECASE)[1])
+    while len(body) < length:
+        body += connection.recv(65_536)
+    return True
+
+
 def trickle(start: bytes, drop: bytes) -> Callable[[socket.socket], None]:
     """Answers `start`, and then `drop` again and again: each well within any timeout of one read."""
 
     def answer(connection: socket.socket) -> None:
-        connection.recv(65_536)
+        read_request(connection)
         try:
             connection.sendall(start)
             while True:
@@ -75,12 +92,26 @@ def trickle(start: bytes, drop: bytes) -> Callable[[socket.socket], None]:
     return answer
 
 
+def replying(usage: dict, times: int = 1) -> Callable[[socket.socket], None]:
+    """Answers so often on a connection, with an empty message of this usage."""
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5-20260901", "content": []}
+    body = json.dumps({**message, "stop_reason": "end_turn", "usage": usage}).encode()
+
+    def answer(connection: socket.socket) -> None:
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        for _ in range(times):
+            if read_request(connection):
+                connection.sendall(head.encode() + body)
+
+    return answer
+
+
 def test_a_call_brings_the_verdict_and_what_is_left(sim):
     answer = client.ask(judge(sim.url), PROMPT, RUBRIC)
     assert isinstance(answer.result, Graded)
     assert answer.limits.requests.limit == 4000
     assert answer.limits.input_tokens.remaining <= answer.limits.input_tokens.limit
-    assert answer.used(EXPECTED) == Cost(
+    assert answer.used(EXPECTED, characters=24) == Cost(
         input_tokens=answer.row["input_tokens"], output_tokens=answer.row["output_tokens"], characters=24
     )
 
@@ -94,14 +125,14 @@ def test_an_error_says_what_is_left_too(sim):
 
 def test_what_was_turned_away_used_nothing(sim):
     sim.mode = "rate_limit"
-    assert client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED) is None
+    assert client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24) is None
 
 
 @pytest.mark.parametrize("mode", ["overloaded", "drop"])
 def test_what_nobody_counted_counts_as_expected_and_teaches_nothing(sim, mode):
     sim.mode = mode
-    used = client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED)
-    assert used == Cost(input_tokens=100, output_tokens=50, characters=0)
+    used = client.ask(judge(sim.url), PROMPT, RUBRIC).used(EXPECTED, characters=24)
+    assert used == EXPECTED
 
 
 def test_the_judge_asked_is_the_judge_given(sim):
@@ -109,10 +140,34 @@ def test_the_judge_asked_is_the_judge_given(sim):
     assert answer.model == sim.calls[0].request.model == "claude-opus-5-5"
 
 
-def test_calls_share_a_connection(sim):
-    first = client.sdk(judge(sim.url))
-    assert client.sdk(judge(sim.url, model="claude-haiku-5-5")) is first
-    assert client.sdk(judge("http://127.0.0.1:1")) is not first
+def test_calls_share_a_connection():
+    seen, patient = [], replying({"input_tokens": 1, "output_tokens": 1}, times=3)
+    with server(lambda connection: (seen.append(1), patient(connection))) as url:
+        for model in ("claude-sonnet-5-5", "claude-haiku-5-5", "claude-sonnet-5-5"):
+            assert client.ask(judge(url, model), PROMPT, RUBRIC).row["http_status"] == 200
+        assert len(seen) == 1
+
+
+def test_another_key_has_a_client_of_its_own(sim):
+    ours = judge(sim.url)
+    assert client.sdk(ours) is not client.sdk(replace(ours, api_key="sk-another"))
+    assert client.sdk(ours) is not client.sdk(replace(ours, base_url="http://127.0.0.1:1"))
+
+
+def test_a_server_that_hangs_up_after_each_answer_fails_no_call():
+    """Without saying so: the connection looks as good as new."""
+    reply, hung_up = replying({"input_tokens": 1, "output_tokens": 1}), threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        reply(connection)
+        connection.close()
+        hung_up.set()
+
+    with server(answer) as url:
+        for _ in range(3):
+            assert client.ask(judge(url), PROMPT, RUBRIC).row["http_status"] == 200
+            assert hung_up.wait(60)
+            hung_up.clear()
 
 
 def test_a_server_that_went_and_came_back_fails_no_call():
@@ -161,32 +216,16 @@ def test_the_next_call_has_a_deadline_of_its_own(settings, sim):
 
 
 def test_a_usage_that_is_none_costs_nothing_and_breaks_nothing():
-    body = b"""{"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5", "content": [],
-        "stop_reason": "end_turn", "usage": {"input_tokens": "many", "output_tokens": -1}}"""
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
-
-    def answer(connection: socket.socket) -> None:
-        connection.recv(65_536)
-        connection.sendall(head + body)
-
-    with server(answer) as url:
-        answered = client.ask(judge(url), PROMPT, RUBRIC)
-    assert answered.row["input_tokens"] is answered.row["output_tokens"] is answered.cost_usd is None
-    assert answered.used(EXPECTED) == Cost(input_tokens=100, output_tokens=50)
+    with server(replying({"input_tokens": "many", "output_tokens": -1})) as url:
+        answer = client.ask(judge(url), PROMPT, RUBRIC)
+    assert answer.row["input_tokens"] is answer.row["output_tokens"] is answer.cost_usd is None
+    assert answer.used(EXPECTED, characters=24) == EXPECTED
 
 
 def test_the_cache_has_its_price_and_reads_from_it_are_not_limited():
-    body = b"""{"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5-20260901", "content": [],
-        "stop_reason": "end_turn", "usage": {"input_tokens": 1000, "output_tokens": 100,
-        "cache_creation_input_tokens": 2000, "cache_read_input_tokens": 10000}}"""
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
-
-    def answer(connection: socket.socket) -> None:
-        connection.recv(65_536)
-        connection.sendall(head + body)
-
-    with server(answer) as url:
-        answered = client.ask(judge(url), PROMPT, RUBRIC)
-    # (1000 + 1.25 · 2000 + 0.1 · 10000) · $2 + 100 · $10, a million
-    assert answered.cost_usd == pytest.approx(0.010)
-    assert answered.used(EXPECTED).input_tokens == 3000
+    cached = {"cache_creation_input_tokens": 2000, "cache_read_input_tokens": 10_000}
+    with server(replying({"input_tokens": 1000, "output_tokens": 100, **cached})) as url:
+        answer = client.ask(judge(url), PROMPT, RUBRIC)
+    # (1000 + 1.25 · 2000 + 0.1 · 10,000) · $2 + 100 · $10, a million
+    assert answer.cost_usd == pytest.approx(0.010)
+    assert answer.used(EXPECTED, characters=24).input_tokens == 3000

@@ -1,14 +1,18 @@
 """The founding rule: a floor grade from a session that also committed code deserves a flag."""
 
 import datetime as dt
+import uuid
 
 import pytest
 import time_machine
 from django.utils import timezone
+from django.utils.html import escape
 
 from grading import monitoring, review, rewards, trust
 from grading.core.vocabulary import Reason, Source
-from grading.models import Alarm, Flag, Quota
+from grading.models import Alarm, Flag, JudgeAttempt, Quota
+from grading.monitoring.alarms import keep
+from grading.monitoring.rule import Finding
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -115,6 +119,114 @@ def test_a_judge_that_is_out_is_an_alarm_until_it_is_back():
     quota.save()
     monitoring.refresh()
     assert not monitoring.open_alarms().exists()
+
+
+# --- when rules look -------------------------------------------------------------------------------------------------
+
+HOURLY = dt.timedelta(hours=1)
+
+
+class Said(monitoring.Rule):
+    """A rule that says what it is told to, or breaks."""
+
+    id, title, means, every = "T1", "Told", "When told", HOURLY
+
+    def __init__(self, *about: str, breaks: bool = False) -> None:
+        self.about, self.breaks, self.looks = about, breaks, 0
+
+    def look(self, now):
+        self.looks += 1
+        if self.breaks:
+            raise RuntimeError("a rule that breaks")
+        return [Finding(about=name, detail=f"{name} is odd") for name in self.about]
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Puts a rule among the site's."""
+
+    def put(rule):
+        monkeypatch.setitem(monitoring.RULES, rule.id, rule)
+        return rule
+
+    return put
+
+
+def test_a_rule_looks_when_its_turn_has_come_and_at_no_other_time(told):
+    rule, now = told(Said()), timezone.now()
+    for minutes, looks in ((0, 1), (1, 1), (59, 1), (60, 2), (61, 2), (300, 3)):
+        monitoring.watch(now + dt.timedelta(minutes=minutes))
+        assert rule.looks == looks
+
+
+def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(told):
+    now = timezone.now()
+    told(Said())
+    monitoring.watch(now)
+    rule = told(Said(breaks=True))
+    Quota.objects.create(key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED)
+    for minutes in (60, 61, 62):
+        monitoring.watch(now + dt.timedelta(minutes=minutes))
+    assert rule.looks == 3
+    assert monitoring.open_alarms().get().rule == "A2"
+    monitoring.watch(now + dt.timedelta(minutes=131))
+    silent = monitoring.open_alarms().get(rule="A29")
+    assert (silent.about, "T1 (Told) last looked" in silent.detail) == ("T1", True)
+
+
+def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session():
+    monitoring.watch()
+    with time_machine.travel(cast.NOON + dt.timedelta(days=1), tick=False):
+        inspected(proof=False)
+        assert "A15" in set(monitoring.open_alarms().filter(rule="A29").values_list("about", flat=True))
+        monitoring.watch()
+        assert not monitoring.open_alarms().exists()
+
+
+def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(told):
+    rule, rita = told(Said("one")), cast.person("rita", "reviewer")
+    keep([rule], timezone.now())
+    assert monitoring.acknowledge(monitoring.open_alarms().get(), rita)
+    rule.about = ("one", "two")
+    keep([rule], timezone.now())
+    assert set(monitoring.open_alarms().values_list("about", "acknowledged_by__username")) == {
+        ("one", "rita"),
+        ("two", None),
+    }
+    rule.about = ("two",)
+    keep([rule], timezone.now())
+    assert monitoring.open_alarms().get().about == "two"
+
+
+def test_looking_at_every_session_takes_few_queries_however_much_there_is(django_assert_max_num_queries):
+    job = cast.open_judge_job(cast.session())
+    for number in range(40):
+        JudgeAttempt.objects.create(
+            job=job,
+            lease_token=uuid.uuid4(),
+            finished_at=timezone.now(),
+            outcome="deferred",
+            model=f"m{number % 3}",
+            reason=(Reason.OVERLOADED, Reason.NEEDS_ATTENTION)[number % 2],
+            http_status=400 + number % 4,
+        )
+    monitoring.refresh()
+    assert monitoring.open_alarms().count() == 3
+    with django_assert_max_num_queries(10):
+        monitoring.refresh()
+
+
+def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client):
+    monitoring.watch()
+    client.force_login(cast.person("vera", "viewer"))
+    html = client.get("/alarms/").content.decode()
+    for rule in monitoring.RULES.values():
+        assert rule.id in html
+        assert escape(rule.means) in html
+    assert "not yet" not in html
+
+
+# --- the dashboard's figures -----------------------------------------------------------------------------------------
 
 
 def test_coverage_and_validity_are_two_numbers():

@@ -88,6 +88,20 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_a_lease_and_no_verdict(si
 
 
 @pytest.mark.worker
+def test_a_worker_that_is_asked_to_end_finishes_its_calls_and_claims_nothing_more(sim, worker):
+    sim.latency = 0.5
+    jobs = [judge_cast.job() for _ in range(60)]
+    going = worker()
+    wait_for(lambda: len(sim.calls) >= 8)
+    going.terminate()
+    going.wait(30)
+    states = list(JudgeJob.objects.values_list("state", flat=True))
+    assert states.count(JobState.LEASED) == 0
+    assert 0 < states.count(JobState.QUEUED) < len(jobs)
+    assert JudgeAttempt.objects.exclude(outcome=AttemptOutcome.GRADED).count() == 0
+
+
+@pytest.mark.worker
 def test_a_flushed_broker_loses_nothing(sim, worker, redis_url):
     jobs = [judge_cast.job() for _ in range(5)]
     with redis.Redis.from_url(redis_url) as client:

@@ -1,0 +1,142 @@
+"""The calls to the provider's batch endpoints, through the SDK. Whatever goes wrong in one is `Failed`."""
+
+import datetime as dt
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import takewhile
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import anthropic
+from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
+from django.conf import settings
+from django.utils import timezone
+
+from grading.core.api_errors import SPEND_CODES, NotItsProtocol
+from grading.judging import client, deadline, quota
+from grading.judging.client import Answer
+from grading.judging.judges import Judge
+
+logger = logging.getLogger(__name__)
+
+# Sending all requests, or reading all results, takes no longer.
+TRANSFER_SECONDS = 600
+PATH = "/v1/messages/batches"
+NOT_FOUND, REQUEST_TIMEOUT, RATE_LIMITED, SERVER_ERROR = 404, 408, 429, 500
+# These two say that nothing was taken in, unlike other trouble of the service.
+TURNED_AWAY = frozenset({503, 529})
+
+
+class Failed(Exception):
+    """A call to the provider's batch endpoints failed. `error` is what the SDK raised."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+        self.status: int | None = getattr(error, "status_code", None)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the provider says that there is no such thing."""
+        return self.status == NOT_FOUND
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether nothing can have come of the call. After a timeout or a broken connection something may have."""
+        if self.status is None or self.status == REQUEST_TIMEOUT:
+            return False
+        return self.status < SERVER_ERROR or self.status in TURNED_AWAY
+
+    @property
+    def concerns_quota(self) -> bool:
+        """Whether the quota learns from it. A batch that is not there, or a queue of batches that is full, says
+        nothing about single calls.
+        """
+        if self.status == RATE_LIMITED:
+            return getattr(self.error, "error_code", None) in SPEND_CODES
+        return not self.is_missing
+
+    def heard(self, judge: Judge, started_at: dt.datetime) -> Answer:
+        """What it means, by the one table; the quota has learned of it."""
+        answer = client.failed(self.error)
+        if self.concerns_quota:
+            quota.learn(judge, answer.result, started_at=started_at, now=timezone.now())
+        return answer
+
+
+def create(judge: Judge, body: IO[bytes]) -> MessageBatch:
+    """Send the requests in `body`, the JSON of a create call, as it is read. Raises Failed."""
+    body.seek(0)
+    with _call(judge, TRANSFER_SECONDS) as sdk:
+        return _checked(sdk.post(PATH, cast_to=MessageBatch, content=body))
+
+
+def retrieve(judge: Judge, provider_id: str) -> MessageBatch:
+    """Raises Failed."""
+    with _call(judge) as sdk:
+        return _checked(sdk.messages.batches.retrieve(provider_id))
+
+
+def cancel(judge: Judge, provider_id: str) -> None:
+    """Raises Failed."""
+    with _call(judge) as sdk:
+        sdk.messages.batches.cancel(provider_id)
+
+
+def since(judge: Judge, oldest: dt.datetime) -> list[MessageBatch]:
+    """The key's batches that were created from `oldest` on, newest first. Raises Failed."""
+    with _call(judge) as sdk:
+        listed = map(_checked, sdk.messages.batches.list(limit=100))
+        return list(takewhile(lambda batch: batch.created_at >= oldest, listed))
+
+
+def results(judge: Judge, provider_id: str) -> Iterator[MessageBatchIndividualResponse]:
+    """The results of a batch that has ended, in no order; a line that is none is left out. Raises Failed.
+
+    They are read to a file first: applying them takes longer than a connection can be expected to stay open.
+    """
+    with TemporaryFile(dir=settings.STATE_DIR) as file:
+        with (
+            _call(judge, TRANSFER_SECONDS) as sdk,
+            sdk.messages.batches.with_streaming_response.results(provider_id) as response,
+        ):
+            for chunk in response.iter_bytes():
+                file.write(chunk)
+        file.seek(0)
+        for line in file:
+            said = _line(line)
+            if said is not None:
+                yield said
+
+
+def _line(line: bytes) -> MessageBatchIndividualResponse | None:
+    try:
+        said = json.loads(line)
+        return MessageBatchIndividualResponse.construct(**said, custom_id=str(said.pop("custom_id", "")))
+    except (ValueError, TypeError, AttributeError):
+        logger.exception("a line of a batch's results cannot be read: %.200r", line)
+        return None
+
+
+@contextmanager
+def _call(judge: Judge, seconds: float | None = None) -> Iterator[anthropic.Anthropic]:
+    """The client, for a call that takes JUDGE_TIMEOUT or `seconds` at most. Whatever it raises is Failed."""
+    try:
+        with deadline.within(seconds or settings.JUDGE_TIMEOUT):
+            yield client.sdk(judge)
+    except Exception as error:
+        raise Failed(error) from error
+
+
+def _checked(batch: MessageBatch | Any) -> MessageBatch:
+    """The SDK checks nothing of what a gateway answers."""
+    if (
+        isinstance(batch, MessageBatch)
+        and isinstance(getattr(batch, "id", None), str)
+        and 0 < len(batch.id) <= 120  # noqa: PLR2004 - the column's width
+        and isinstance(getattr(batch, "created_at", None), dt.datetime)
+    ):
+        return batch
+    raise NotItsProtocol("The service answered something that is not a batch; is ANTHROPIC_BASE_URL right?")

@@ -1,0 +1,68 @@
+"""A process's own small bucket for a judge, for as long as Redis is away."""
+
+import threading
+import time
+from collections.abc import Mapping
+
+from grading.core.ratelimits import Cost
+
+# A caller may sleep so long (seconds) for its turn; beyond that nothing is reserved.
+LONGEST_WAIT = 2.0
+# Of a minute's allowance, what can go at once: the rest is there for what was estimated too low.
+BURST = 0.85
+# Requests a minute before the first answer says the limits.
+FIRST = 3
+# Each process's share of the last known limits, as nobody knows how many others there are.
+LOCAL_SHARE = 0.25
+
+
+class Bucket:
+    """Levels of every limited dimension, on this process's clock. Threads may share it."""
+
+    def __init__(self) -> None:
+        self.limits: dict[str, int] = {}
+        self._held_until = 0.0
+        self._levels: dict[str, float] = {}
+        self._at = time.monotonic()
+        self._lock = threading.Lock()
+
+    def remember(self, limits: Mapping[str, int]) -> None:
+        """The limits a minute, by dimension, as they were last said."""
+        with self._lock:
+            for name in limits.keys() - self.limits.keys():
+                self._levels.pop(name, None)  # what was guessed
+            self.limits.update(limits)
+
+    def hold(self, seconds: float) -> None:
+        with self._lock:
+            self._held_until = max(self._held_until, time.monotonic() + seconds)
+
+    def reserve(self, cost: Cost) -> float:
+        """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
+        with self._lock:
+            now, costs = time.monotonic(), cost.by_dimension()
+            self._refill(now)
+            waits = [
+                (min(costs[name], self._room(name)) - level) / self._rate(name) for name, level in self._levels.items()
+            ]
+            wait = max(0.0, self._held_until - now, *waits)
+            if wait <= LONGEST_WAIT:
+                self._levels = {
+                    name: max(level - costs[name], -self._limit(name)) for name, level in self._levels.items()
+                }
+        return wait
+
+    def _refill(self, now: float) -> None:
+        names = {"requests", *self.limits}
+        passed, self._at = now - self._at, now
+        grown = {name: self._levels.get(name, self._room(name)) + passed * self._rate(name) for name in names}
+        self._levels = {name: min(level, self._room(name)) for name, level in grown.items()}
+
+    def _room(self, name: str) -> float:
+        return BURST * self._limit(name)
+
+    def _rate(self, name: str) -> float:
+        return self._limit(name) / 60
+
+    def _limit(self, name: str) -> float:
+        return LOCAL_SHARE * self.limits[name] if name in self.limits else FIRST

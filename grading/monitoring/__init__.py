@@ -1,0 +1,44 @@
+"""Is the reward true? Validity rules flag sessions on the spot and raise alarms; coverage is another number (L10)."""
+
+from collections.abc import Iterable
+
+from grading.models import Alarm
+from grading.models.judging import JudgeRole
+from grading.monitoring.alarms import acknowledge, open_alarms
+from grading.monitoring.flags import (
+    ImpossiblePair,
+    clear_flags,
+    flagged_sessions,
+    independent_work,
+    recent_flags,
+)
+from grading.monitoring.judges import JudgeOut, about
+from grading.monitoring.rule import Rule, Severity
+from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch
+
+IMPOSSIBLE_PAIR, JUDGE_OUT = ImpossiblePair.id, JudgeOut.id
+
+
+def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
+    """Whether open alarms say that the first judge does not answer: an open quota alone does not mean it does (I90)."""
+    return any(alarm.rule == JUDGE_OUT and alarm.about == about(JudgeRole.FIRST) for alarm in alarms)
+
+
+__all__ = [
+    "IMPOSSIBLE_PAIR",
+    "JUDGE_OUT",
+    "RULES",
+    "Rule",
+    "Severity",
+    "acknowledge",
+    "clear_flags",
+    "flagged_sessions",
+    "independent_work",
+    "inspect",
+    "open_alarms",
+    "recent_flags",
+    "refresh",
+    "reopen_flags",
+    "says_judge_fails",
+    "watch",
+]

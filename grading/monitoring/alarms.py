@@ -1,0 +1,46 @@
+"""Alarms: what a rule found, open until it no longer holds; acknowledged by a person, by name."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from grading.models import Alarm
+from grading.monitoring.rule import Rule
+
+
+def open_alarms() -> QuerySet[Alarm]:
+    return Alarm.objects.filter(resolved_at=None).select_related("acknowledged_by")
+
+
+def acknowledge(alarm: Alarm, user: User) -> bool:
+    """Put a name on an alarm. False where somebody else was first."""
+    with transaction.atomic():
+        return bool(
+            Alarm.objects.filter(pk=alarm.pk, acknowledged_at=None).update(
+                acknowledged_at=timezone.now(), acknowledged_by=user
+            )
+        )
+
+
+def reopen_if_acknowledged(rule: str) -> None:
+    """A new case after an acknowledgement is a new alarm: what was acknowledged did not stop it."""
+    Alarm.objects.filter(rule=rule, resolved_at=None).exclude(acknowledged_at=None).update(resolved_at=timezone.now())
+
+
+def keep(rules: Iterable[Rule], now: dt.datetime) -> None:
+    """Open, reword and resolve these rules' alarms so that they say what holds now: at most one open a thing."""
+    found = {(rule.id, finding.about): finding.detail for rule in rules for finding in rule.look(now)}
+    ids = [rule.id for rule in rules]
+    held = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=ids, resolved_at=None)}
+    for (rule, about), detail in found.items():
+        alarm = held.pop((rule, about), None)
+        if alarm is None:
+            Alarm.objects.get_or_create(rule=rule, about=about, resolved_at=None, defaults={"detail": detail})
+        elif alarm.detail != detail:
+            Alarm.objects.filter(pk=alarm.pk).update(detail=detail)
+    if held:
+        Alarm.objects.filter(pk__in=[alarm.pk for alarm in held.values()]).update(resolved_at=now)

@@ -1,0 +1,167 @@
+"""Rules about the judges as measuring instruments: one family only, no resolution, unlike levels."""
+
+import datetime as dt
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Avg, Count, Max, StdDev, Sum
+
+from grading.core.families import family
+from grading.models import Grade
+from grading.models.grades import GradeQuerySet
+from grading.monitoring.rule import Finding, Rule, Severity
+
+WINDOW = dt.timedelta(days=14)
+IDENTITY = ("model", "route", "rubric", "version")
+SOMETIMES = dt.timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instrument:
+    """One grader identity (N6) and its verdicts of the window: how many, their mean, spread and distinct values."""
+
+    model: str
+    route: str
+    rubric: str
+    version: str
+    n: int
+    mean: float
+    sd: float
+    values: int
+    latest: int
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.route or 'an unknown route'}, rubric {self.rubric[:4]}, {self.version}"
+
+
+def verdicts(now: dt.datetime) -> GradeQuerySet:
+    """What judges said of the sessions that ended in the last fourteen days (event time)."""
+    return Grade.objects.verdicts().filter(session__ended_at__gt=now - WINDOW)
+
+
+def instruments(now: dt.datetime) -> list[Instrument]:
+    """The grader identities whose verdicts entered the chain, the one in use last first: one query."""
+    rows = (
+        verdicts(now)
+        .chain()
+        .order_by()
+        .values(*IDENTITY)
+        .annotate(n=Count("pk"), mean=Avg("value"), sd=StdDev("value"))
+        .annotate(values=Count("value", distinct=True), latest=Max("pk"))
+    )
+    return sorted((Instrument(**row) for row in rows), key=lambda each: -each.latest)
+
+
+class Monoculture(Rule):
+    """A16 (I41). With one family judging, its bias cannot be told from its calibration."""
+
+    id = "A16"
+    title = "One family of models judges nearly everything"
+    means = (
+        "Raises where one family of models gave more than 80 % of at least 50 verdicts in 14 days; and where a judge "
+        "rates sessions of its own family more than .05 above the others (at least 20 of each)."
+    )
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    share, at_least, gap, of_each = 0.8, 50, 0.05, 20
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        rows = verdicts(now).order_by().values_list("model", "session__model").annotate(n=Count("pk"), s=Sum("value"))
+        judged: Counter[str] = Counter()
+        sides: dict[str, Sides] = defaultdict(Sides)
+        for model, session_model, n, total in rows:
+            judged[family(model)] += n
+            if session_model:
+                sides[model].add(n, total, own=family(session_model) == family(model))
+        yield from self._one_family(judged)
+        for model in sorted(sides):
+            yield from self._own_family(model, sides[model])
+
+    def _one_family(self, judged: Counter[str]) -> Iterable[Finding]:
+        total = judged.total()
+        name, most = next(iter(judged.most_common(1)), ("", 0))
+        if total >= self.at_least and most > self.share * total:
+            yield Finding(
+                about="share",
+                detail=f"{most} of {total} verdicts in 14 days come from the {name} family, so nobody can tell its "
+                "bias from its calibration. Set JUDGE_SECOND_MODEL to another family, and let it judge a quarter.",
+            )
+
+    def _own_family(self, model: str, sides: "Sides") -> Iterable[Finding]:
+        if min(sides.own, sides.others) < self.of_each:
+            return
+        own, others = sides.own_sum / sides.own, sides.others_sum / sides.others
+        if own - others > self.gap:
+            yield Finding(
+                about=model,
+                detail=f"{model} gives sessions of its own family {own:.2f} on average ({sides.own}), others "
+                f"{others:.2f} ({sides.others}). They may be better, or favoured: compare with what a second family or "
+                "people say of the same sessions.",
+            )
+
+
+@dataclass(slots=True)
+class Sides:
+    """One judge's verdicts on sessions of its own family and on others: how many, and their sums."""
+
+    own: int = 0
+    own_sum: float = 0.0
+    others: int = 0
+    others_sum: float = 0.0
+
+    def add(self, n: int, total: float, *, own: bool) -> None:
+        if own:
+            self.own, self.own_sum = self.own + n, self.own_sum + total
+        else:
+            self.others, self.others_sum = self.others + n, self.others_sum + total
+
+
+class Unresolving(Rule):
+    """A26 (I43). A judge that says nearly the same of everything cannot tell arms apart."""
+
+    id = "A26"
+    title = "A judge cannot tell sessions apart"
+    means = (
+        "Raises where one judge under one rubric gave fewer than 10 distinct grades, or grades that spread by less "
+        "than .05 (standard deviation), over at least 50 sessions of 14 days."
+    )
+    every = SOMETIMES
+    at_least, values, sd = 50, 10, 0.05
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        for each in instruments(now):
+            if each.n >= self.at_least and (each.values < self.values or each.sd < self.sd):
+                yield Finding(
+                    about=str(each)[:150],
+                    detail=f"{each}: {each.n} verdicts in 14 days take {each.values} values and spread by "
+                    f"{each.sd:.3f}. What it says separates no arms: try a stronger model or a rubric with more bands.",
+                )
+
+
+class UnlikeLevels(Rule):
+    """A27 (I37, I38). Where two instruments are mixed, arms learn who graded them."""
+
+    id = "A27"
+    title = "Graders at unlike levels are mixed"
+    means = (
+        "Raises where the verdicts of two graders (model, route, rubric, digest; at least 20 of each in 14 days) "
+        "differ by .10 or more on average, and by two standard errors."
+    )
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    at_least, gap, errors = 20, 0.1, 2.0
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        enough = [each for each in instruments(now) if each.n >= self.at_least]
+        for new, old in itertools.combinations(enough, 2):
+            error = math.sqrt(new.sd**2 / new.n + old.sd**2 / old.n)
+            if abs(new.mean - old.mean) >= max(self.gap, self.errors * error):
+                yield Finding(
+                    about=f"{old} / {new}"[:150],
+                    detail=f"The grader identity changed, and the level with it: {old} gave {old.mean:.2f} on average "
+                    f"({old.n}), {new} gives {new.mean:.2f} ({new.n}). That need not be the work: compare within one "
+                    "grader only, or have the older sessions judged again.",
+                )

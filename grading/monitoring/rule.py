@@ -1,0 +1,46 @@
+"""What a validity rule is: a small class that looks at the rows and says what it found, in words."""
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+
+class Severity(StrEnum):
+    """An alarm stands on every page until somebody acknowledges it; an advisory only on the page of alarms."""
+
+    ALARM = "alarm"
+    ADVISORY = "advisory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that holds now: what, since when, and what to do. Each thing it is `about` has an alarm of its own."""
+
+    detail: str
+    about: str = ""
+
+
+class Rule(ABC):
+    """One rule. `title` is its headline, `means` says when it raises (window and threshold), in words.
+
+    `every`: how often it looks; None means whenever a session or an answer of a judge was recorded, so such a rule may
+    ask only a few indexed queries.
+    """
+
+    id: ClassVar[str]
+    title: ClassVar[str]
+    means: ClassVar[str]
+    severity: ClassVar[Severity] = Severity.ALARM
+    every: ClassVar[dt.timedelta | None] = None
+
+    @abstractmethod
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        """What holds at `now`; nothing where all is well."""
+
+
+def stamp(moment: dt.datetime) -> str:
+    """A moment as alarms write it: 31 Mar 09:47 UTC."""
+    return f"{moment.astimezone(dt.UTC):%-d %b %H:%M} UTC"

@@ -1,0 +1,93 @@
+"""When the rules look: at every session and answer, now and then from the sweep, and at each other."""
+
+import datetime as dt
+import logging
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils import timezone
+
+from grading.models import RuleRun, Session
+from grading.monitoring.alarms import keep
+from grading.monitoring.flags import ImpossiblePair, inspect_flags, restore_flags
+from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
+from grading.monitoring.judges import JudgeOut, LeftUnasked, Unforeseen, WastedJudging
+from grading.monitoring.rule import Finding, Rule, stamp
+
+logger = logging.getLogger(__name__)
+
+
+class SilentRule(Rule):
+    """A29 (I129). Who watches the watch."""
+
+    id = "A29"
+    title = "A rule has stopped looking"
+    means = "Raises where a rule that looks now and then has missed two of its turns, and ten minutes more."
+    grace = dt.timedelta(minutes=10)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        for run in RuleRun.objects.order_by("rule"):
+            rule = RULES.get(run.rule)
+            if rule is not None and rule.every is not None and run.ran_at < now - 2 * rule.every - self.grace:
+                yield Finding(
+                    about=rule.id,
+                    detail=f"{rule.id} ({rule.title}) last looked {stamp(run.ran_at)}. The sweep is not running, or "
+                    "the rule fails: look whether the worker and its clock are up, and into the log.",
+                )
+
+
+_ALL: tuple[Rule, ...] = (
+    ImpossiblePair(),
+    JudgeOut(),
+    WastedJudging(),
+    Monoculture(),
+    Unforeseen(),
+    Unresolving(),
+    UnlikeLevels(),
+    LeftUnasked(),
+    SilentRule(),
+)
+RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
+
+
+def inspect(session: Session) -> None:
+    """Apply the rules to a freshly settled session, in the caller's transaction."""
+    inspect_flags(session)
+    refresh()
+
+
+def reopen_flags(session: Session) -> None:
+    """Put back what a person's grade had cleared, now that it was undone; the rules then look again."""
+    restore_flags(session)
+    inspect(session)
+
+
+def refresh(now: dt.datetime | None = None) -> None:
+    """Let alarms say what holds now. A few indexed queries: called at intake and at each answer of a judge."""
+    keep([rule for rule in RULES.values() if rule.every is None], now or timezone.now())
+
+
+def watch(now: dt.datetime | None = None) -> None:
+    """Let the rules look whose turn it is, then the others. Called by the sweep."""
+    now = now or timezone.now()
+    ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
+    for rule in RULES.values():
+        if rule.every is not None and (rule.id not in ran or ran[rule.id] <= now - rule.every):
+            _take_turn(rule, now, ran.get(rule.id))
+    refresh(now)
+
+
+def _take_turn(rule: Rule, now: dt.datetime, last: dt.datetime | None) -> None:
+    """One look of a rule, by one of several sweeps. One that fails has not looked, and stops none of the others."""
+    try:
+        with transaction.atomic():
+            if _is_mine(rule, now, last):
+                keep([rule], now)
+    except Exception:
+        logger.exception("rule %s failed; it will try again at the next sweep", rule.id)
+
+
+def _is_mine(rule: Rule, now: dt.datetime, last: dt.datetime | None) -> bool:
+    if last is None:
+        return RuleRun.objects.get_or_create(rule=rule.id, defaults={"ran_at": now})[1]
+    return bool(RuleRun.objects.filter(rule=rule.id, ran_at=last).update(ran_at=now))

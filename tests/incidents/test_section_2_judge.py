@@ -1,0 +1,315 @@
+"""Section 2 of the catalogue of incidents: the judge (I34 to I45)."""
+
+import datetime as dt
+import itertools
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from bandit.models import Bucket, Grader
+from grading import judging, monitoring, rewards, trust
+from grading.core.shares import falls_into
+from grading.core.vocabulary import Reason, Source
+from grading.judging import budget, inputs, results, working
+from grading.models import Grade, Rubric
+from tests import cast
+from tests.grading import logs
+from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work, world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sim(settings, db, redis_url):
+    with simulated(settings) as running:
+        yield running
+
+
+OPERATOR = logs.claude("operator-5e0c", ("uptime", "up 3 days"), padding=100)
+
+
+# --- I34: the judge reads a shared "last log" path -------------------------------------------------------------------
+
+
+def test_i34_the_log_in_a_shared_slot_is_refused_and_never_reaches_the_judge(sim):
+    session = submit("71a3", log=OPERATOR, started_at=cast.NOON - dt.timedelta(minutes=34))
+    work()
+    (call,) = sim.calls
+    assert "uptime" not in call.request.user
+    assert "Submitted the fix upstream" in call.request.user
+    assert session.grades.get(source=Source.TRAJECTORY).reason == Reason.LOG_OVERWRITTEN
+
+
+def test_i34_sessions_get_identical_grades_in_whichever_order_they_finish(sim):
+    def lived(names):
+        with world():
+            for name in names:
+                submit(name)
+                submit(name, log=OPERATOR)
+            assert work() == 2
+            rows = Grade.objects.verdicts().order_by("session__external_id")
+            return list(rows.values_list("session__external_id", "value", "inputs_sha256"))
+
+    assert lived(["71a3", "a517"]) == lived(["a517", "71a3"])
+
+
+# --- I35: quota exhausted, nobody told -------------------------------------------------------------------------------
+
+
+def test_i35_quota_exhausted_is_loud_and_repaired_exactly(sim):
+    with world():
+        for number in range(3):
+            submit(f"s{number}")
+        assert work() == 3
+        never_failed = learned()
+    with time_machine.travel(timezone.now(), tick=True) as clock:
+        sim.script(regained(days=2))
+        outage = [loud(number) for number in range(3)]
+        clock.shift(dt.timedelta(days=2))
+        work()
+        work()
+        assert not alarms("A2")
+        assert all(rewards.live(session).final for session in outage)
+        assert learned() == never_failed
+        assert len(sim.calls) == 3 + 1 + 3
+
+
+def loud(number):
+    """One more session during the outage: the alarm stands, the row says why it waits, nothing final is learned."""
+    session = submit(f"s{number}")
+    judging.pump()
+    judging.sweep()
+    (said,) = alarms("A2")
+    for words in ("claude-sonnet-5-5: Quota exhausted, since", "You will regain access on", "then probe now"):
+        assert words in said
+    settlement = rewards.live(session)
+    assert (settlement.final, settlement.reason) == (False, Reason.QUOTA_EXHAUSTED)
+    assert session.judge_jobs.open().get().reason == Reason.QUOTA_EXHAUSTED
+    return session
+
+
+# --- I36, I37, I38: who gave the grade, and at what level ------------------------------------------------------------
+
+SONNET = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "digest/1"}
+
+
+def verdict(value, *, human=None, **fields):
+    """A judge's grade of a session of its own, settled; and a person's, if told."""
+    identity = SONNET | {name: fields.pop(name) for name in SONNET.keys() & fields.keys()}
+    ran_on = fields.pop("session_model", "")
+    session = cast.session(**{"ended_at": timezone.now(), "model": ran_on, **fields})
+    grade = cast.grade(session, Source.JUDGE, value, **identity)
+    if human is not None:
+        cast.grade(session, Source.HUMAN, human, author=User.objects.get_or_create(username="rita")[0])
+    rewards.settle(session)
+    return grade
+
+
+def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apart(sim):
+    session = submit("71a3")
+    work()
+    grade = session.grades.verdicts().get()
+    assert (grade.model, grade.route) == ("claude-sonnet-5-5", sim.url.removeprefix("http://"))
+    assert (grade.rubric, grade.version) == (Rubric.objects.active().sha256, inputs.prompt.VERSION)
+    for change in ({"route": "gateway"}, {"rubric": "b" * 64}, {"model": "claude-haiku-5-5"}, {}):
+        verdict(0.5, **change)
+    assert Grader.objects.filter(source="judge").count() == 1 + 4
+
+
+def test_i36_a_report_averages_one_grader_only_and_says_whom_it_left_out(client):
+    for value in (0.1, 0.2, 0.3):
+        verdict(value, route="gateway", human=0.9)
+    for value in (0.8, 0.9):
+        verdict(value, rubric="b" * 64, human=0.9)
+    found = trust.agreement()
+    assert (found.pairs, found.others) == (2, 3)
+    assert found.error == pytest.approx(0.05)
+    client.force_login(cast.person("vera", "viewer"))
+    assert "by claude-sonnet-5-5 at api rubric bbbb; 3 of other graders left out" in client.get("/").content.decode()
+
+
+def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_each():
+    for number in range(20):
+        verdict(0.53 + 0.01 * (number % 3))
+        assert not alarms("A27")
+        verdict(0.68 + 0.01 * (number % 3), model="claude-haiku-5-5")
+        monitoring.watch(timezone.now() + dt.timedelta(hours=number))
+    (said,) = alarms("A27")
+    assert "claude-haiku-5-5 at api, rubric aaaa, digest/1 gives 0.69 (20)" in said
+    assert monitoring.RULES["A27"].severity is monitoring.Severity.ADVISORY
+
+
+def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_taken_out_exactly():
+    """What a normalisation at read needs: S' = b·S + a·n within the grader (40-bandit.md)."""
+
+    def lived(shift):
+        with world():
+            for number in range(12):
+                arm = ("code", "triage")[number % 2]
+                verdict(0.4 + 0.01 * number, category=arm, ended_at=cast.NOON)
+                verdict(0.3 + 0.01 * number + shift, category=arm, ended_at=cast.NOON, model="claude-haiku-5-5")
+            rows = Bucket.objects.filter(bandit__name="category", n__gt=0)
+            return {(row.arm.name, row.grader.model): (row.n, row.s) for row in rows}
+
+    plain, shifted = lived(0.0), lived(0.2)
+    assert len(plain) == 4
+    for (arm, model), (n, s) in shifted.items():
+        taken_out = 200_000 * n if model == "claude-haiku-5-5" else 0
+        assert plain[arm, model] == (n, s - taken_out)
+
+
+def test_i38_a_level_that_moves_with_the_grader_is_named_as_that_not_as_drift():
+    for number in range(20):
+        verdict(0.5 + 0.02 * (number % 5))
+    for number in range(20):
+        verdict(0.65 + 0.02 * (number % 5), route="openrouter")
+    monitoring.watch()
+    assert "The grader identity changed, and the level with it" in alarms("A27")[0]
+
+
+def test_i38_two_graders_at_one_level_raise_nothing():
+    for number in range(25):
+        verdict(0.5 + 0.02 * (number % 5))
+        verdict(0.52 + 0.02 * (number % 5), route="openrouter")
+    monitoring.watch()
+    assert not alarms("A27")
+
+
+# --- I40: alignment with goals graded as quality ---------------------------------------------------------------------
+
+
+def test_i40_execution_and_goal_fit_are_scored_and_stored_apart(sim):
+    sim.script({"score": 0.6, "dimensions": {"execution": 0.9, "goal_fit": 0.2, "harmlessness": 1.0}})
+    session = submit("71a3")
+    work()
+    dimensions = session.grades.verdicts().get().evidence["dimensions"]
+    assert (dimensions["execution"], dimensions["goal_fit"]) == (0.9, 0.2)
+
+
+# --- I41: one judge family grades its own ----------------------------------------------------------------------------
+
+
+def test_i41_a_fixed_share_gets_a_second_family_chosen_by_the_session_s_name_beside_the_chain(sim, settings):
+    settings.JUDGE_SECOND_MODEL = "gpt-6"
+    budget.set_policy(by=None, second_share=0.25)
+    names = [f"s{number}" for number in range(24)]
+    sessions = [submit(name) for name in names]
+    while work():
+        pass
+    agent = sessions[0].agent_id
+    chosen = {name for name in names if falls_into(0.25, f"second/{agent}/{name}")}
+    parallel = Grade.objects.verdicts().filter(parallel=True)
+    assert 0 < len(chosen) < 12
+    assert set(parallel.values_list("session__external_id", "model")) == {(name, "gpt-6") for name in chosen}
+    for session in sessions:
+        assert rewards.live(session).grade.model == "claude-sonnet-5-5"
+
+
+def test_i41_one_family_judging_nearly_everything_is_an_advisory_until_a_second_one_judges_a_fifth():
+    for number in range(50):
+        verdict(0.01 * number)
+    monitoring.watch()
+    assert "50 of 50 verdicts in 14 days come from the claude family" in alarms("A16")[0]
+    for number in range(13):
+        session = cast.session(ended_at=timezone.now())
+        cast.grade(session, Source.JUDGE, 0.01 * number, model="openai/gpt-6", parallel=True)
+    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    assert not alarms("A16")
+
+
+def test_i41_a_judge_that_favours_its_own_family_is_an_advisory():
+    for number in range(20):
+        verdict(0.567 + 0.001 * number, session_model="claude-opus-4-6")
+        verdict(0.508 + 0.001 * number, session_model="gpt-5.2-codex")
+    monitoring.watch()
+    assert "its own family 0.58 on average (20), others 0.52 (20)" in alarms("A16")[0]
+
+
+# --- I42: the nightly judge judges everything again ------------------------------------------------------------------
+
+
+def test_i42_asking_every_night_asks_once(sim):
+    session = submit("71a3")
+    work()
+    for _night in range(5):
+        submit("71a3")
+        judging.enqueue(session)
+        judging.add(session, Rubric.objects.active())
+        work()
+    assert len(sim.calls) == 1
+    monitoring.watch()
+    assert not alarms("A15")
+
+
+def test_i42_a_grade_of_the_same_inputs_and_identity_is_stored_once():
+    held = verdict(0.5)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        cast.grade(held.session, Source.JUDGE, 0.6, **SONNET, inputs_sha256=held.inputs_sha256)
+
+
+def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(sim):
+    session = submit("71a3")
+    work()
+    turn = working.claim(judging.add(session, Rubric.objects.active()).pk)
+    attempt, answer = working._ask(turn, session)
+    results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=None)
+    monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
+    assert "1 verdicts within a day were there already" in alarms("A15")[0]
+
+
+def test_i42_a_repeat_that_measures_the_judge_is_no_waste(sim):
+    budget.set_policy(by=None, repeat_share=1)
+    submit("71a3")
+    while work():
+        pass
+    assert len(sim.calls) == 2
+    monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
+    assert not alarms("A15")
+
+
+# --- I43: a judge that cannot tell sessions apart --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "raises"),
+    [
+        ([0.2, 0.8], True),  # near-binary: two values
+        ([0.500 + 0.002 * step for step in range(25)], True),  # many values, spread .014
+        ([0.3 + 0.02 * step for step in range(25)], False),
+    ],
+)
+def test_i43_a_judge_without_resolution_is_an_alarm_after_fifty_verdicts(values, raises):
+    wanted = itertools.cycle(values)
+    for _ in range(49):
+        verdict(next(wanted))
+    monitoring.watch()
+    assert not alarms("A26")
+    verdict(next(wanted))
+    monitoring.watch(timezone.now() + dt.timedelta(hours=1))
+    assert bool(alarms("A26")) is raises
+
+
+def test_i43_two_graders_together_do_not_hide_each_other():
+    for number in range(50):
+        verdict(0.2 + 0.01 * number)
+        verdict(0.5, model="claude-haiku-5-5")
+    monitoring.watch()
+    (said,) = alarms("A26")
+    assert said.startswith("claude-haiku-5-5 at api")
+
+
+# --- I45: the reviewer finds the fault, the exit status says fine ----------------------------------------------------
+
+
+def test_i45_an_exit_status_lifts_nothing():
+    """The catalogue's veto cap is not designed yet (see README.md); what holds is that status 0 is no grade."""
+
+    def lived(exit_code):
+        with world():
+            session = submit("71a3", facts={"exit_code": exit_code})
+            return rewards.live(session).value, learned()
+
+    assert lived(0) == lived(1) == lived(126)
