@@ -112,6 +112,11 @@ def test_the_first_answer_says_how_full_it_is(limits):
     assert len(granted(limits)) == 28
 
 
+def test_an_outage_before_the_first_answer_opens_nothing(limits):
+    limits.settle(ask(limits), CALL, None)
+    assert len(granted(limits)) == 1
+
+
 def test_a_provider_that_says_no_limits_gets_a_modest_rate(limits):
     limits.settle(ask(limits), MEASURED, RateLimits())
     assert limits._redis.hget(KEY, "requests:limit") == str(SILENT)
@@ -282,6 +287,15 @@ def test_calls_in_flight_may_not_be_in_what_is_left(opened):
         ask(opened)
     answer(opened, first, requests=59)
     assert len(granted(opened)) == 38
+
+
+def test_what_was_turned_away_does_not_hide_what_went_after_it(opened):
+    """A refusal says what is left; the large call after it is not in that figure."""
+    refused = ask(opened, Cost(input_tokens=20_000, output_tokens=12))
+    ask(opened, Cost(input_tokens=20_000, output_tokens=12))
+    answer(opened, refused, None, input_tokens=30_000)
+    # 30,000, less 20,000, less what a full minute has beyond the burst
+    assert level(opened, "input_tokens") == 1000
 
 
 def test_a_lower_limit_takes_hold_at_once(opened):
