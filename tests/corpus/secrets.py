@@ -228,7 +228,7 @@ HARMLESS: dict[str, str] = {
     "tool id": "toolu_01A09q90qw90lq917835lq9 call_Zk3fJd8sLq2mNb7vXc1pRt6y msg_01XFDUDYJgAACzvnptvVoYEL",
     "file hash": f"{_FILE_HASH}  dist/app.tar.gz",
     "named hash": f"prompt_sha256={_FILE_HASH} token_hash: {_FILE_HASH}",
-    "lock file": f'integrity sha512-{_b64(64)}\n    --hash=sha256:{_FILE_HASH}',
+    "lock file": f"integrity sha512-{_b64(64)}\n    --hash=sha256:{_FILE_HASH}",
     "image": f"data:image/png;base64,iVBORw0KGgo{_IMAGE}",
     "test id": "tests/test_tokens.py::test_password_is_hashed[argon2-0] PASSED [ 12%]",
     "failed test": "FAILED tests/auth/test_secret.py::TestSecret::test_key[AKIA] - AssertionError: password != hash",
