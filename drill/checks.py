@@ -110,20 +110,16 @@ def unended(prefix: str) -> int:
 # --- outages ---------------------------------------------------------------------------------------------------------
 
 
-def alarm_delay(since: dt.datetime) -> float | None:
-    """Seconds from the first refusal since then (or the operator's pause) to the alarm; None where it never came, or
-    is still open.
-    """
-    closed = QuotaTransition.objects.filter(at__gte=since).exclude(state__in=[QuotaState.OPEN, QuotaState.PACING])
+def alarm_delay(since: dt.datetime, until: dt.datetime) -> float | None:
+    """Seconds from the first refusal in that time to the alarm; None where it never came, or is still open."""
     refused = JudgeAttempt.objects.filter(
-        finished_at__gte=since, reason__in=[Reason.QUOTA_EXHAUSTED, Reason.AUTH], http_status__isnull=False
+        finished_at__range=(since, until), reason__in=[Reason.QUOTA_EXHAUSTED, Reason.AUTH], http_status__isnull=False
     )
-    moments = closed.aggregate(at=Min("at"))["at"], refused.aggregate(at=Min("finished_at"))["at"]
-    known = [moment for moment in moments if moment is not None]
-    alarm = Alarm.objects.filter(rule=JUDGE_OUT, opened_at__gte=since).order_by("opened_at").first()
-    if not known or alarm is None or alarm.resolved_at is None:
+    first = refused.order_by("finished_at").first()
+    alarm = Alarm.objects.filter(rule=JUDGE_OUT, opened_at__range=(since, until)).order_by("opened_at").first()
+    if first is None or first.finished_at is None or alarm is None or alarm.resolved_at is None:
         return None
-    return float((alarm.opened_at - min(known)).total_seconds())
+    return (alarm.opened_at - first.finished_at).total_seconds()
 
 
 def still_alarmed() -> bool:

@@ -22,6 +22,7 @@ OK = 200
 # A reset that the API names by the minute is at least so many seconds away.
 SHORTEST_OUTAGE = 8
 BUSY_WITH = 12
+ANY_MOMENT = 0.25
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class Scene:
     promised: list[int] = field(default_factory=list)
     back_at: dt.datetime | None = None
     kills_left: int = 0
+    remarks: list[str] = field(default_factory=list)
 
     def pause(self, seconds: float) -> float:
         """How long a fault of so many seconds lasts here."""
@@ -164,21 +166,37 @@ def late_reply(scene: Scene) -> Script:
 
 
 def kills(scene: Scene, worker: str) -> Script:
-    """End a worker by -9 at random moments of its life, until all kills are done. It is started again at once."""
+    """End a worker by -9, again and again, until all kills of the phase are done. It is started again at once.
+
+    One in four at any moment after its start, the others a moment after a call began.
+    """
     while scene.kills_left:
         while not scene.site.is_ready(worker):
             yield 0.1
-        yield scene.rng.uniform(0.2, 2.0)
+        if scene.rng.random() < ANY_MOMENT:
+            yield scene.rng.uniform(0, 2)
+        else:
+            yield from call_since(timezone.now())
+            yield scene.rng.uniform(0, 0.6)
         if scene.kills_left:
             scene.kills_left -= 1
             scene.site.kill(worker)
             scene.site.start(worker)
 
 
+def call_since(moment: dt.datetime) -> Script:
+    """Waits until a call has begun since then, but not for ever."""
+    for _ in range(100):
+        if JudgeAttempt.objects.filter(started_at__gt=moment).exists():
+            return
+        yield 0.05
+
+
 def broker_flushed(scene: Scene) -> Script:
     for _ in range(5):
         yield scene.pause(scene.rng.uniform(0.3, 1.5))
         scene.site.broker.ask("FLUSHALL")
+    scene.remarks.append("5 flushes")
 
 
 def broker_stopped(scene: Scene) -> Script:
@@ -203,6 +221,7 @@ def duplicates(scene: Scene) -> Script:
         for _ring in range(100):
             doorbell.publish()
         scene.stream.send_again(4)
+    scene.remarks += ["400 doorbells", "16 submissions delivered again"]
 
 
 # --- phases ----------------------------------------------------------------------------------------------------------
@@ -212,8 +231,8 @@ def duplicates(scene: Scene) -> Script:
 class Phase:
     """A named fault. `many` sessions in multiples of the usual number, `kills` as a share of all.
 
-    `is_out`: the judge is out for everybody, so an alarm and an order are promised; `probes` are expected meanwhile.
-    `alone` phases are left out of a quick drill: their faults are in the last phase too.
+    `is_out`: the judge is out for everybody, so an order is promised, and an alarm where `alarms`; meanwhile `probes`
+    are expected. `alone` phases are left out of a quick drill: their faults are in the last phase too.
     """
 
     name: str
@@ -221,6 +240,7 @@ class Phase:
     many: float = 1
     kills: float = 0
     is_out: bool = False
+    alarms: bool = True
     probes: bool = False
     alone: bool = False
 
@@ -231,7 +251,7 @@ PHASES = (
     Phase(name="quota gone, reset named (400)", scripts=(quota_gone,), many=3, is_out=True),
     Phase(name="credit gone, no reset (400)", scripts=(credit_gone,), is_out=True, probes=True, alone=True),
     Phase(name="key refused (401)", scripts=(key_refused,), is_out=True),
-    Phase(name="paused by an operator", scripts=(paused,), is_out=True),
+    Phase(name="paused by an operator", scripts=(paused,), is_out=True, alarms=False),
     Phase(name="overloaded (529)", scripts=(overloaded,)),
     Phase(name="rate limited (429)", scripts=(rate_limited,)),
     Phase(name="replies after their lease", scripts=(late_reply,), many=0.5),

@@ -11,7 +11,7 @@ from bandit.audit import audit
 from drill import checks, report
 from drill.faults import PHASES, Phase, Scene, play, sessions
 from drill.report import Report, Row
-from drill.site import BEAT, THREADS, WORKERS, Site
+from drill.site import THREADS, WORKERS, Site
 from drill.stream import Stream
 from grading.models import Grade, JudgeJob
 from grading.models.judging import AttemptOutcome
@@ -39,8 +39,12 @@ class Played:
     phase: Phase
     scene: Scene
     began: dt.datetime
-    seconds: float
+    ended: dt.datetime
     kills: int
+
+    @property
+    def alarm_delay(self) -> float | None:
+        return checks.alarm_delay(self.began, self.ended)
 
 
 class Drill:
@@ -62,13 +66,13 @@ class Drill:
             if past.phase.is_out:
                 made.broken += broken_promises(past)
         made.broken += [f"{difference}" for difference in audit()]
-        made.broken += [f"{name} fell by itself" for name in sorted(set(self.site.fell) - {BEAT})]
+        made.broken += [f"{name} fell by itself" for name in sorted(set(self.site.fell))]
         made.broken += ["the alarm is still open"] * checks.still_alarmed()
         main = next(past for past in played if past.phase.name.startswith("quota gone"))
         made.figures = {
             "drained_s": drained_seconds(main),
             "kills": sum(past.kills for past in played),
-            "alarm_s": rounded(checks.alarm_delay(main.began)),
+            "alarm_s": rounded(main.alarm_delay),
             "seconds": rounded(time.monotonic() - self.begun),
         }
         return made
@@ -77,15 +81,15 @@ class Drill:
         stream = Stream(self.site.web, self.token, number)
         share = round(self.plan.kills * phase.kills)
         scene = Scene(site=self.site, stream=stream, rng=self.rng, quick=self.plan.quick, kills_left=share)
-        began, start = timezone.now(), time.monotonic()
+        began = timezone.now()
         scripts = [script(scene) for script in phase.scripts]
         scripts.append(sessions(scene, round(self.plan.sessions * phase.many)))
         play(scripts, self.site)
         self.drain()
         stream.close()
-        seconds = time.monotonic() - start
-        self.say(f"{phase.name}: {len(stream.accepted)} sessions, all done after {seconds:.1f} s")
-        return Played(phase=phase, scene=scene, began=began, seconds=seconds, kills=share)
+        ended = timezone.now()
+        self.say(f"{phase.name}: {len(stream.accepted)} sessions in {(ended - began).total_seconds():.1f} s")
+        return Played(phase=phase, scene=scene, began=began, ended=ended, kills=share)
 
     def drain(self) -> None:
         """Wait until no job is open; what is still open when patience ends is lost."""
@@ -124,13 +128,13 @@ def notes(past: Played) -> list[str]:
     attempts = checks.attempts_of(past.scene.stream.prefix)
     cut = attempts.filter(outcome=AttemptOutcome.LOST)
     late = cut.filter(detail__startswith="Answered after its lease")
-    said = [f"{past.kills} kills"] * bool(past.kills)
+    said = [f"{past.kills} kills"] * bool(past.kills) + past.scene.remarks
     said += [f"{cut.count()} calls cut off"] * cut.exists() + [f"{late.count()} replies came late"] * late.exists()
-    said += [f"{past.scene.stream.retried} submissions sent again"] * bool(past.scene.stream.retried)
+    said += [f"{past.scene.stream.retried} submissions tried again"] * bool(past.scene.stream.retried)
     if past.phase.is_out and past.scene.back_at is not None:
         behind = checks.overtaken(checks.starts(past.scene.promised, past.scene.back_at))
-        delay = checks.alarm_delay(past.began)
-        said.append("no alarm" if delay is None else f"alarm after {delay:.2f} s")
+        delay = past.alarm_delay
+        said += [] if delay is None else [f"alarm after {delay:.2f} s"]
         meanwhile = checks.calls_while_out(past.began, past.scene.back_at)
         said.append(f"{meanwhile} {'probes' if past.phase.probes else 'calls'} meanwhile")
         said.append(f"{len(past.scene.promised)} drained in {drained_seconds(past)} s")
@@ -140,9 +144,9 @@ def notes(past: Played) -> list[str]:
 
 def broken_promises(past: Played) -> list[str]:
     """What an outage promises beyond the counts: an alarm at once, and the backlog in its order."""
-    name, delay = past.phase.name, checks.alarm_delay(past.began)
+    name, delay = past.phase.name, past.alarm_delay
     said = []
-    if delay is None or delay > report.SECONDS_AT_ONCE:
+    if past.phase.alarms and (delay is None or delay > report.SECONDS_AT_ONCE):
         said.append(f"{name}: no alarm at once that was resolved later (after {delay} s)")
     if past.scene.back_at is None or not past.scene.promised:
         return [*said, f"{name}: nothing waited when the judge came back"]

@@ -9,7 +9,6 @@ import sys
 import uuid
 
 import pytest
-from django.utils import timezone
 
 from bandit.models import Bandit, Grader, LedgerEntry
 from drill import checks
@@ -17,7 +16,7 @@ from drill.checks import Sent
 from drill.report import Report, Row
 from grading import rewards
 from grading.core.vocabulary import Reason, Source
-from grading.models import Alarm, JudgeAttempt, JudgeJob, QuotaTransition
+from grading.models import Alarm, JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import JobState
 from tests import cast
 from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
@@ -164,33 +163,29 @@ def test_a_backlog_is_drained_when_its_last_job_is_done():
     assert checks.drained_at([first.pk, second.pk]) == NOW + seconds(1)
 
 
-@pytest.fixture
-def outage():
-    """The quota row says at noon that nothing may be sent."""
-    from grading.models import Quota
-
-    quota = Quota.objects.create(key="k", model="m")
-    return QuotaTransition.objects.create(quota=quota, state="exhausted", reason=Reason.QUOTA_EXHAUSTED, at=NOW)
-
-
 @pytest.mark.django_db
-def test_an_alarm_counts_from_the_first_refusal_and_only_once_it_was_resolved(outage):
-    assert checks.alarm_delay(NOW) is None
+def test_an_alarm_counts_from_the_first_refusal_and_only_once_it_was_resolved():
+    refused = {"reason": Reason.QUOTA_EXHAUSTED, "http_status": 400}
+    attempt(job(1), NOW - seconds(1), finished_at=NOW, **refused)
+    attempt(job(2), NOW - seconds(1), finished_at=NOW + seconds(2), **refused)
+    window = (NOW - seconds(5), NOW + seconds(60))
+    assert checks.alarm_delay(*window) is None
     alarm = Alarm.objects.create(rule="A2", detail="out", opened_at=NOW + seconds(4))
-    assert checks.alarm_delay(NOW) is None
+    assert checks.alarm_delay(*window) is None
     Alarm.objects.filter(pk=alarm.pk).update(resolved_at=NOW + seconds(9))
-    assert checks.alarm_delay(NOW) == 4
-    attempt(job(1), NOW - seconds(3), reason="quota_exhausted", http_status=400, finished_at=NOW - seconds(1))
-    assert checks.alarm_delay(NOW - seconds(2)) == 5
+    assert checks.alarm_delay(*window) == 4
+    assert checks.alarm_delay(NOW - seconds(5), NOW + seconds(3)) is None
 
 
 @pytest.mark.django_db
-def test_calls_begun_while_the_quota_was_out_are_counted(outage):
+def test_calls_begun_while_the_quota_was_out_are_counted():
+    quota = Quota.objects.create(key="k", model="m")
+    QuotaTransition.objects.create(quota=quota, state="exhausted", reason=Reason.QUOTA_EXHAUSTED, at=NOW)
     made = job(1)
     for at in (-1, 1, 2, 20):
         attempt(made, NOW + seconds(at))
     assert checks.calls_while_out(NOW, NOW + seconds(10)) == 2
-    assert checks.calls_while_out(timezone.now(), timezone.now()) == 0
+    assert checks.calls_while_out(NOW + seconds(1), NOW + seconds(10)) == 0
 
 
 # --- the report ------------------------------------------------------------------------------------------------------
