@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from drill.scene import Scene, Script
-from drill.site import BEAT, BROKER, THREADS, WORKERS
+from drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
 from grading.judging import doorbell, quota
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose
@@ -24,16 +24,27 @@ PROMISED = ("backlog", "-worth", "pk")
 
 def quota_gone(scene: Scene) -> Script:
     """The 400 that names its reset. In quick mode an operator, who knows better, asks before that."""
-    yield scene.pause(2)
+    yield 0.5
     now = timezone.now()
     named = minute_after(now + dt.timedelta(hours=2) if scene.quick else now + dt.timedelta(seconds=SHORTEST_OUTAGE))
     scene.site.order(mode="usage_limits", options={"regain": f"{named:%Y-%m-%d at %H:%M}"})
-    yield scene.pause(4) if scene.quick else (named - now).total_seconds() - 0.5
+    if scene.quick:
+        yield from enough_wait()
+    else:
+        yield (named - now).total_seconds() - 0.5
     back(scene)
     if scene.quick:
         quota.probe_now()
     else:
         scene.back_at = named
+
+
+def enough_wait() -> Script:
+    """Until so many jobs wait that a wrong order would show; not for ever."""
+    for _ in range(200):
+        if JudgeJob.objects.filter(state=JobState.QUEUED).count() >= 2 * IN_FLIGHT:
+            return
+        yield 0.1
 
 
 def minute_after(moment: dt.datetime) -> dt.datetime:
