@@ -131,7 +131,7 @@ def late_reply(scene: Scene) -> Script:
 def kills(scene: Scene, worker: str) -> Script:
     """End a worker by -9, again and again, until all kills of the phase are done. It is started again at once.
 
-    One in four at any moment after its start, the others a moment after a call began.
+    One in four at any moment after its start, the others while the calls go on that it began, or just after.
     """
     while scene.kills_left:
         while not scene.site.is_ready(worker):
@@ -140,7 +140,7 @@ def kills(scene: Scene, worker: str) -> Script:
             yield scene.rng.uniform(0, 2)
         else:
             yield from call_since(timezone.now())
-            yield scene.rng.uniform(0, 0.6)
+            yield scene.rng.uniform(0.1, 1.0)
         if scene.kills_left:
             scene.kills_left -= 1
             scene.site.kill(worker)

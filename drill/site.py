@@ -50,7 +50,7 @@ def settle_in(state: Path, database_url: str) -> Broker:
         "SWEEP_SECONDS": "0.5",
         "JUDGE_TIMEOUT": "3",
         "JUDGE_LEASE_SECONDS": "4",
-        "JUDGE_BACKOFF_SECONDS": "0.2",
+        "JUDGE_BACKOFF_SECONDS": "0.02",
         "JUDGE_PROBE_SECONDS": "1",
     }
     return ours
