@@ -64,7 +64,7 @@ WEAK = r"token|\bpwd|_pwd|_pass\b|\bauth|\bsig|signature|_key"
 NAMED = (
     rf"(?=[acdemps_tv])(?P<name>{STRONG}|(?P<weak>{WEAK}))(?P<rest>[\w.-]{{0,40}}){QUOTE}?\]?(?: \[[^\]\n]{{0,24}}\])?"
     rf"\s{{0,3}}(?:=>|:=|={{1,3}}|:(?!:))\s{{0,3}}"
-    rf"(?:(?P<q>{QUOTE})(?P<quoted>[^\n]{{4,2000}}?)(?P=q)|(?P<bare>[^\s\"'`,;&|<>(){{}}\[\]\\]{{6,2000}})(?![\w.]*[(\[]))"
+    rf"(?:(?P<q>{QUOTE})(?P<quoted>[^\n]{{4,2000}}?)(?P=q)|{QUOTE}?(?P<bare>[^\s\"'`,;&|<>(){{}}\[\]\\]{{6,2000}})(?![\w.]*[(\[]))"
 )
 OPTION = (
     rf"(?<![\w-])--?[\w-]{{0,30}}?(?:password|passwd|passphrase|token|secret|api-?key|access-?key)\s{{1,3}}{QUOTE}?"
@@ -104,11 +104,12 @@ class Shape:
         """Where the secrets are, as (start, end); `lowered` is the text in lower case, of the same length."""
         for match in self.pattern.finditer(lowered if self.any_case else text):
             start, end = match.span(next((name for name in GROUPS if match.groupdict().get(name)), 0))
-            if self.holds is None or self.holds(match, text[start:end]):
+            is_done = text.startswith(DONE, start)
+            if not is_done and (self.holds is None or self.holds(match, text[start:end])):
                 yield start, end
 
 
-GROUPS = ("v", "quoted", "bare")
+GROUPS, DONE = ("v", "quoted", "bare"), "[redacted "
 
 
 def _is_named_secret(match: re.Match[str], value: str) -> bool:
@@ -141,6 +142,7 @@ def _is_password(_: re.Match[str], value: str) -> bool:
     return not (value.isdigit() or REFERENCE.search(value))
 
 
+HEADER_VALUE = r"(?P<v>[^\s\"'\\]{8,4000})"
 # kind, pattern, what decides: written in lower case, for a text in lower case
 SAID = (
     ("signature", r"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<v>[\w%+/=.-]{16,})", None),
@@ -148,8 +150,7 @@ SAID = (
     ("password", r"(?:identified by|password)\s{1,3}'(?P<v>[^'\n]{4,200})'", None),
     (
         "credentials",
-        rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?"
-        r"(?P<v>[^\s\"'\\]{8,4000})",
+        rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?{HEADER_VALUE}",
         _is_option,
     ),
     ("credentials", r"bearer\s{1,3}(?P<v>[\w.~+/=-]{12,4000})", _is_mixed),
