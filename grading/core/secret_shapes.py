@@ -58,7 +58,7 @@ def _at_start(prefix: str) -> str:
 STRONG = (
     r"api[ _-]?key|(?:secret[ _-]?)?access[ _-]?key|secret|passw(?:or)?d|passphrase|passwort|contrase[nñ]a|"
     r"auth[_-]?token|auth[_-]?key|private[_-]?key|client[_-]?key|account[_-]?key|service[_-]?key|"
-    r"(?:encryption|signing|master|storage|shared|session|database|db)[_-]?key|db[_-]?pass|pgpass|credential"
+    r"(?:encryption|signing|master|storage|shared|database|db)[_-]?key|db[_-]?pass|pgpass|credential"
 )
 WEAK = r"token|\bpwd|_pwd|_pass\b|\bauth|\bsig|signature|_key"
 NAMED = (
@@ -78,7 +78,7 @@ ABOUT = re.compile(  # what a name's ending says of a value that is about a secr
     re.IGNORECASE,
 )
 REFERENCE = re.compile(  # what stands in a value's place: a variable, a template, a placeholder, a path, a web address
-    r"^(?:\$|%\(|%\w+%$|\{|<|\*+$|x+$|\.+$|\[redacted|https?://|(?:[~.]{0,2}/)?[\w.-]*[a-z](?:/[\w.-]+)+$)|\$\{|\{\{",
+    r"^(?:[,;.)\s]|\$|%\(|%\w+%$|\{|<|\*+$|x+$|\.+$|\[redacted|https?://|(?:[~.]{0,2}/)?[\w.-]*[a-z](?:/[\w.-]+)+$)|\$\{|\{\{",
     re.IGNORECASE,
 )
 CODE = re.compile(  # dotted names, snake_case, one word in letters, numbers, line:column
@@ -117,11 +117,10 @@ def _is_named_secret(match: re.Match[str], value: str) -> bool:
         return False
     if match["weak"]:
         return len(value) >= WEAK_LENGTH and _is_mixed(match, value)
-    if match["quoted"]:
-        return True
-    if PASSWORDS.search(match["name"]) and value.isalpha():
-        return len(value) >= 8  # noqa: PLR2004 - shorter words are types and placeholders
-    return not CODE.match(value)
+    if not PASSWORDS.search(match["name"]):
+        return not CODE.match(value)
+    is_word = value.isalpha() and (len(value) < 8 or value.lower() == match["name"])  # noqa: PLR2004 - types, placeholders
+    return bool(match["quoted"]) or not (is_word or (CODE.match(value) and not value.isalpha()))
 
 
 def _is_mixed(_: re.Match[str], value: str) -> bool:

@@ -254,5 +254,6 @@ HARMLESS: dict[str, str] = {
     "version": "detect-secrets==1.5.0 token-bucket@2.1.3 cookiecutter: 2.6.0 passlib-1.7.4-py2.py3-none-any.whl",
     "css": "--token-color-keyword: #ff7b72; grid-auth: auto",
     "git": "git checkout -b fix/password-reset && git push -u origin fix/password-reset",
+    "constants": 'SESSION_KEY = "_auth_user_id"\ncreate(name, password=password)\npass `api_key=`, `token=` or none',
     "sql": "ALTER TABLE users ADD COLUMN password_hash text; SELECT token_count FROM usage",
 }
