@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, islice
 from math import ceil
 
 from grading.core import digest
@@ -22,7 +23,7 @@ FACTS_SHOWN = 40
 LEAST_ROOM = 4000
 # Graded examples take at most this share of the budget; the first ones are kept.
 EXAMPLES_SHARE = 0.25
-SUMMARY_CHARS, WHY_CHARS = 1500, 500
+SUMMARY_CHARS, SUMMARY_ACTIONS, WHY_CHARS = 1500, 4, 500
 
 TASK, ACTIONS, SAID = "Task, as given", "Actions and their results", "Final and earlier messages of the agent (claims)"
 FACTS, JOURNAL = "Observed by the caller, apart from the transcript", "Journal, self-reported by the agent (claims)"
@@ -135,7 +136,7 @@ def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
     read = digest.read(case.events, words=limit)
     parts = [
         ("Asked", read.asked.entries()[:1], 0.3),
-        ("Last actions", [entry for entry in read.done() if entry.weight == digest.FINAL], 0.4),
+        ("Last actions", [entry for entry in read.done() if entry.weight == digest.FINAL][-SUMMARY_ACTIONS:], 0.4),
         ("Last words", read.said.entries()[-1:], 0.3),
     ]
     lines = [f"{title}: {_short(entries, int(limit * share) - 16)}" for title, entries, share in parts if entries]
@@ -235,15 +236,15 @@ def _joined(bodies: Mapping[str, str]) -> str:
 
 
 def _facts(facts: Sequence[str], each: int, limit: int) -> str:
-    lines: list[str] = []
-    for fact in facts[:FACTS_SHOWN]:
-        line = f"- {inline(fact, each)}"
-        limit -= len(line) + 1
-        if limit < digest.GAP:
-            break
-        lines.append(line)
-    more = len(facts) - len(lines)
-    return "\n".join(lines + [f"({more} left out)"] * (more > 0))
+    return _listed([inline(fact, each) for fact in facts[:FACTS_SHOWN]], limit, of=len(facts))
+
+
+def _listed(items: Sequence[str], limit: int, *, of: int) -> str:
+    """The first items, each on a line, that fit `limit` characters; then how many `of` all are missing."""
+    lines = [f"- {item}" for item in items]
+    ends = accumulate(len(line) + 1 for line in lines)
+    shown = sum(1 for end in ends if end <= limit - digest.GAP)
+    return "\n".join(lines[:shown] + [f"({of - shown} left out)"] * (of > shown))
 
 
 def _block(text: str | None, limit: int) -> str:
@@ -255,8 +256,10 @@ def _patch(patch: str | None, limit: int) -> str:
     if patch is None:
         return ""
     counts = _counts(patch)
-    files = [f"{inline(path, 120)} +{added} -{removed}" for path, (added, removed) in counts.items()]
-    summary = f"{len(counts)} files\n{_facts(files, 160, limit // 2)}".strip()
+    files = [
+        f"{inline(path, 120)} +{added} -{removed}" for path, (added, removed) in islice(counts.items(), FACTS_SHOWN)
+    ]
+    summary = f"{len(counts)} files\n{_listed(files, limit // 2, of=len(counts))}".strip()
     return f"{summary}\n{_block(patch, limit - len(summary) - 1)}".strip()
 
 
