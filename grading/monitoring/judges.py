@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Value
 
 from grading.core.vocabulary import Reason
-from grading.models import JudgeAttempt, JudgeJob, Quota
-from grading.models.judging import AttemptOutcome, JobState, Purpose
+from grading.models import Grade, JudgeAttempt, JudgeJob, Quota
+from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.monitoring.rule import Finding, Rule, stamp
 
@@ -184,16 +184,15 @@ class WastedJudging(Rule):
     window = dt.timedelta(days=1)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
-        verdicts = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, job__purpose=Purpose.VERDICT)
-        same = {name: OuterRef(name) for name in ("job__session", "model", "prompt_sha256")}
-        wasted = verdicts.filter(Exists(verdicts.filter(**same, pk__lt=OuterRef("pk"))))
-        rows = list(
-            wasted.filter(started_at__gt=now - self.window).values_list("job__session__external_id", "cost_usd")
-        )
+        calls = JudgeAttempt.objects.filter(outcome=AttemptOutcome.GRADED, finished_at__gt=now - self.window)
+        again = Grade.objects.chain().verdicts().filter(replicate__gt=0, created_at__gt=now - self.window)
+        wasted = again.filter(session__in=calls.order_by().values("job__session"))
+        rows = list(wasted.values_list("session__external_id", "cost_usd"))
         if rows:
             cost = sum(cost or 0 for _id, cost in rows)
             names = ", ".join(sorted({name for name, _cost in rows})[:5])
             yield Finding(
-                detail=f"{len(rows)} verdicts within a day were there already, for ${cost:.4f}: {names}. Whatever asks "
-                "again ignores what is on record: look at where these jobs come from (a run, a script, a clock)."
+                detail=f"{len(rows)} of the last day's verdicts had been given already, for "
+                f"${cost:.4f}: {names}. Whatever asks again ignores what is on record: look at where these jobs come "
+                "from (a run, a script, a clock)."
             )
