@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Value
 
 from grading.core.vocabulary import Reason
@@ -22,7 +23,9 @@ TROUBLE = (
     Reason.REFUSED,
     Reason.UNPARSABLE_VERDICT,
 )
-NOTHING_LOST = "Nothing is lost: jobs wait, and a verdict replaces each provisional reward exactly."
+# What an outage does: of the first judge, and of one that is asked besides or instead.
+WAITING = "New rewards stay provisional. Nothing is lost: jobs wait, and a verdict replaces each of them exactly."
+WAITING_BESIDE = "Only what this judge was to say waits; it decides no reward while the first judge answers."
 TODO: Mapping[Reason, str] = {
     Reason.QUOTA_EXHAUSTED: "Raise the limit or add credit at the provider, then probe now on the quota page.",
     Reason.BUDGET_SPENT: "Raise the daily budget on the quota page, or wait for midnight.",
@@ -108,8 +111,8 @@ def _outage(quota: Quota) -> str:
     reason = Reason(quota.reason)
     until = "until it is put right" if quota.until is None else f"until {stamp(quota.until)}"
     words = f"{quota.model}: {reason.words or 'it cannot be asked'}, since {stamp(quota.changed_at)}, {until}."
-    todo = f"{TODO.get(reason, TRY_AGAIN)} {NOTHING_LOST}"
-    return " ".join(filter(None, (words, quota.detail, "New rewards stay provisional.", todo)))
+    effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
+    return " ".join(filter(None, (words, quota.detail, TODO.get(reason, TRY_AGAIN), effect)))
 
 
 def _failing(judge: str, failed: list[Failures]) -> str:
@@ -162,11 +165,12 @@ class LeftUnasked(Rule):
         asked = JudgeAttempt.objects.filter(model=OuterRef("model"), started_at__gt=now - self.window)
         unasked = list(Quota.objects.out().filter(changed_at__lte=now - self.window).exclude(Exists(asked)))
         waiting = JudgeJob.objects.open().count() if unasked else 0
+        wait = "1 session waits" if waiting == 1 else f"{waiting} sessions wait"
         for quota in unasked if waiting else ():
             yield Finding(
                 about=f"{quota.model} {quota.key[:8]}",
                 detail=f"{quota.model} is {quota.state} since {stamp(quota.changed_at)} and was not asked for three "
-                f"days, while {waiting} sessions wait. The key's fingerprint is {quota.key[:8]}: check at the provider "
+                f"days, while {wait}. The key's fingerprint is {quota.key[:8]}: check at the provider "
                 "that this key and its limit are the ones that are paid for, then probe now on the quota page.",
             )
 

@@ -81,7 +81,7 @@ def test_i91_a_judge_marked_out_and_unasked_for_three_days_is_an_alarm_of_its_ow
         judging.sweep()
         (said,) = alarms("A28")
         assert f"fingerprint is {judges.first().fingerprint[:8]}" in said
-        assert "1 sessions wait" in said
+        assert "while 1 session waits" in said
         quota.probe_now()
         work()
         assert not alarms("A28")
@@ -152,6 +152,7 @@ def test_i93_every_judge_is_watched_by_its_own_name(sim, settings):
     assert rewards.live(session).final
     (said,) = alarms("A2")
     assert said.startswith("gpt-6: Quota exhausted")
+    assert "decides no reward" in said
     settings.ANTHROPIC_API_KEY = "sk-new"
     sim.script(Mode.AUTH)
     submit("a517")
