@@ -15,8 +15,10 @@ from grading.admin import (
     bandits,
     connect,
     correct,
+    costs,
     dashboard,
     quota,
+    quota_policy,
     registry,
     review,
     sample_data,
@@ -28,7 +30,7 @@ from grading.admin.house import house
 
 View = Callable[..., HttpResponseBase]
 
-VIEW, CORRECT = "grading.view_session", "grading.add_grade"
+VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
@@ -40,6 +42,12 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),
+    ("quota/costs/", "costs", costs.show, "grading.view_quota"),
+    ("quota/costs.csv", "costs_csv", costs.export, "grading.view_quota"),
+    ("quota/pause/", "quota_pause", quota_policy.pause, OPERATE),
+    ("quota/resume/", "quota_resume", quota_policy.resume, OPERATE),
+    ("quota/probe/", "quota_probe", quota_policy.probe, OPERATE),
+    ("quota/policy/", "quota_policy", quota_policy.policy, OPERATE),
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
     ("review/", "review", review.show, VIEW),

@@ -74,8 +74,8 @@ def prioritise(now: dt.datetime | None = None) -> int:
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
     queued = JudgeJob.objects.filter(state=JobState.QUEUED)
     changed = queued.filter(backlog=False, created_at__lt=new_since).update(backlog=True)
-    held = queued.order_by("pk").values_list("pk", "session__category", "worth")
-    return changed + _write(list(held), by_arm(now)) if held.exists() else changed
+    held = list(queued.order_by("pk").values_list("pk", "session__category", "worth"))
+    return changed + _write(held, by_arm(now)) if held else changed
 
 
 def _write(held: list[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:

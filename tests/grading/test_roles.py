@@ -13,9 +13,9 @@ from tests import cast
 
 pytestmark = pytest.mark.django_db
 
-READS = {"sessions", "session", "bandits", "bandit", "quota", "alarms", "review", "settings"}
+READS = {"sessions", "session", "bandits", "bandit", "quota", "costs", "costs_csv", "alarms", "review", "settings"}
 CORRECTS = {"correct", "preview", "undo", "alarm_acknowledge"}
-RUNS = {"connect", "samples"}
+RUNS = {"connect", "samples", "quota_pause", "quota_resume", "quota_probe", "quota_policy"}
 MAY = {VIEWER: READS, REVIEWER: READS | CORRECTS, OPERATOR: READS | CORRECTS | RUNS}
 
 
