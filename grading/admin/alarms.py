@@ -19,7 +19,9 @@ def show(request: HttpRequest) -> TemplateResponse:
     alarms = list(Alarm.objects.select_related("acknowledged_by")[:LISTED])
     context = {
         "title": "Alarms",
-        "open": sorted((alarm for alarm in alarms if alarm.resolved_at is None), key=lambda alarm: is_advisory(alarm.rule)),
+        "open": sorted(
+            (alarm for alarm in alarms if alarm.resolved_at is None), key=lambda alarm: is_advisory(alarm.rule)
+        ),
         "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
         "rules": _rules(),
         "flags": with_rewards(monitoring.flagged_sessions()[:LISTED]),
