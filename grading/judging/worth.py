@@ -3,7 +3,7 @@
 import datetime as dt
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from django.conf import settings
@@ -78,7 +78,7 @@ def prioritise(now: dt.datetime | None = None) -> int:
     return changed + _write(held, by_arm(now)) if held else changed
 
 
-def _write(held: list[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:
+def _write(held: Sequence[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:
     """Jobs of the same new worth are written together; how many had another before."""
     typical = sorted(worths.values())[len(worths) // 2] if worths else 0.0
     changed: dict[float, list[int]] = defaultdict(list)

@@ -242,9 +242,13 @@ def test_a_batch_that_is_turned_away_goes_back_to_the_queue(sim, mode, reason, s
     assert (batch.state, batch.provider_id) == (BatchState.ENDED, "")
     assert batch.detail
     assert quota.current().state == state
+    # The jobs did nothing wrong; the sweep says on their sessions what keeps everybody.
     assert set(JudgeJob.objects.values_list("state", "reason", "attempts", "lease_token")) == {
-        (JobState.QUEUED, reason, 0, None)
+        (JobState.QUEUED, Reason.AWAITING_JUDGE, 0, None)
     }
+    judging.sweep()
+    said = Reason(quota.current().reason) or Reason.AWAITING_JUDGE
+    assert set(JudgeJob.objects.values_list("reason", flat=True)) == {said}
     rows = JudgeAttempt.objects.all()
     assert {(row.outcome, row.reason, row.estimated_usd) for row in rows} == {(AttemptOutcome.DEFERRED, reason, None)}
     assert all(row.http_status and row.error_type and row.request_id and row.detail for row in rows)
@@ -572,6 +576,19 @@ def test_the_sessions_of_a_batch_can_be_erased(sim):
     erasing.erase(Session.objects.filter(pk=job.session_id), who="op", why="asked")
     assert polled() == 1
     assert JudgeBatch.objects.get().state == BatchState.ENDED
+
+
+def test_a_smaller_prompt_that_was_lost_is_sent_again(sim):
+    job, _ = backlog(2)
+    judge_cast.give(job.session, "patch", b"+++ b/x\n" + b"+one more line\n" * 5000)
+    JudgeJob.objects.filter(pk=job.pk).update(reason=Reason.INPUT_TOO_LARGE)
+    batches.send()
+    held = next(iter(sim.batches.held.values()))
+    del held.requests[JudgeAttempt.objects.get(job=job).lease_token.hex]
+    assert polled() == 1
+    budget.set_policy(by=None, use_batches=False)
+    assert judging.pump() == 1
+    assert verdicts(job).count() == 1
 
 
 # --- whatever happens ------------------------------------------------------------------------------------------------
