@@ -209,6 +209,11 @@ CELERY_TIMEZONE = "UTC"
 SWEEP_SECONDS = env_number("SWEEP_SECONDS", 5, low=0.2, high=300)
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "grading.tasks.sweep", "schedule": SWEEP_SECONDS, "options": {"expires": 2 * SWEEP_SECONDS}},
+    "judge again": {
+        "task": "grading.tasks.judge_again",
+        "schedule": SWEEP_SECONDS,
+        "options": {"expires": 2 * SWEEP_SECONDS},
+    },
     "batches": {"task": "grading.tasks.batches", "schedule": 30, "options": {"expires": 30}},
     "prioritise": {"task": "grading.tasks.prioritise", "schedule": 60, "options": {"expires": 60}},
     "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},

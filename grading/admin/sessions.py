@@ -10,7 +10,10 @@ from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.core.vocabulary import Source
-from grading.models import Agent, Flag, Session
+from grading.judging.outages import waited_during
+from grading.judging.verdicts import with_verdict
+from grading.models import Agent, Flag, JudgeJob, Session
+from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet
 
 PAGE_SIZE = 50
@@ -35,11 +38,21 @@ class Filters(forms.Form):
         label="Reward",
         choices=[("", "any"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
     )
+    stale = forms.ChoiceField(
+        required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")]
+    )
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
+    # The links of the quota page: sessions whose verdict was outstanding during an outage.
+    waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+    waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
-        chosen = self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {})
+        chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
+        since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)
+        if since is not None:
+            during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
+            sessions = sessions.filter(Exists(during.filter(session=OuterRef("pk"))))
         for name, choice in chosen.items():
             if choice:
                 sessions = sessions.filter(_condition(name, choice))
@@ -57,18 +70,22 @@ def _condition(name: str, choice: Any) -> Q:
             "provisional": Q(reward_final=False),
             "none": Q(reward_value__isnull=True),
         }[choice]
-    if name == "flagged":
-        return Q(flagged=choice == "yes")
+    if name in {"flagged", "stale"}:
+        return Q(**{{"flagged": "flagged", "stale": "is_stale"}[name]: choice == "yes"})
     if name == "samples":
         return Q(is_sample=choice == "only")
     return Q(**{name: choice})
 
 
+def listed() -> SessionQuerySet:
+    """Every session with what the list shows and filters by."""
+    flags = Flag.objects.open().filter(session=OuterRef("pk"))
+    return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=Exists(flags)))
+
+
 def show(request: HttpRequest) -> TemplateResponse:
     filters = Filters(request.GET)
-    flags = Flag.objects.open().filter(session=OuterRef("pk"))
-    everything = Session.objects.with_reward().with_people().annotate(flagged=Exists(flags))
-    page = Paginator(filters.narrow(everything), PAGE_SIZE).get_page(request.GET.get("page"))
+    page = Paginator(filters.narrow(listed()), PAGE_SIZE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
     context = {

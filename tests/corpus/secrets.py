@@ -130,9 +130,7 @@ ALL: dict[str, Secret] = {
     "aws secret": _named("aws_secret_access_key = {}", B64, 40),
     "aws secret in the environment": _named("export AWS_SECRET_ACCESS_KEY={}", B64, 40),
     "aws configure": _named("AWS Secret Access Key [None]: {}", B64, 40),
-    "aws sts": _pair(
-        '{{"Credentials": {{"SecretAccessKey": "{}", "SessionToken": "{}"}}}}', (B64, 40), (B64, 300)
-    ),
+    "aws sts": _pair('{{"Credentials": {{"SecretAccessKey": "{}", "SessionToken": "{}"}}}}', (B64, 40), (B64, 300)),
     "gcp service account": _gcp(),
     "gcp api key": _token("AIza", URL, 35),
     "gcp oauth token": _token("ya29.", URL, 120),
@@ -228,7 +226,7 @@ HARMLESS: dict[str, str] = {
     "tool id": "toolu_01A09q90qw90lq917835lq9 call_Zk3fJd8sLq2mNb7vXc1pRt6y msg_01XFDUDYJgAACzvnptvVoYEL",
     "file hash": f"{_FILE_HASH}  dist/app.tar.gz",
     "named hash": f"prompt_sha256={_FILE_HASH} token_hash: {_FILE_HASH}",
-    "lock file": f'integrity sha512-{_b64(64)}\n    --hash=sha256:{_FILE_HASH}',
+    "lock file": f"integrity sha512-{_b64(64)}\n    --hash=sha256:{_FILE_HASH}",
     "image": f"data:image/png;base64,iVBORw0KGgo{_IMAGE}",
     "test id": "tests/test_tokens.py::test_password_is_hashed[argon2-0] PASSED [ 12%]",
     "failed test": "FAILED tests/auth/test_secret.py::TestSecret::test_key[AKIA] - AssertionError: password != hash",
