@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from grading import judging
+from grading import judging, tasks
 from grading.core.vocabulary import Reason, Source
 from grading.judging import batches, budget, judges, lanes, quota
 from grading.judging.batches import polling, provider, sending
@@ -621,6 +621,15 @@ def test_every_session_ends_with_one_live_verdict_and_every_attempt_on_record(si
         assert not Quota.objects.out().exists()
         sim.apply({"reset": True, "batches": {"reset": True}})
         transaction.set_rollback(True)
+
+
+def test_the_clock_takes_in_what_is_out_and_sends_what_has_gathered(sim):
+    backlog(2)
+    tasks.batches()
+    backlog(2)
+    JudgeBatch.objects.update(polled_at=None)
+    tasks.batches()
+    assert states() == [JobState.DONE] * 2 + [JobState.SENT] * 2
 
 
 def test_the_order_of_the_backlog_is_the_promised_one(sim):
