@@ -12,6 +12,7 @@ from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.models import Grade, Session, Settlement
+from grading.models.judging import Purpose
 
 
 def policy() -> Policy:
@@ -52,7 +53,7 @@ def settle(session: Session) -> Settlement:
         resolution = resolve(
             views(locked.grades.chain()),
             policy(),
-            judge_open=locked.judge_jobs.open().exists(),
+            judge_open=locked.judge_jobs.open().filter(purpose=Purpose.VERDICT).exists(),
             outcome=Outcome(locked.outcome),
             outcome_reason=locked.outcome_reason,
         )

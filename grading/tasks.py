@@ -6,6 +6,7 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 
 from grading import judging
+from grading.judging import again
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -22,6 +23,11 @@ def judge() -> None:
 def sweep() -> None:
     for _job in judging.sweep():
         judge.apply_async(expires=60)
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def judge_again() -> None:
+    again.place()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

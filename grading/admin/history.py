@@ -11,6 +11,7 @@ from grading.models import Evidence, Flag, Grade, Session, Settlement
 from grading.templatetags.house import usd
 
 UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
+# Verdicts that stand beside the chain, by what they are for.
 NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "skipped", Status.FAILED: "failed"}
 
 
@@ -53,7 +54,7 @@ def _grade(grade: Grade) -> Entry:
     withdrawn = getattr(grade, "withdrawn_by", None) is not None
     return Entry(
         at=grade.created_at,
-        what=f"{grade.source.capitalize()}{who}: {said}",
+        what=f"{grade.source.capitalize()}{who}{f', {grade.beside}' * grade.parallel}: {said}",
         detail="; ".join(
             part for part in (grade.detail or reason.words, _identity(grade), "undone later" * withdrawn) if part
         ),

@@ -1,4 +1,4 @@
-"""Agents, tokens, rules, rubrics and people: ordinary model admins in the same house."""
+"""Agents, tokens, rules and people: ordinary model admins in the same house."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 import bandit.admin
-from bandit.admin import KeepAdmin, RecordAdmin
-from grading.models import Agent, ApiToken, ArtifactRule, Rubric
+from bandit.admin import KeepAdmin
+from grading.models import Agent, ApiToken, ArtifactRule
 
 
 class AgentAdmin(KeepAdmin):
@@ -42,17 +42,10 @@ class ArtifactRuleAdmin(KeepAdmin):
     list_display = ["kind", "path_glob", "line_pattern", "new_files_only", "weight", "scale"]
 
 
-class RubricAdmin(RecordAdmin):
-    """A rubric is named by its content's hash and grades refer to it, so that it is read here and not changed."""
-
-    list_display = ["title", "sha256", "is_active", "created_at"]
-
-
 def register(site: admin.AdminSite) -> None:
     site.register(Agent, AgentAdmin)
     site.register(ApiToken, ApiTokenAdmin)
     site.register(ArtifactRule, ArtifactRuleAdmin)
-    site.register(Rubric, RubricAdmin)
     site.register(User, UserAdmin)
     site.register(Group, GroupAdmin)
     bandit.admin.register(site)

@@ -15,8 +15,10 @@ from grading.admin.judge_state import first_quota
 from grading.admin.quota import not_before
 from grading.core.explain import StepState
 from grading.core.vocabulary import Reason, Source
-from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.judging.verdicts import staleness
+from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
+from grading.models.judging import AttemptOutcome, Purpose
 
 PATCH_LIMIT = 60_000
 PATCH_LINES = 600
@@ -35,12 +37,15 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
     judge = _latest(grades, Source.JUDGE)
-    job = JudgeJob.objects.filter(session=session).order_by("-pk").first()
+    stale = staleness(judge, Rubric.objects.active())
+    job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
     context = {
         "title": f"Session {session.short_id}",
         "session": session,
         "settlement": settlement,
-        "tiles": tiles(settlement),
+        "tiles": tiles(settlement, stale=stale),
+        "stale": stale,
+        "again_usd": _last_cost(session) if judge else None,
         "flags": [flag for flag in flags if flag.cleared_at is None],
         "work": _work(session),
         "terms": consumption_terms(grades),
@@ -55,6 +60,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "judge": judge,
         "citations": _citations(judge),
         "dimensions": _dimensions(judge),
+        "opinions": opinions(grades, judge),
         "sums": sums(grades),
         "history": history.of(
             session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
@@ -64,9 +70,14 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "gradingsite/session.html", context)
 
 
-def tiles(settlement: Settlement | None) -> list[dict[str, Any]]:
-    """The chain as stored in the settlement's steps; each with the class of its tile."""
-    return [] if settlement is None else [{**step, "css": _css(step)} for step in settlement.steps]
+def tiles(settlement: Settlement | None, *, stale: str = "") -> list[dict[str, Any]]:
+    """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale."""
+    if settlement is None:
+        return []
+    return [
+        {**step, "css": _css(step), "stale": stale if step["source"] == Source.JUDGE else ""}
+        for step in settlement.steps
+    ]
 
 
 def _css(step: dict[str, Any]) -> str:
@@ -101,6 +112,31 @@ def _latest(grades: list[Grade], source: Source) -> Grade | None:
     """What a source said last to the chain, where it gave a value."""
     scored = (grade for grade in reversed(grades) if grade.source == source and grade.value is not None)
     return next((grade for grade in scored if not grade.parallel), None)
+
+
+def opinions(grades: list[Grade], judge: Grade | None) -> list[dict[str, Any]]:
+    """What judges said beside the chain, each with its distance from the verdict, latest first."""
+    return [
+        {
+            "grade": grade,
+            "gap": _gap(grade, judge),
+        }
+        for grade in reversed(grades)
+        if grade.parallel
+    ]
+
+
+def _gap(grade: Grade, judge: Grade | None) -> float | None:
+    """Between the numbers as they are shown."""
+    if judge is None or judge.value is None or grade.value is None:
+        return None
+    return round(grade.value, 2) - round(judge.value, 2)
+
+
+def _last_cost(session: Session) -> float | None:
+    """What the last verdict cost, in dollars: about what another one would."""
+    paid = JudgeAttempt.objects.filter(job__session=session, outcome=AttemptOutcome.GRADED).order_by("-pk")
+    return paid.values_list("cost_usd", flat=True).first()
 
 
 def _citations(judge: Grade | None) -> list[int]:

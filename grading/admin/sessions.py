@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from bandit.models import Arm
 from grading.core.vocabulary import Source
 from grading.judging.outages import waited_during
+from grading.judging.verdicts import with_verdict
 from grading.models import Agent, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet
@@ -36,6 +37,9 @@ class Filters(forms.Form):
         required=False,
         label="Reward",
         choices=[("", "any"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
+    )
+    stale = forms.ChoiceField(
+        required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")]
     )
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
@@ -66,18 +70,22 @@ def _condition(name: str, choice: Any) -> Q:
             "provisional": Q(reward_final=False),
             "none": Q(reward_value__isnull=True),
         }[choice]
-    if name == "flagged":
-        return Q(flagged=choice == "yes")
+    if name in {"flagged", "stale"}:
+        return Q(**{{"flagged": "flagged", "stale": "is_stale"}[name]: choice == "yes"})
     if name == "samples":
         return Q(is_sample=choice == "only")
     return Q(**{name: choice})
 
 
+def listed() -> SessionQuerySet:
+    """Every session with what the list shows and filters by."""
+    flags = Flag.objects.open().filter(session=OuterRef("pk"))
+    return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=Exists(flags)))
+
+
 def show(request: HttpRequest) -> TemplateResponse:
     filters = Filters(request.GET)
-    flags = Flag.objects.open().filter(session=OuterRef("pk"))
-    everything = Session.objects.with_reward().with_people().annotate(flagged=Exists(flags))
-    page = Paginator(filters.narrow(everything), PAGE_SIZE).get_page(request.GET.get("page"))
+    page = Paginator(filters.narrow(listed()), PAGE_SIZE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
     context = {

@@ -21,6 +21,10 @@ from grading.admin import (
     quota_policy,
     registry,
     review,
+    rubric_editor,
+    rubric_trial,
+    rubrics,
+    runs,
     sample_data,
     session,
     sessions,
@@ -31,6 +35,7 @@ from grading.admin.house import house
 View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
+RUBRIC = "grading.view_rubric"
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
@@ -48,6 +53,16 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("quota/resume/", "quota_resume", quota_policy.resume, OPERATE),
     ("quota/probe/", "quota_probe", quota_policy.probe, OPERATE),
     ("quota/policy/", "quota_policy", quota_policy.policy, OPERATE),
+    ("rubrics/", "rubrics", rubrics.show, RUBRIC),
+    ("rubrics/<int:pk>/", "rubric", rubrics.detail, RUBRIC),
+    ("rubrics/<int:pk>/edit/", "rubric_edit", rubric_editor.show, "grading.add_rubric"),
+    ("rubrics/<int:pk>/activate/", "rubric_activate", rubrics.activate, "grading.change_rubric"),
+    ("rubrics/<int:pk>/try/", "rubric_try", rubric_trial.show, RUBRIC),
+    ("runs/", "runs", runs.show, RUBRIC),
+    ("runs/plan/", "run_plan", runs.plan, OPERATE),
+    ("runs/<int:pk>/", "run", runs.run, RUBRIC),
+    ("runs/<int:pk>/progress/", "run_progress", runs.run_progress, RUBRIC),
+    ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, OPERATE),
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
     ("review/", "review", review.show, VIEW),

@@ -29,13 +29,16 @@ def inputs_sha256(held: dict[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def rubric_text(rubric: Rubric) -> RubricText:
+def rubric_text(rubric: Rubric, *, about: Session | None = None) -> RubricText:
+    """What the judge is asked; `about` a session that is itself an example, it is asked without it (independence)."""
+    own = None if about is None else about.pk
+    examples = [each for each in rubric.examples if own is None or each.get("session") != own]
     return RubricText(
         sha256=rubric.sha256,
         text=rubric.text,
         dimensions=[Dimension(**dimension) for dimension in rubric.dimensions],
         bands=[Band(**band) for band in rubric.bands],
-        examples=[Example(summary=e["summary"], score=e["score"], why=e["why"]) for e in rubric.examples],
+        examples=[Example(summary=e["summary"], score=e["score"], why=e["why"]) for e in examples],
     )
 
 
@@ -51,7 +54,7 @@ def build(
 
     Raises what reading evidence raises.
     """
-    text = rubric_text(rubric)
+    text = rubric_text(rubric, about=session)
     return prompt.build(case(session), text, budget=budget, smaller=smaller, chars_per_token=chars_per_token)
 
 

@@ -6,7 +6,7 @@ from grading.models.grades import Grade, Settlement
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
-from grading.models.rubrics import Rubric
+from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sessions import Session
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Quota",
     "QuotaTransition",
     "Rubric",
+    "RubricActivation",
     "RuleRun",
     "Session",
     "Settlement",

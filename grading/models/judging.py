@@ -22,21 +22,37 @@ class JudgeRole(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What a verdict is for: the chain; or, beside it, to see how repeatable the judge is, or what another one says."""
+    """What a verdict is for: the chain; or, beside it, to see how repeatable the judge is, what another one says, or
+    what the judge would say under a rubric that is not in force.
+    """
 
     VERDICT = "verdict"
     REPEAT = "repeat"
     SECOND = "second"
+    TRIAL = "trial"
+
+    @property
+    def words(self) -> str:
+        return PURPOSE_WORDS[self]
+
+
+PURPOSE_WORDS = {
+    Purpose.VERDICT: "verdict",
+    Purpose.REPEAT: "asked twice",
+    Purpose.SECOND: "second opinion",
+    Purpose.TRIAL: "trial of a rubric",
+}
 
 
 class JobState(StrEnum):
-    """`SENT` is in a batch at the provider, and stays there for up to a day."""
+    """`SENT` is in a batch at the provider, and stays there for up to a day. A person called a `CANCELLED` one off."""
 
     QUEUED = "queued"
     LEASED = "leased"
     SENT = "sent"
     DONE = "done"
     ABANDONED = "abandoned"
+    CANCELLED = "cancelled"
 
 
 OPEN_STATES = (JobState.QUEUED, JobState.LEASED, JobState.SENT)
@@ -49,16 +65,32 @@ class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
 
 
 class JudgeRun(models.Model):
-    """Judging a selection of sessions again, as somebody asked for: its jobs point here, so that it shows progress."""
+    """Judging a selection of sessions again, as somebody asked for: its jobs point here, so that it shows progress.
+
+    `sessions` are the ids of the selection and `total` their number, fixed at the start. The first `placed` of them are
+    dealt with: each has a job, or is counted in `left_out` under the reason why none was made. So the row alone says
+    where to go on after a crash.
+    """
 
     rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="runs")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
     why = models.CharField(max_length=300, blank=True)
     estimated_usd = models.FloatField(null=True, blank=True)
+    sessions = models.JSONField(default=list, blank=True)
+    total = models.PositiveIntegerField(default=0)
+    placed = models.PositiveIntegerField(default=0)
+    left_out = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+    cancelled_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
 
     class Meta:
         ordering = ["-pk"]
+        constraints = [
+            models.CheckConstraint(condition=Q(placed__lte=models.F("total")), name="judge_run_placed_within_total")
+        ]
 
     def __str__(self) -> str:
         return f"run {self.pk} under {self.rubric}"

@@ -41,3 +41,17 @@ class Rubric(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} {self.sha256[:4]}"
+
+
+class RubricActivation(models.Model):
+    """A rubric was put in force, by whom and when. Append-only: going back is a row like any other."""
+
+    rubric = models.ForeignKey(Rubric, on_delete=models.PROTECT, related_name="activations")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.rubric} in force from {self.at:%F %H:%M}"

@@ -1,7 +1,7 @@
 """How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django import template
 from django.utils import timezone
@@ -65,6 +65,12 @@ def usd(value: float | None) -> str:
     if 0 < value < 0.1:  # noqa: PLR2004 - ten cents
         return f"{100 * value:.1f} ¢"
     return "$" + f"{value:.2f}".removeprefix("0")
+
+
+@register.filter
+def fine_usd(value: float | None) -> str:
+    """A part of a price, with another digit, so that the sum can be followed: 0.83 ¢."""
+    return f"{100 * value:.2f} ¢" if value is not None and value < 0.1 else usd(value)  # noqa: PLR2004 - ten cents
 
 
 @register.filter
@@ -213,3 +219,9 @@ def rule_title(rule: str) -> str:
 def is_advisory(rule: str) -> bool:
     """Whether what a rule found stands on the page of alarms only."""
     return rule in RULES and RULES[rule].severity is Severity.ADVISORY
+
+
+@register.simple_tag
+def problem_at(problems: Mapping[str, str], section: str, index: int, field: str) -> str:
+    """What is wrong with one field of a row of a form."""
+    return problems.get(f"{section}-{index}-{field}", "")

@@ -7,15 +7,17 @@ from django.urls import reverse
 from grading import monitoring, rewards
 from grading.admin.site import SCREENS
 from grading.core.vocabulary import Source
-from grading.models import Alarm, Grade, Settlement
+from grading.models import Alarm, Grade, JudgeRun, Rubric, Settlement
 from grading.roles import OPERATOR, PERMISSIONS, REVIEWER, VIEWER
 from tests import cast
 
 pytestmark = pytest.mark.django_db
 
 READS = {"sessions", "session", "bandits", "bandit", "quota", "costs", "costs_csv", "alarms", "review", "settings"}
+READS |= {"rubrics", "rubric", "rubric_try", "runs", "run", "run_progress"}
 CORRECTS = {"correct", "preview", "undo", "alarm_acknowledge"}
-RUNS = {"connect", "samples", "quota_pause", "quota_resume", "quota_probe", "quota_policy"}
+RUNS = {"connect", "samples", "rubric_edit", "rubric_activate", "run_plan", "run_cancel"}
+RUNS |= {"quota_pause", "quota_resume", "quota_probe", "quota_policy"}
 MAY = {VIEWER: READS, REVIEWER: READS | CORRECTS, OPERATOR: READS | CORRECTS | RUNS}
 
 
@@ -26,10 +28,14 @@ def addresses():
     given = cast.grade(session, Source.HUMAN, 0.8, author=cast.person("olga", OPERATOR))
     rewards.settle(session)
     alarm = Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three")
+    rubric = Rubric.objects.get()
+    run = JudgeRun.objects.create(rubric=rubric)
     arguments = {
         "undo": {"pk": given.pk},
         "alarm_acknowledge": {"pk": alarm.pk},
         "bandit": {"name": "category"},
+        **{name: {"pk": rubric.pk} for name in ("rubric", "rubric_try", "rubric_edit", "rubric_activate")},
+        **{name: {"pk": run.pk} for name in ("run", "run_progress", "run_cancel")},
         **{name: {"pk": session.pk} for name in ("session", "correct", "preview")},
     }
     names = [name for _route, name, _view, _need in SCREENS]
@@ -69,7 +75,7 @@ def test_a_signed_in_user_without_a_role_reads_nothing(client, addresses, django
     assert {client.get(address).status_code for address in ["/", *addresses.values()]} == {403}
 
 
-@pytest.mark.parametrize("model", ["grading/agent", "grading/apitoken", "grading/rubric", "bandit/arm", "auth/user"])
+@pytest.mark.parametrize("model", ["grading/agent", "grading/apitoken", "bandit/arm", "auth/user"])
 def test_only_an_operator_adds_what_the_site_runs_on(client, model):
     app, name = model.split("/")
     address = reverse(f"admin:{app}_{name}_changelist")

@@ -1,0 +1,100 @@
+"""Rubrics: the list, one of them with what came of it, and putting one in force."""
+
+import datetime as dt
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from grading.admin.rubric_preview import full_name
+from grading.core.rubric import difference
+from grading.judging import plans, rubrics
+from grading.judging.rubrics import Figures
+from grading.judging.verdicts import verdicts, with_verdict
+from grading.models import Grade, Rubric, RubricActivation, Session
+from grading.models.judging import Purpose
+
+LISTED = 20
+# The windows of sessions whose price of judging again is named before a rubric is put in force.
+WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all of them"))
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    rows = list(Rubric.objects.select_related("author", "parent").order_by("-is_active", "-created_at"))
+    known = rubrics.figures()
+    context = {
+        "title": "Rubrics",
+        "rows": [{"rubric": row, "figures": known.get(row.sha256, Figures())} for row in rows],
+        "active": next((row for row in rows if row.is_active), None),
+        "stale": stale().count(),
+        "activations": RubricActivation.objects.select_related("rubric", "by")[:LISTED],
+    }
+    return TemplateResponse(request, "gradingsite/rubrics.html", context)
+
+
+def detail(request: HttpRequest, pk: int) -> TemplateResponse:
+    rubric = get_object_or_404(Rubric.objects.select_related("author", "parent"), pk=pk)
+    parent = rubric.parent
+    context = {
+        "title": rubric.title,
+        "rubric": rubric,
+        "figures": rubrics.figures().get(rubric.sha256, Figures()),
+        "differs": difference(rubrics.content(parent), rubrics.content(rubric)) if parent else [],
+        "before_after": _reworded(parent, rubric) if parent else [],
+        "stale": stale().count() if rubric.is_active else 0,
+        "trials": _trials(rubric),
+    }
+    return TemplateResponse(request, "gradingsite/rubric.html", context)
+
+
+def stale() -> QuerySet[Session]:
+    """The sessions whose verdict is stale."""
+    return with_verdict(Session.objects.all()).filter(Q(is_stale=True))
+
+
+def _reworded(parent: Rubric, rubric: Rubric) -> list[dict[str, str]]:
+    """Each text that both have and that reads differently, before and after."""
+    pairs = [("Instructions", parent.text, rubric.text)]
+    for section in ("dimensions", "bands"):
+        old = {row["name"]: row["text"] for row in getattr(parent, section)}
+        pairs += [(row["name"], old.get(row["name"], row["text"]), row["text"]) for row in getattr(rubric, section)]
+    return [{"name": name, "before": before, "after": after} for name, before, after in pairs if before != after]
+
+
+def _trials(rubric: Rubric) -> list[dict[str, Any]]:
+    """What the judge said in trials of the rubric, the latest first."""
+    rows = Grade.objects.verdicts().filter(rubric=rubric.sha256, parallel=True, evidence__purpose=Purpose.TRIAL)
+    rows = rows.select_related("session__category", "session__agent").order_by("-pk")[:LISTED]
+    return [{"grade": row, "named": full_name(row.session)} for row in rows]
+
+
+def activate(request: HttpRequest, pk: int) -> HttpResponse:
+    rubric = get_object_or_404(Rubric, pk=pk)
+    if request.method == "POST":
+        moved = rubrics.activate(rubric, by=request.user)  # type: ignore[arg-type] # the screen needs a login
+        waiting = f" {moved} queued job{'s are' if moved != 1 else ' is'} asked by it." if moved else ""
+        messages.success(request, f"{rubric} is in force.{waiting} Verdicts of other rubrics are stale, and hold.")
+        return redirect("admin:rubric", pk=pk)
+    now = timezone.now()
+    latest = dict(verdicts().order_by("pk").values_list("session", "rubric")).values()
+    context = {
+        "title": "Put a rubric in force",
+        "rubric": rubric,
+        "active": Rubric.objects.active(),
+        "stale": sum(sha256 != rubric.sha256 for sha256 in latest),
+        "judged": len(latest),
+        "windows": [_window(rubric, days, words, now) for days, words in WINDOWS],
+    }
+    return TemplateResponse(request, "gradingsite/rubric_activate.html", context)
+
+
+def _window(rubric: Rubric, days: int | None, words: str, now: dt.datetime) -> dict[str, Any]:
+    """What judging the sessions of some days again would cost, were the rubric in force."""
+    sessions = Session.objects.filter(pk__in=verdicts().order_by().values("session"))
+    if days is not None:
+        sessions = sessions.filter(ended_at__gt=now - dt.timedelta(days=days))
+    return {"words": words, "plan": plans.plan(sessions, rubric)}

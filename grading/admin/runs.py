@@ -1,0 +1,162 @@
+"""Judging again: the plan with its price, the run with its progress, and calling off what is left of it."""
+
+import datetime as dt
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from grading.admin.sessions import Filters, listed
+from grading.charts import runs as pictures
+from grading.judging import again, budget, estimates, plans, progress, quota
+from grading.judging.plans import Plan
+from grading.judging.progress import Changes
+from grading.models import JudgePolicy, JudgeRun, Rubric, Session
+from grading.models.sessions import SessionQuerySet
+
+LISTED = 50
+WHY_LIMIT = 300
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    runs = JudgeRun.objects.defer("sessions").select_related("rubric", "by")[:LISTED]
+    rows = [{"run": run, "progress": progress.progress(run)} for run in runs]
+    return TemplateResponse(request, "gradingsite/runs.html", {"title": "Judged again", "rows": rows})
+
+
+def plan(request: HttpRequest) -> HttpResponse:
+    """What would be asked and what it would cost; posted, it is done, unless it has grown since it was looked at."""
+    rubric = Rubric.objects.active()
+    sessions, words, problem = selection(request.GET)
+    found = None if rubric is None or problem else plans.plan(sessions, rubric)
+    if request.method == "POST" and found is not None:
+        problem = _grown(found, request.POST)
+        if not problem and found.ask:
+            run = again.start(
+                found.ask,
+                found.rubric,
+                by=request.user,  # type: ignore[arg-type] # the screen needs a login
+                why=request.POST.get("why", "").strip()[:WHY_LIMIT] or words,
+                estimated_usd=found.estimate.usd,
+            )
+            return redirect("admin:run", pk=run.pk)
+    context = {
+        "title": "Judge again",
+        "words": words,
+        "problem": problem,
+        "plan": found,
+        "why": request.POST.get("why", ""),
+        **(_price(found) if found else {}),
+    }
+    return TemplateResponse(request, "gradingsite/run_plan.html", context)
+
+
+def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
+    """The sessions that an address names, in words, and what is wrong with it. `session` (ticked ones) or filters."""
+    ticked = [int(pk) for pk in query.getlist("session") if pk.isdecimal() and len(pk) < 19]  # noqa: PLR2004 - bigint
+    if "ticked" in query or "session" in query:
+        sessions = Session.objects.filter(pk__in=ticked)
+        return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
+    filters = Filters(query)
+    if not filters.is_valid():
+        return (
+            listed(),
+            "",
+            "The address filters by something that does not exist. Go back to the list and choose anew.",
+        )
+    said = [
+        f"{filters.fields[name].label or name}: {choice}" for name, choice in filters.cleaned_data.items() if choice
+    ]
+    sessions = filters.narrow(listed())
+    days = query.get("days", "")
+    if days.isdecimal() and len(days) < 5:  # noqa: PLR2004 - some years
+        sessions = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=int(days)))
+        said.append(f"ended in the last {days} days")
+    return sessions, "; ".join(said).lower() or "all sessions", ""
+
+
+def _grown(found: Plan, post: QueryDict) -> str:
+    """Nobody is charged for more than they saw."""
+    seen = post.get("seen", "")
+    if seen.isdecimal() and len(found.ask) <= int(seen):
+        return ""
+    return f"More sessions match than when you looked: {len(found.ask)} now. Nothing was asked; look again."
+
+
+def _price(found: Plan) -> dict[str, Any]:
+    """The budget and the time that a plan meets."""
+    now = timezone.now()
+    limit, spent, pace = (
+        JudgePolicy.objects.current().daily_budget_usd,
+        budget.spent_today(now),
+        estimates.pace(found.estimate),
+    )
+    obstacle = quota.obstacle()
+    return {
+        "budget": limit,
+        "spent": spent,
+        "left": None if limit is None else max(limit - spent, 0.0),
+        "days": None if not limit or found.estimate.usd <= max(limit - spent, 0.0) else found.estimate.usd / limit,
+        "pace": pace,
+        "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
+        "obstacle": obstacle.detail if obstacle else "",
+    }
+
+
+def run(request: HttpRequest, pk: int) -> TemplateResponse:
+    run = _run(pk)
+    changes = progress.changes(run)
+    context = {
+        "title": f"Judged again: run {run.pk}",
+        "changes": changes,
+        "rows": _largest(changes),
+        "histogram": pictures.moves(changes.moves) if changes.moves else "",
+        **_progress(run),
+    }
+    return TemplateResponse(request, "gradingsite/run.html", context)
+
+
+def _largest(changes: Changes) -> list[dict[str, Any]]:
+    sessions = Session.objects.with_people().in_bulk([change.session for change in changes.largest])
+    return [{"change": change, "session": sessions[change.session]} for change in changes.largest]
+
+
+@require_GET
+def run_progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """The progress alone, for a page that is open."""
+    return render(request, "gradingsite/_run_progress.html", _progress(_run(pk)))
+
+
+@require_POST
+def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    count = again.cancel(_run(pk), by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. What was asked goes on.")
+    return redirect("admin:run", pk=pk)
+
+
+def _run(pk: int) -> JudgeRun:
+    return get_object_or_404(JudgeRun.objects.defer("sessions").select_related("rubric", "by", "cancelled_by"), pk=pk)
+
+
+def _progress(run: JudgeRun) -> dict[str, Any]:
+    found = progress.progress(run)
+    parts = [
+        ("f-judge", "judged", found.done),
+        ("f-floor", "not asked", found.cancelled + found.moved + sum(found.left_out.values())),
+        ("f-alarm", "given up", sum(found.failed.values())),
+        ("", "being judged", found.judging),
+    ]
+    obstacle = quota.obstacle()
+    return {
+        "run": run,
+        "progress": found,
+        "bar": pictures.bar(parts, found.total, f"{found.ended} of {found.total} sessions need nothing more"),
+        "waiting": {reason.words or "Due": n for reason, n in found.waiting.items()},
+        "failed": {reason.words: n for reason, n in found.failed.items()},
+        "left_out": {why.words: n for why, n in found.left_out.items()},
+        "obstacle": obstacle.detail if obstacle and found.waiting else "",
+    }

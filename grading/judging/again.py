@@ -1,0 +1,165 @@
+"""Judging again: a run of jobs for a selection of sessions, made some at a time, resumable from its row alone."""
+
+import logging
+from collections.abc import Sequence
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F, Max, OuterRef, Q, Subquery
+from django.utils import timezone
+
+from grading import monitoring, rewards
+from grading.core.vocabulary import Reason
+from grading.judging import asking, inputs
+from grading.judging.inputs import JUDGED_KINDS
+from grading.judging.plans import NO_REWARD, LeftOut
+from grading.judging.verdicts import answers, verdicts
+from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
+from grading.models.judging import JobState, Purpose
+
+logger = logging.getLogger(__name__)
+
+# Sessions dealt with in one transaction, and in one turn of the sweep; a run of so few is dealt with at once.
+AT_A_TIME, A_TURN = 25, 500
+AT_ONCE = 50
+IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric")
+
+
+def start(sessions: Sequence[int], rubric: Rubric, *, by: User, why: str, estimated_usd: float | None) -> JudgeRun:
+    """Ask for these sessions (by primary key) to be judged again under a rubric. A small run has its jobs at once;
+    a large one gets them from the sweep, some hundred at a time.
+    """
+    run = JudgeRun.objects.create(
+        rubric=rubric, by=by, why=why, estimated_usd=estimated_usd, sessions=list(sessions), total=len(sessions)
+    )
+    if run.total <= AT_ONCE:
+        while _place_some(run.pk):
+            pass
+        run.refresh_from_db(fields=["placed", "left_out"])
+    return run
+
+
+def place(*, limit: int = A_TURN) -> int:
+    """Go on making the jobs of runs that have not got all of theirs, for up to about `limit` sessions; how many.
+
+    Whoever calls, and however often: the row says where to go on, and is locked meanwhile.
+    """
+    count = 0
+    while count < limit:
+        run = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total")).order_by("pk").only("pk").first()
+        if run is None:
+            break
+        count += _place_some(run.pk)
+    return count
+
+
+def cancel(run: JudgeRun, *, by: User) -> int:
+    """Call off what of a run is still queued; how many jobs.
+
+    Jobs that would be there without the run stay queued: older ones, and those of sessions without a verdict or with
+    evidence that none has read.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        held = JudgeRun.objects.select_for_update().filter(pk=run.pk, cancelled_at=None)
+        if not held.update(cancelled_at=now, cancelled_by=by):
+            return 0
+        queued = JudgeJob.objects.filter(run=run, state=JobState.QUEUED)
+        needed = _needed_anyway(run)
+        queued.filter(pk__in=needed).update(run=None)
+        return queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
+
+
+def _needed_anyway(run: JudgeRun) -> list[int]:
+    judged = verdicts().filter(session=OuterRef("session")).values("created_at")[:1]
+    came = Evidence.objects.filter(session=OuterRef("session"), kind__in=JUDGED_KINDS, problem="")
+    rows = JudgeJob.objects.filter(run=run, state=JobState.QUEUED).annotate(
+        judged_at=Subquery(judged), came_at=Subquery(came.order_by("-received_at").values("received_at")[:1])
+    )
+    needed = Q(created_at__lt=run.created_at) | Q(judged_at=None) | Q(came_at__gt=F("judged_at"))
+    return list(rows.filter(needed).values_list("pk", flat=True))
+
+
+# --- making jobs ------------------------------------------------------------------------------------------------------
+
+
+def _place_some(run_id: int) -> int:
+    """Deal with the next few sessions of a run, in one transaction; how many."""
+    with transaction.atomic():
+        run = JudgeRun.objects.select_for_update().select_related("rubric").get(pk=run_id)
+        if run.cancelled_at is not None or run.placed == run.total:
+            return 0
+        part = run.sessions[run.placed : run.placed + AT_A_TIME]
+        for session_id in part:
+            why = _place_safely(session_id, run)
+            if why is not None:
+                run.left_out[why] = run.left_out.get(why, 0) + 1
+        run.placed = min(run.placed + AT_A_TIME, run.total)
+        run.save(update_fields=["placed", "left_out"])
+        asking.ring()
+        return AT_A_TIME
+
+
+def _place_safely(session_id: int, run: JudgeRun) -> LeftOut | None:
+    """One session that breaks must not keep the others of the run waiting for ever."""
+    try:
+        with transaction.atomic():
+            return _place(session_id, run)
+    except Exception:
+        logger.exception("session %s cannot be judged again", session_id)
+        return LeftOut.UNREADABLE
+
+
+def _place(session_id: int, run: JudgeRun) -> LeftOut | None:
+    """A job for one session, or why there is none."""
+    session = Session.objects.select_for_update(of=("self",)).filter(pk=session_id).first()
+    if session is None:
+        return LeftOut.GONE
+    if session.outcome in NO_REWARD:
+        return LeftOut.NO_REWARD
+    held = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
+    if held is not None:
+        mine = JudgeJob.objects.filter(pk=held.pk, state=JobState.QUEUED).update(run=run, rubric=_rubric(run))
+        return None if mine else LeftOut.JUDGING
+    if not inputs.inputs(session):
+        return LeftOut.NO_EVIDENCE
+    known = answers(session, _rubric(run)).order_by("parallel", "pk")
+    latest = verdicts().filter(session=session).first()
+    if latest is not None and latest in known:
+        return LeftOut.UNCHANGED
+    if known:
+        _take(session, known[0], run)
+    else:
+        _ask(session, run, settles=latest is None)
+    return None
+
+
+def _rubric(run: JudgeRun) -> Rubric:
+    """The rubric in force, which may have changed since the run was started."""
+    return Rubric.objects.active() or run.rubric
+
+
+def _ask(session: Session, run: JudgeRun, *, settles: bool) -> None:
+    JudgeJob.objects.create(session=session, rubric=_rubric(run), run=run, backlog=True)
+    if settles:  # a verdict may come now where none could before
+        rewards.settle(session)
+
+
+def _take(session: Session, known: Grade, run: JudgeRun) -> None:
+    """The same question was answered before, and another verdict holds: that answer holds again, unasked."""
+    identity = {name: getattr(known, name) for name in IDENTITY}
+    replicate = session.grades.filter(**identity).aggregate(last=Max("replicate"))["last"] + 1
+    Grade.objects.create(
+        session=session,
+        status=known.status,
+        value=known.value,
+        detail=known.detail,
+        evidence={**known.evidence, "taken_from": known.pk},
+        replicate=replicate,
+        cost_usd=0.0,
+        **identity,
+    )
+    done = {"state": JobState.DONE, "reason": Reason.NONE, "finished_at": timezone.now()}
+    JudgeJob.objects.create(session=session, rubric=_rubric(run), run=run, backlog=True, **done)
+    rewards.settle(session)
+    monitoring.inspect(session)

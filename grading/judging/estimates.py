@@ -1,0 +1,116 @@
+"""What judging should cost and how long it should take, from what the last verdicts took."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from grading.core import prompt
+from grading.core.prompt import Case
+from grading.judging import inputs, judges, prices
+from grading.models import JudgeAttempt, JudgePolicy, Quota, Rubric
+from grading.models.judging import AttemptOutcome
+
+# The means are of this many verdicts at most, and before the first one a reply is taken to be this long.
+LATEST, UNKNOWN_OUTPUT = 200, 700
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """`count` verdicts at `input_tokens` and `output_tokens` each, prices in dollars a million tokens.
+
+    `measured` verdicts stand behind the token counts; with none, the input is the most that a prompt may hold.
+    `discount` is the share of the price that is paid: batches cost half.
+    """
+
+    count: int
+    input_tokens: float
+    output_tokens: float
+    price_in: float
+    price_out: float
+    measured: int
+    discount: float = 1.0
+
+    @property
+    def in_usd(self) -> float:
+        """Dollars for what is read, a verdict."""
+        return self.input_tokens * self.price_in / MILLION
+
+    @property
+    def out_usd(self) -> float:
+        """Dollars for what is written, a verdict."""
+        return self.output_tokens * self.price_out / MILLION
+
+    @property
+    def each_usd(self) -> float:
+        return (self.in_usd + self.out_usd) * self.discount
+
+    @property
+    def usd(self) -> float:
+        return self.count * self.each_usd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How many verdicts a minute the tightest limit allows: `limit` a minute of `dimension`, `each` a verdict."""
+
+    dimension: str
+    limit: float
+    each: float
+
+    @property
+    def per_minute(self) -> float:
+        return self.limit / self.each
+
+
+def estimate(count: int, rubric: Rubric) -> Estimate:
+    """What `count` verdicts under a rubric should cost: what the last ones took, for this rubric's length."""
+    judge = judges.first()
+    model = judge.model if judge else settings.JUDGE_MODEL
+    price_in, price_out = prices.per_million(model)
+    rows = _latest(model)
+    lengths = {row.pk: _length(row) for row in Rubric.objects.filter(pk__in={pk for _, _, pk in rows})}
+    most = float(settings.JUDGE_INPUT_TOKENS)
+    read = [max(tokens - lengths[pk], 0) for tokens, _, pk in rows]
+    written = [tokens for _, tokens, _ in rows]
+    return Estimate(
+        count=count,
+        input_tokens=min(_length(rubric) + sum(read) / len(read), most) if read else most,
+        output_tokens=sum(written) / len(written) if written else UNKNOWN_OUTPUT,
+        price_in=price_in,
+        price_out=price_out,
+        measured=len(rows),
+        discount=settings.JUDGE_BATCH_PRICE if JudgePolicy.objects.current().use_batches else 1.0,
+    )
+
+
+def pace(found: Estimate) -> Pace | None:
+    """How fast verdicts of this size can come, by the limits that the provider last named; None until it has."""
+    judge = judges.first()
+    held = judge and Quota.objects.filter(key=judge.fingerprint, model=judge.model).first()
+    if not held:
+        return None
+    each = {"requests": 1.0, "input_tokens": found.input_tokens, "output_tokens": found.output_tokens}
+    known = [
+        Pace(dimension=name.replace("_", " "), limit=float(said["limit"]), each=each[name])
+        for name, said in held.limits.items()
+        if name in each and said.get("limit")
+    ]
+    return min(known, key=lambda pace: pace.per_minute, default=None)
+
+
+def _latest(model: str) -> list[tuple[int, int, int]]:
+    """Tokens read, tokens written and the rubric of the latest verdicts of a model."""
+    rows = JudgeAttempt.objects.filter(
+        outcome=AttemptOutcome.GRADED, input_tokens__gt=0, output_tokens__gt=0, model__startswith=model
+    )
+    columns = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "job__rubric")
+    return [
+        (read + (cached or 0) + (kept or 0), written, rubric)
+        for read, cached, kept, written, rubric in rows.order_by("-pk").values_list(*columns)[:LATEST]
+    ]
+
+
+def _length(rubric: Rubric) -> int:
+    """Tokens of the prompt before any evidence."""
+    return prompt.build(Case(metadata={}), inputs.rubric_text(rubric), budget=settings.JUDGE_INPUT_TOKENS).tokens

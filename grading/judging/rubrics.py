@@ -1,0 +1,107 @@
+"""Rubrics as rows: saving a version, putting one in force, and what came of each."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Avg, Count, F, OuterRef, Subquery
+
+from grading.core.prompt import rubric_sha256
+from grading.judging import examples
+from grading.judging.verdicts import verdicts
+from grading.models import JudgeJob, Rubric, RubricActivation
+from grading.models.judging import JobState, Purpose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What came of a rubric: verdicts and their mean; over `pairs` sessions that people graded too, how far apart."""
+
+    verdicts: int = 0
+    mean: float | None = None
+    pairs: int = 0
+    error: float | None = None
+    bias: float | None = None
+
+
+def content(rubric: Rubric) -> dict[str, Any]:
+    """What a rubric asks, without what is said about it."""
+    return {name: getattr(rubric, name) for name in ("text", "dimensions", "bands", "examples")}
+
+
+def sha256(rubric: Rubric) -> str:
+    """The identity of a rubric, saved or not."""
+    return rubric_sha256(rubric.text, rubric.dimensions, rubric.bands, examples.shown(rubric.examples))
+
+
+def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
+    """The row of a draft, and whether it is new: the same content is the same rubric, whatever its title."""
+    draft.sha256, draft.author = sha256(draft), author
+    with transaction.atomic():
+        held = Rubric.objects.filter(sha256=draft.sha256).first()
+        if held is not None:
+            return held, False
+        draft.save(force_insert=True)
+    return draft, True
+
+
+def activate(rubric: Rubric, *, by: User) -> int:
+    """Put a rubric in force: queued verdicts are asked for under it; how many. Given ones become stale, and hold."""
+    with transaction.atomic():
+        in_force = list(Rubric.objects.select_for_update().filter(is_active=True))
+        if in_force == [rubric]:
+            return 0
+        if not RubricActivation.objects.exists():
+            _record_the_first(in_force)
+        Rubric.objects.filter(is_active=True).update(is_active=False)
+        Rubric.objects.filter(pk=rubric.pk).update(is_active=True)
+        RubricActivation.objects.create(rubric=rubric, by=by)
+        queued = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT)
+        return queued.update(rubric=rubric)
+
+
+def _record_the_first(in_force: list[Rubric]) -> None:
+    """The rubric that a site starts with is in force without anybody's doing; going back to it is offered too."""
+    for rubric in in_force:
+        RubricActivation.objects.create(rubric=rubric, at=rubric.created_at)
+
+
+def figures() -> dict[str, Figures]:
+    """What came of each rubric, by its hash: three queries."""
+    said = verdicts().order_by().values("rubric").annotate(n=Count("pk"), mean=Avg("value"))
+    gaps = _gaps()
+    return {
+        row["rubric"]: Figures(
+            verdicts=row["n"],
+            mean=row["mean"],
+            pairs=len(gaps.get(row["rubric"], [])),
+            error=_mean([abs(gap) for gap in gaps.get(row["rubric"], [])]),
+            bias=_mean(gaps.get(row["rubric"], [])),
+        )
+        for row in said
+    }
+
+
+def _gaps() -> dict[str, list[float]]:
+    """Judge − human by rubric, for the latest verdict of each session. An example's own session shows nothing."""
+    human = examples.labelled().filter(session=OuterRef("session")).values("value")[:1]
+    rows = verdicts().annotate(human=Subquery(human)).exclude(human=None).order_by("pk")
+    latest = {
+        (rubric, session): value - human
+        for rubric, session, value, human in rows.values_list("rubric", "session", F("value"), "human")
+    }
+    taught = {
+        (rubric.sha256, example.get("session"))
+        for rubric in Rubric.objects.exclude(examples=[])
+        for example in rubric.examples
+    }
+    gaps: dict[str, list[float]] = {}
+    for (rubric, session), gap in latest.items():
+        if (rubric, session) not in taught:
+            gaps.setdefault(rubric, []).append(gap)
+    return gaps
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None

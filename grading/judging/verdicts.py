@@ -1,0 +1,48 @@
+"""The verdicts that count for the chain: which of them are stale, and what need not be asked again."""
+
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+
+from grading.core.prompt import VERSION
+from grading.judging import inputs, judges
+from grading.models import Grade, Rubric, Session
+from grading.models.sessions import SessionQuerySet
+
+
+def verdicts() -> QuerySet[Grade]:
+    """What the judge said for the chain, the latest first; trials, repeats and second opinions stand beside it."""
+    return Grade.objects.chain().verdicts().order_by("-pk")
+
+
+def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
+    """Each session with `is_stale`: its verdict is of another rubric than the one in force, or of an older digest.
+
+    NULL where it has no verdict. A stale verdict holds until there is another one.
+    """
+    held = verdicts().filter(session=OuterRef("pk"))
+    active = Rubric.objects.active()
+    fresh = Q(rubric="" if active is None else active.sha256, version=VERSION)
+    return sessions.annotate(is_stale=Subquery(held.annotate(is_stale=~fresh).values("is_stale")[:1]))
+
+
+def staleness(verdict: Grade | None, active: Rubric | None) -> str:
+    """Why a verdict is stale, in a sentence; empty where it is not."""
+    if verdict is None:
+        return ""
+    if active is None or verdict.rubric != active.sha256:
+        given = f"under rubric {verdict.rubric[:4]}" if verdict.rubric else "under a rubric that is not on record"
+        now = f"{active.sha256[:4]} is in force now" if active else "none is in force now"
+        return f"Given {given}; {now}."
+    if verdict.version != VERSION:
+        return f"Given on evidence digested by {verdict.version}; {VERSION} is used now."
+    return ""
+
+
+def answers(session: Session, rubric: Rubric) -> QuerySet[Grade]:
+    """Verdicts on exactly the session's evidence of now, under this rubric, by the first judge: never asked for twice.
+
+    Trials are among them. The latest first.
+    """
+    judge = judges.first()
+    held = inputs.inputs_sha256(inputs.inputs(session))
+    rows = session.grades.verdicts().filter(inputs_sha256=held, rubric=rubric.sha256, version=VERSION)
+    return rows.filter(model__startswith=judge.model if judge else "").order_by("-pk")
