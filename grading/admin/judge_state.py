@@ -99,7 +99,8 @@ def _ends(quota: Quota) -> str:
         return "until somebody resumes it"
     if quota.state == QuotaState.MISCONFIGURED:
         return "until it is put right"
-    return until(quota.until).strip() or "until it answers again"
+    is_ahead = quota.until is not None and quota.until > timezone.now()
+    return until(quota.until).strip() if is_ahead else "until it answers again"
 
 
 def _held() -> int:
@@ -117,9 +118,14 @@ def never_judged() -> int:
 
 
 def until(moment: dt.datetime | None) -> str:
-    """The words " until 00:00 UTC", with the day where that isn't within a day; empty where nobody knows."""
+    """The words " until 00:00 UTC", with the day where that isn't within a day; empty where nobody knows.
+
+    Once that time has come, the next job asks.
+    """
     if moment is None:
         return ""
+    if moment <= timezone.now():
+        return ", asking again"
     local = timezone.localtime(moment)
     near = abs(moment - timezone.now()) < dt.timedelta(days=1)
     return f" until {local:%H:%M %Z}" if near else f" until {local:%-d %b, %H:%M %Z}"
