@@ -68,15 +68,13 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
             "",
             "The address filters by something that does not exist. Go back to the list and choose anew.",
         )
-    said = [
-        f"{filters.fields[name].label or name}: {choice}" for name, choice in filters.cleaned_data.items() if choice
-    ]
+    said = filters.words()
     sessions = filters.narrow(listed())
     days = query.get("days", "")
     if days.isdecimal() and len(days) < 5:  # noqa: PLR2004 - some years
         sessions = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=int(days)))
         said.append(f"ended in the last {days} days")
-    return sessions, "; ".join(said).lower() or "all sessions", ""
+    return sessions, "; ".join(said) or "all sessions", ""
 
 
 def _grown(found: Plan, post: QueryDict) -> str:

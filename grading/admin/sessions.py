@@ -42,6 +42,14 @@ class Filters(forms.Form):
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
 
+    def words(self) -> list[str]:
+        """What the list is narrowed to, as the form shows it: "verdict: stale"."""
+        return [
+            f"{field.label}: {dict(getattr(field.field, 'choices', ())).get(field.value(), field.value())}".lower()
+            for field in self
+            if field.value()
+        ]
+
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         chosen = self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {})
         for name, choice in chosen.items():
