@@ -264,6 +264,8 @@ JUDGE_PROBE_SECONDS = env_number("JUDGE_PROBE_SECONDS", 60, low=0.1, high=3600)
 JUDGE_INPUT_TOKENS = env_int("JUDGE_INPUT_TOKENS", 24_000, low=1000, high=1_000_000)
 # A session that waited longer than this for its verdict is backlog: new ones go before it.
 JUDGE_NEW_MINUTES = env_number("JUDGE_NEW_MINUTES", 15, low=0, high=10_000)
+# The backlog goes in batches (where that is chosen in the browser) from so many jobs on.
+JUDGE_BATCH_LEAST = env_int("JUDGE_BATCH_LEAST", 10, low=1, high=10_000)
 # An open batch is asked after no more often than this, and less often as it grows older.
 JUDGE_BATCH_POLL_SECONDS = env_number("JUDGE_BATCH_POLL_SECONDS", 30, low=0, high=3600)
 # Dollars per million tokens, in and out. "other" is used for a model that is not listed.

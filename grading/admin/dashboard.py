@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from bandit.selection import posterior_of
 from grading import charts, monitoring
-from grading.admin.house import worst_quota
+from grading.admin.judge_state import first_quota
 from grading.admin.quota import waiting
 from grading.core.vocabulary import Source
 from grading.models import Flag, Session
@@ -31,7 +31,7 @@ class Starving:
 
 def show(request: HttpRequest) -> TemplateResponse:
     now = timezone.now()
-    figures, quota = trust(now), worst_quota()
+    figures, quota = trust(now), first_quota()
     flags = with_rewards(monitoring.flagged_sessions()[: 2 * LISTED])
     context = {
         "title": "Dashboard",

@@ -1,66 +1,83 @@
-"""Quota: what the provider lets the judge do now, what waits for it, and every attempt by its outcome."""
+"""Quota: what each judge's provider lets it do now, what it cost today, what waits, and the outages of two weeks."""
 
 import datetime as dt
 
-from django.conf import settings
-from django.db.models import Count, Max, Min, Sum
+from django.db.models import Count, Max, Min
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from grading import charts
-from grading.admin.house import judge_state, worst_quota
+from grading.admin import quota_figures as figures
+from grading.admin.judge_state import until
+from grading.admin.quota_cards import STATES, card, effect, unconfigured
+from grading.admin.quota_policy import may_probe
 from grading.core.vocabulary import Reason
-from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
-from grading.models.judging import AttemptOutcome
+from grading.judging import attempts, outages
+from grading.judging.attempts import Held
+from grading.judging.forecast import outlook
+from grading.judging.standing import Standing, headroom, standings
+from grading.models import JudgeJob, JudgePolicy, Quota
+from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
-from grading.trust import start_of_day
-
-DAYS = 14
-LISTED = 20
-OUTCOMES = {
-    AttemptOutcome.GRADED: ("Graded", "judge"),
-    AttemptOutcome.DEFERRED: ("Deferred, tried again later", "floor"),
-    AttemptOutcome.REFUSED: ("Declined by the model", "floor"),
-    AttemptOutcome.INVALID: ("No verdict in the reply", "floor"),
-    AttemptOutcome.LOST: ("Lost with its worker", "floor"),
-    AttemptOutcome.RUNNING: ("Running now", "floor"),
-}
+from grading.templatetags.house import clock
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    now = timezone.now()
-    quota = worst_quota()
-    attempts = JudgeAttempt.objects.filter(started_at__gte=start_of_day(now))
+    """A constant number of queries, whatever was asked, waits or failed."""
+    now, policy, held = timezone.now(), JudgePolicy.objects.current(), attempts.held()
+    judged = standings()
+    first = judged.pop(JudgeRole.FIRST, None)
     context = {
         "title": "Judge quota",
-        "state": judge_state(quota),
-        "quota": quota,
-        "quotas": Quota.objects.order_by("model"),
-        "configured": bool(settings.ANTHROPIC_API_KEY),
-        "model": settings.JUDGE_MODEL,
-        "today": attempts.aggregate(
-            cost=Sum("cost_usd"), verdicts=Count("cost_usd"), read=Sum("input_tokens"), written=Sum("output_tokens")
-        ),
-        "outcomes": _outcomes(dict(attempts.order_by().values_list("outcome").annotate(n=Count("pk")))),
-        "waiting": waiting(quota),
-        "recent": JudgeAttempt.objects.select_related("job__session__category").order_by("-pk")[:LISTED],
-        "timeline": timeline(now),
+        "states": STATES,
+        "first": unconfigured() if first is None else card(first, policy, now),
+        "others": [card(standing, policy, now) for standing in judged.values()],
+        "effect": effect(),
+        "held": held,
+        "policy": policy,
+        **_of_first(first, policy, held, now),
     }
     return TemplateResponse(request, "gradingsite/quota.html", context)
 
 
-def _outcomes(counts: dict[str, int]) -> list[dict[str, object]]:
-    most = max(counts.values(), default=0)
-    return [
-        {
-            "words": words,
-            "n": counts.get(outcome, 0),
-            "source": "judge" if outcome == AttemptOutcome.GRADED else "",
-            "bar": charts.share_bar(f"f-{css}", counts.get(outcome, 0), most, words),
-        }
-        for outcome, (words, css) in OUTCOMES.items()
-    ]
+def _of_first(first: Standing | None, policy: JudgePolicy, held: Held, now: dt.datetime) -> dict[str, object]:
+    """What only a configured judge has: headroom, a forecast, outages, and a probe to send."""
+    if first is None:
+        return {"probe": "No judge is configured."}
+    room, money = headroom(first), figures.spent(now, policy)
+    view = outlook(first, room, policy, left_usd=money.left)
+    since = now - dt.timedelta(days=figures.DAYS)
+    periods = outages.periods(first.quota, since)
+    spells = outages.spells(first.judge.model, since)
+    tallies = figures.tallies_today(now)
+    return {
+        "spent": money,
+        "headroom": room,
+        "gauges": figures.gauges(room, view.pace.dimension if view.pace else None, policy.reserved_share),
+        "outlook": view,
+        "arithmetic": figures.arithmetic(view),
+        "forecast": figures.sentence(view),
+        "chart": figures.backlog_chart(view),
+        "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
+        "calls": sum(tally.attempts for tally in tallies),
+        "timeline": figures.timeline(first, periods, spells, now),
+        "spells": [figures.spell_words(spell) for spell in spells],
+        "outages": figures.listed(periods),
+        "probe": may_probe(first.quota, held.jobs),
+    }
+
+
+def _waits(quota: Quota, held: Held) -> str:
+    """What held jobs wait for."""
+    lanes = f"{held.new} new, {held.backlog} backlog; " if held.backlog else ""
+    if quota.state == QuotaState.PAUSED:
+        return f"{lanes}until somebody resumes"
+    if quota.state == QuotaState.MISCONFIGURED:
+        return f"{lanes}until there is a working key"
+    if quota.state == QuotaState.EXHAUSTED and quota.until is not None:
+        return f"{lanes}held{until(quota.until)}"
+    due = "now" if held.due is None or held.due <= timezone.now() else f"at {clock(held.due)}"
+    return f"{lanes}the next is due {due}"
 
 
 def waiting(quota: Quota | None) -> list[dict[str, object]]:
@@ -79,12 +96,3 @@ def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:
     if quota is None or quota.state != QuotaState.EXHAUSTED or quota.until is None:
         return due
     return max(due, quota.until)
-
-
-def timeline(now: dt.datetime) -> str:
-    """Two weeks of quota states, from the transitions."""
-    start = now - dt.timedelta(days=DAYS)
-    before = QuotaTransition.objects.filter(at__lte=start).order_by("-at").first()
-    spans = [(start, before.state if before else str(QuotaState.OPEN))]
-    spans += [(row.at, row.state) for row in QuotaTransition.objects.filter(at__gt=start).order_by("at")]
-    return charts.timeline(spans, start, now)

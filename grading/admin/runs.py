@@ -10,8 +10,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from grading.admin import run_charts
 from grading.admin.sessions import Filters, listed
+from grading.charts import runs as pictures
 from grading.judging import again, budget, estimates, plans, progress, quota
 from grading.judging.plans import Plan
 from grading.judging.progress import Changes
@@ -112,7 +112,7 @@ def run(request: HttpRequest, pk: int) -> TemplateResponse:
         "title": f"Judged again: run {run.pk}",
         "changes": changes,
         "rows": _largest(changes),
-        "histogram": run_charts.moves(changes.moves) if changes.moves else "",
+        "histogram": pictures.moves(changes.moves) if changes.moves else "",
         **_progress(run),
     }
     return TemplateResponse(request, "gradingsite/run.html", context)
@@ -152,7 +152,7 @@ def _progress(run: JudgeRun) -> dict[str, Any]:
     return {
         "run": run,
         "progress": found,
-        "bar": run_charts.bar(parts, found.total, f"{found.ended} of {found.total} sessions need nothing more"),
+        "bar": pictures.bar(parts, found.total, f"{found.ended} of {found.total} sessions need nothing more"),
         "waiting": {reason.words or "Due": n for reason, n in found.waiting.items()},
         "failed": {reason.words: n for reason, n in found.failed.items()},
         "left_out": {why.words: n for why, n in found.left_out.items()},

@@ -11,7 +11,7 @@ from bandit import ledger
 from bandit.models import LedgerEntry
 from grading import evidence
 from grading.admin import history, transcript
-from grading.admin.house import worst_quota
+from grading.admin.judge_state import first_quota
 from grading.admin.quota import not_before
 from grading.core.explain import StepState
 from grading.core.vocabulary import Reason, Source
@@ -55,7 +55,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "journal": _text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT),
         "transcript": transcript.page(session, request.GET.get("event", "1")),
         "job": job,
-        "next_attempt": not_before(job.next_attempt_at, worst_quota()) if job and job.is_open else None,
+        "next_attempt": not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None,
         "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
         "judge": judge,
         "citations": _citations(judge),

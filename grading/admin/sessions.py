@@ -10,8 +10,10 @@ from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.core.vocabulary import Source
+from grading.judging.outages import waited_during
 from grading.judging.verdicts import with_verdict
-from grading.models import Agent, Flag, Session
+from grading.models import Agent, Flag, JudgeJob, Session
+from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet
 
 PAGE_SIZE = 50
@@ -41,6 +43,9 @@ class Filters(forms.Form):
     )
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
+    # The links of the quota page: sessions whose verdict was outstanding during an outage.
+    waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+    waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
     def words(self) -> list[str]:
         """What the list is narrowed to, as the form shows it: "verdict: stale"."""
@@ -51,7 +56,11 @@ class Filters(forms.Form):
         ]
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
-        chosen = self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {})
+        chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
+        since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)
+        if since is not None:
+            during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
+            sessions = sessions.filter(Exists(during.filter(session=OuterRef("pk"))))
         for name, choice in chosen.items():
             if choice:
                 sessions = sessions.filter(_condition(name, choice))

@@ -15,8 +15,10 @@ from grading.admin import (
     bandits,
     connect,
     correct,
+    costs,
     dashboard,
     quota,
+    quota_policy,
     registry,
     review,
     rubric_editor,
@@ -32,8 +34,8 @@ from grading.admin.house import house
 
 View = Callable[..., HttpResponseBase]
 
-VIEW, CORRECT = "grading.view_session", "grading.add_grade"
-RUBRIC, SPEND = "grading.view_rubric", "grading.change_quota"
+VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
+RUBRIC = "grading.view_rubric"
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
@@ -45,16 +47,22 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),
+    ("quota/costs/", "costs", costs.show, "grading.view_quota"),
+    ("quota/costs.csv", "costs_csv", costs.export, "grading.view_quota"),
+    ("quota/pause/", "quota_pause", quota_policy.pause, OPERATE),
+    ("quota/resume/", "quota_resume", quota_policy.resume, OPERATE),
+    ("quota/probe/", "quota_probe", quota_policy.probe, OPERATE),
+    ("quota/policy/", "quota_policy", quota_policy.policy, OPERATE),
     ("rubrics/", "rubrics", rubrics.show, RUBRIC),
     ("rubrics/<int:pk>/", "rubric", rubrics.detail, RUBRIC),
     ("rubrics/<int:pk>/edit/", "rubric_edit", rubric_editor.show, "grading.add_rubric"),
     ("rubrics/<int:pk>/activate/", "rubric_activate", rubrics.activate, "grading.change_rubric"),
     ("rubrics/<int:pk>/try/", "rubric_try", rubric_trial.show, RUBRIC),
     ("runs/", "runs", runs.show, RUBRIC),
-    ("runs/plan/", "run_plan", runs.plan, SPEND),
+    ("runs/plan/", "run_plan", runs.plan, OPERATE),
     ("runs/<int:pk>/", "run", runs.run, RUBRIC),
     ("runs/<int:pk>/progress/", "run_progress", runs.run_progress, RUBRIC),
-    ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, SPEND),
+    ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, OPERATE),
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
     ("review/", "review", review.show, VIEW),

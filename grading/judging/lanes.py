@@ -3,14 +3,13 @@
 import datetime as dt
 from collections.abc import Collection
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from grading.judging import judges, quota
 from grading.models import JudgeBatch, JudgeJob, JudgePolicy
 from grading.models.judging import BatchState, JobState, JudgeRole
 
-# Fewer jobs than this are not worth waiting for a batch.
-FEWEST = 10
 # For so long after the provider took no batch in, the backlog goes one by one.
 REFUSED_FOR = dt.timedelta(minutes=15)
 
@@ -44,4 +43,4 @@ def _takes_batches(role: JudgeRole, now: dt.datetime) -> bool:
     refused = JudgeBatch.objects.filter(judge=role, state=BatchState.ENDED, provider_id="")
     if refused.filter(ended_at__gt=now - REFUSED_FOR).exists():
         return False
-    return backlog(now, role)[:FEWEST].count() == FEWEST
+    return backlog(now, role)[: settings.JUDGE_BATCH_LEAST].count() == settings.JUDGE_BATCH_LEAST

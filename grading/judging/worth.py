@@ -3,7 +3,7 @@
 import datetime as dt
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from django.conf import settings
@@ -74,11 +74,11 @@ def prioritise(now: dt.datetime | None = None) -> int:
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
     queued = JudgeJob.objects.filter(state=JobState.QUEUED)
     changed = queued.filter(backlog=False, created_at__lt=new_since).update(backlog=True)
-    held = queued.order_by("pk").values_list("pk", "session__category", "worth")
-    return changed + _write(list(held), by_arm(now)) if held.exists() else changed
+    held = list(queued.order_by("pk").values_list("pk", "session__category", "worth"))
+    return changed + _write(held, by_arm(now)) if held else changed
 
 
-def _write(held: list[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:
+def _write(held: Sequence[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:
     """Jobs of the same new worth are written together; how many had another before."""
     typical = sorted(worths.values())[len(worths) // 2] if worths else 0.0
     changed: dict[float, list[int]] = defaultdict(list)

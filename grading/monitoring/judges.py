@@ -43,6 +43,11 @@ def about(role: str) -> str:
     return f"{role} judge"
 
 
+def about_quota(quota: Quota) -> str:
+    """What an alarm about a judge's quota is about."""
+    return f"{quota.model} {quota.key[:8]}"
+
+
 class JudgeOut(Rule):
     """A2. Each judge is looked at, whatever its role; a pause is an operator's own and news only after a day."""
 
@@ -63,7 +68,7 @@ class JudgeOut(Rule):
         out = list(Quota.objects.out().order_by("pk"))
         for quota in out:
             if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
-                yield Finding(about=f"{quota.model} {quota.key[:8]}", detail=_outage(quota))
+                yield Finding(about=about_quota(quota), detail=_outage(quota))
         failing = {**self._of_the_last_ten(now), **self._waiting(now)}
         for judge in sorted(failing):
             if not {row["model"] for row in failing[judge]} & {quota.model for quota in out}:

@@ -9,7 +9,8 @@ from typing import Any
 class Counters:
     """Counts since `start` (monotonic seconds). Tokens in count when a call is let in, tokens out when it is answered.
 
-    `seconds` maps whole seconds since `start` to counts of: calls, served, answered_429, input-tokens, output-tokens.
+    `seconds` maps whole seconds since `start` to counts of: calls, requests (let in), served,
+    answered_429, input-tokens, output-tokens.
     """
 
     start: float

@@ -15,9 +15,13 @@ GENEROUS = Limits(requests=4000, input_tokens=4_000_000, output_tokens=800_000)
 
 @dataclass(slots=True)
 class Gate:
-    """Enforces `limits` for each key and model. None lets everybody in and tells of generous ones."""
+    """Enforces `limits` for each key and model. None lets everybody in and tells of generous ones.
+
+    `filled` in [0, 1] is how full the buckets are at first: below 1 somebody else has used the key before.
+    """
 
     limits: Limits | None = None
+    filled: float = 1.0
     counters: Counters = field(default_factory=lambda: Counters(time.monotonic()))
     _meters: dict[tuple[str, str], Meter] = field(default_factory=dict)
 
@@ -34,7 +38,7 @@ class Gate:
         now = time.monotonic()
         refusal = self._meter(key, model, now).admit(input_tokens, now)
         if refusal is None:
-            self.counters.add(now, input_tokens=input_tokens)
+            self.counters.add(now, requests=1, input_tokens=input_tokens)
         else:
             self.counters.refuse(now, refusal.dimension)
         return refusal
@@ -50,7 +54,9 @@ class Gate:
 
     def _meter(self, key: str, model: str, now: float) -> Meter:
         if (key, model) not in self._meters:
-            self._meters[key, model] = Meter(self.limits or GENEROUS, now, enforced=self.limits is not None)
+            self._meters[key, model] = Meter(
+                self.limits or GENEROUS, now, enforced=self.limits is not None, filled=self.filled
+            )
         return self._meters[key, model]
 
 

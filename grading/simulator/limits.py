@@ -3,7 +3,7 @@
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 MINUTE = 60
 # The service rounds the tokens that it says are left.
@@ -26,14 +26,11 @@ class Limits:
 
 @dataclass(slots=True)
 class Bucket:
-    """Full at start. `level` may be below zero: what was written is owed. Times are seconds of one clock."""
+    """`level` may be below zero: what was written is owed. Times are seconds of one clock."""
 
     limit: int
     at: float
-    level: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.level = self.limit
+    level: float
 
     def refill(self, now: float) -> None:
         self.level = min(self.limit, self.level + (now - self.at) * self.limit / MINUTE)
@@ -61,12 +58,15 @@ class Refusal:
 
 
 class Meter:
-    """The three buckets of one key and model. Where they are not enforced, they only count, down to zero."""
+    """The three buckets of one key and model. Where they are not enforced, they only count, down to zero.
 
-    def __init__(self, limits: Limits, now: float, *, enforced: bool) -> None:
+    `filled` in [0, 1] is the share of a minute's allowance that they hold at first.
+    """
+
+    def __init__(self, limits: Limits, now: float, *, enforced: bool, filled: float = 1.0) -> None:
         self.enforced = enforced
         self.requests, self.input, self.output = (
-            Bucket(limit, now) for limit in (limits.requests, limits.input_tokens, limits.output_tokens)
+            Bucket(limit, now, limit * filled) for limit in (limits.requests, limits.input_tokens, limits.output_tokens)
         )
         self.buckets = {"requests": self.requests, "input-tokens": self.input, "output-tokens": self.output}
 

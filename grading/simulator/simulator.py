@@ -43,14 +43,16 @@ class Simulator:
     """A judge on 127.0.0.1. `mode` is what it does when nothing is scripted; `calls` is what came in.
 
     `limits` are enforced for each API key and model; without, everybody is let in and the headers tell of the
-    default ones. A scripted error is answered before the limits and takes nothing from them. `latency` is the mean
-    time of a reply in seconds: between half and one and a half of it, by the prompt.
+    default ones. The buckets are `filled` at first, a share in [0, 1]. A scripted error is answered before the limits
+    and takes nothing from them. `latency` is the mean time of a reply in seconds: between half and one and a half of
+    it, by the prompt.
     `hang` calls wait until `release()` (then a verdict is sent) or `close()` (then the connection is dropped).
     """
 
     port: int = 0
     mode: Mode | str = Mode.VERDICT
     limits: InitVar[Limits | None] = None
+    filled: InitVar[float] = 1.0
     latency: float = 0.0
     calls: list[Call] = field(default_factory=list)
     batches: Batches = field(default_factory=Batches)
@@ -61,8 +63,8 @@ class Simulator:
     _closing: bool = False
     _server: Server | None = None
 
-    def __post_init__(self, limits: Limits | None) -> None:
-        self.gate = Gate(limits)
+    def __post_init__(self, limits: Limits | None, filled: float) -> None:
+        self.gate = Gate(limits, filled)
 
     def __enter__(self) -> Self:
         self.start()

@@ -60,6 +60,8 @@ def usd(value: float | None) -> str:
     """$1.99; under ten cents 6.9 ¢."""
     if value is None:
         return DASH
+    if value == 0:
+        return "$0"
     if 0 < value < 0.1:  # noqa: PLR2004 - ten cents
         return f"{100 * value:.1f} ¢"
     return "$" + f"{value:.2f}".removeprefix("0")
@@ -72,11 +74,37 @@ def fine_usd(value: float | None) -> str:
 
 
 @register.filter
-def short_number(value: float | None) -> str:
-    """18.4 k for token counts."""
+def plain(value: float | str | None) -> str:
+    """A number as one types it: 5, .05; what was typed stays as it is."""
+    if isinstance(value, str) or value is None:
+        return value or ""
+    return f"{value:.15g}".removeprefix("0") or "0"
+
+
+@register.filter
+def price(value: float | None) -> str:
+    """A price a million tokens: $2, $.10, $2.50."""
     if value is None:
         return DASH
+    return (
+        f"${value:g}" if float(value).is_integer() else usd(value) if value >= 1 else f"${value:.3g}".replace("$0", "$")
+    )
+
+
+@register.filter
+def short_number(value: float | None) -> str:
+    """18.4 k, 2.31 M for token counts."""
+    if value is None:
+        return DASH
+    if value >= KILO * KILO:
+        return f"{value / KILO / KILO:.2f} M"
     return f"{value / KILO:.1f} k" if value >= KILO else f"{value:g}"
+
+
+@register.filter
+def thousands(value: float | None) -> str:
+    """18,400: whole, with commas."""
+    return DASH if value is None else f"{value:,.0f}"
 
 
 @register.filter
@@ -111,6 +139,21 @@ def stamp(moment: dt.datetime | None) -> str:
         return DASH
     local = timezone.localtime(moment)
     return f"{local:%-d %b, %H:%M}" if local.year == timezone.localtime().year else f"{local:%-d %b %Y, %H:%M}"
+
+
+@register.filter
+def moment(at: dt.datetime | None) -> str:
+    """12:04 today, else 31 Mar, 12:04."""
+    if at is None:
+        return DASH
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else stamp(at)
+
+
+@register.filter
+def clock(at: dt.datetime | None) -> str:
+    """12:04:30, for what is seconds away."""
+    return DASH if at is None else f"{timezone.localtime(at):%H:%M:%S}"
 
 
 @register.filter

@@ -10,10 +10,11 @@ from django.utils import timezone
 from bandit.selection import complete, select
 from grading import evidence, monitoring, rewards
 from grading.core.vocabulary import Outcome, Reason, Source
-from grading.models import Evidence, Quota, QuotaTransition, Session
+from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.models.quota import QuotaState
 from tests import cast
+from tests.grading import quota_cast
 
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 TERMS = [
@@ -29,12 +30,10 @@ def tell() -> Session:
     for number in range(24):
         _judged(now, number)
     _died(now)
-    outage = Quota.objects.create(
-        key="k", model="m", state=QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED,
-        until=now + dt.timedelta(hours=4), changed_at=now - dt.timedelta(hours=7),
+    quota_cast.quota(
+        QuotaState.EXHAUSTED, until=now + dt.timedelta(hours=4), changed_at=now - dt.timedelta(hours=7),
         detail="You have reached your specified API usage limits.",
     )  # fmt: skip
-    QuotaTransition.objects.create(quota=outage, state=QuotaState.EXHAUSTED, at=outage.changed_at)
     for number in (1, 2):
         _contradicted(now, number)
     return _contradicted(now, 0)

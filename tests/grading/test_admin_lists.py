@@ -10,13 +10,14 @@ from bandit.selection import complete, select
 from grading import monitoring, rewards
 from grading.admin.bandits import left_out
 from grading.core.vocabulary import Reason, Source
-from grading.models import JudgeAttempt, Quota, QuotaTransition
+from grading.models import JudgeAttempt
 from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
 from tests import cast
+from tests.grading import quota_cast
 
 pytestmark = pytest.mark.django_db
-QUERIES = {"/": 36, "/review/": 16, "/alarms/": 16, "/bandits/category/": 22, "/quota/": 18}
+QUERIES = {"/": 36, "/review/": 16, "/alarms/": 16, "/bandits/category/": 22}
 
 
 @pytest.fixture
@@ -119,28 +120,10 @@ def test_arms_left_out_for_one_reason_stand_together():
     assert left_out(eligible) == ["infra: paused", "news, social: 2 of 2 used today"]
 
 
-def test_the_quota_page_gives_the_state_in_words_and_the_providers_own(reviewer, settings):
-    settings.ANTHROPIC_API_KEY = "key"
-    contradicted()
-    quota = Quota.objects.create(
-        key="k", model="m", state=QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED, detail="regain access on Tuesday"
-    )
-    QuotaTransition.objects.create(quota=quota, state=QuotaState.EXHAUSTED)
-    html = read(reviewer, "/quota/")
-    assert '<span class="big red">Judge out</span>' in html
-    assert "regain access on Tuesday" in html
-    assert "come back tomorrow" in html
-    assert "Deferred: quota exhausted" in html
-
-
-def test_without_a_key_the_quota_page_says_how_to_get_a_judge(reviewer):
-    assert 'set <code class="mono">ANTHROPIC_API_KEY</code> and restart' in read(reviewer, "/quota/")
-
-
 def test_a_waiting_job_is_next_tried_when_the_quota_returns(reviewer, settings):
-    settings.ANTHROPIC_API_KEY = "key"
+    quota_cast.use(settings)
     session = contradicted()
-    tomorrow = timezone.now() + dt.timedelta(days=1)
-    Quota.objects.create(key="k", model="m", state=QuotaState.EXHAUSTED, until=tomorrow)
+    tomorrow = timezone.now() + dt.timedelta(days=1, hours=1)
+    quota_cast.quota(QuotaState.EXHAUSTED, until=tomorrow)
     for path in ("/quota/", f"/sessions/{session.pk}/"):
         assert f"{tomorrow:%-d %b, %H:%M}" in read(reviewer, path)

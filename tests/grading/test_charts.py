@@ -81,6 +81,53 @@ def test_text_is_escaped():
 def test_an_outage_has_its_length_on_the_timeline():
     end = dt.datetime(2026, 3, 31, tzinfo=dt.UTC)
     start = end - dt.timedelta(days=14)
-    svg = charts.timeline([(start, "open"), (end - dt.timedelta(days=7), "exhausted")], start, end)
-    widths = {rect.get("class"): float(rect.get("width")) for rect in parsed(svg).iter("rect")}
-    assert widths == {"f-open": 680.0, "f-exhausted": 680.0}
+    half = start + dt.timedelta(days=7)
+    spans = [
+        charts.Span(since=start, until=half, css="f-open", words="open"),
+        charts.Span(since=half, until=half + dt.timedelta(days=3.5), css="f-exhausted", words="out"),
+        charts.Span(since=half + dt.timedelta(days=3.5), until=end + dt.timedelta(days=9), css="", words="until then"),
+    ]
+    svg = charts.timeline(spans, start, end)
+    widths = {rect.get("class"): rect.get("width") for rect in parsed(svg).iter("rect")}
+    assert widths == {"f-track": "100.00%", "f-open": "50.00%", "f-exhausted": "25.00%", "hatched": "25.00%"}
+
+
+@pytest.mark.parametrize(("used", "limit", "width"), [(0, 50, None), (2, 50, "4.00"), (90, 50, "100.00"), (1, 0, None)])
+def test_a_gauge_never_leaves_its_track_and_outlines_what_is_kept(used, limit, width):
+    rects = list(parsed(charts.gauge(used, limit, 0.2, "requests")).iter("rect"))
+    assert [rect.get("width") for rect in rects if rect.get("class") == "f-ink"] == ([f"{width}%"] if width else [])
+    assert (rects[-1].get("class"), rects[-1].get("x"), rects[-1].get("width")) == ("kept", "80.00%", "20.00%")
+
+
+def test_what_is_only_expected_is_hatched_above_what_is_known():
+    bars = [charts.Cost(day=day, known=1.0, expected=0.5 * (day == DAY), words=f"{day}") for day in DAYS]
+    rects = list(parsed(charts.costs(bars)).iter("rect"))
+    assert [rect.get("class") for rect in rects] == ["f-ink", "f-ink", "hatched"]
+    assert float(rects[2].get("y")) + float(rects[2].get("height")) == pytest.approx(float(rects[1].get("y")))
+    assert float(rects[1].get("height")) == pytest.approx(2 * float(rects[2].get("height")))
+
+
+@pytest.mark.parametrize("money", [0, 1e-6, 0.046, 1.99, 12_345])
+def test_any_cost_stays_inside_the_picture(money):
+    bars = [charts.Cost(day=DAY, known=money, expected=money / 10, words="")]
+    assert all(float(rect.get("y")) >= 0 for rect in parsed(charts.costs(bars)).iter("rect"))
+
+
+def test_the_backlog_draws_what_was_as_an_area_and_what_is_forecast_dashed():
+    now = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
+    past = [(now - dt.timedelta(hours=6), 0.0), (now, 23.0)]
+    future = [(now, 23.0), (now + dt.timedelta(hours=5), 36.0)]
+    svg = charts.backlog(past, future, [charts.Note(at=now, waiting=23, words="23 now", css="ink")])
+    assert [path.get("class") for path in parsed(svg).iter("path")] == ["queue", "queue-line", "queue-forecast"]
+    assert "Backlog: 23 now" in parsed(svg).get("aria-label")
+    texts = [text.text for text in parsed(svg).iter("text")]
+    assert {"0", "20", "40", "23 now", "14:00", "20:00", "00:00"} <= set(texts)
+
+
+@pytest.mark.parametrize("hours", [0, 0.001, 1, 30, 700])
+def test_a_backlog_of_any_length_can_be_drawn(hours):
+    now = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
+    past = [(now - dt.timedelta(hours=hours), 0.0), (now, 0.0)]
+    labels = [text.text for text in parsed(charts.backlog(past, [])).iter("text")]
+    assert 3 <= len(labels) <= 12
+    assert "nan" not in charts.backlog(past, [])

@@ -13,10 +13,11 @@ from tests import cast
 
 pytestmark = pytest.mark.django_db
 
-READS = {"sessions", "session", "bandits", "bandit", "quota", "alarms", "review", "settings"}
+READS = {"sessions", "session", "bandits", "bandit", "quota", "costs", "costs_csv", "alarms", "review", "settings"}
 READS |= {"rubrics", "rubric", "rubric_try", "runs", "run", "run_progress"}
 CORRECTS = {"correct", "preview", "undo", "alarm_acknowledge"}
 RUNS = {"connect", "samples", "rubric_edit", "rubric_activate", "run_plan", "run_cancel"}
+RUNS |= {"quota_pause", "quota_resume", "quota_probe", "quota_policy"}
 MAY = {VIEWER: READS, REVIEWER: READS | CORRECTS, OPERATOR: READS | CORRECTS | RUNS}
 
 

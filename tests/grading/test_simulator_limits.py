@@ -175,3 +175,9 @@ def test_headers_round_tokens_as_the_service_does():
     assert headers["anthropic-ratelimit-tokens-remaining"] == "13000"
     assert left(told, "requests", 0.0) == 999
     assert left(told, "requests", 60.0) == 1000
+
+
+def test_buckets_that_somebody_else_has_used_are_not_full_at_first():
+    with Simulator(limits=Limits(requests=10), filled=0.1) as sim:
+        assert ask(sim).headers["anthropic-ratelimit-requests-remaining"] == "0"
+        refused(sim)

@@ -13,7 +13,7 @@ from grading.templatetags import house
         (house.number, 0.32, ".32"), (house.number, 0.0, ".00"), (house.number, 1.0, "1"), (house.number, None, "–"),
         (house.mean3, 0.5834, ".583"), (house.mean3, None, "–"), (house.signed, 0.02, "+.020"),
         (house.signed, -0.0204, "−.020"), (house.signed2, 0.48, "+.48"), (house.signed2, None, "–"),
-        (house.usd, 1.99, "$1.99"), (house.usd, 0.34, "$.34"), (house.usd, 0.069, "6.9 ¢"), (house.usd, 0, "$.00"),
+        (house.usd, 1.99, "$1.99"), (house.usd, 0.34, "$.34"), (house.usd, 0.069, "6.9 ¢"), (house.usd, 0, "$0"),
         (house.usd, None, "–"), (house.weight, 0.3, ".3"), (house.weight, 1.0, "1"), (house.weight, 0.0, "0"),
         (house.amount, 0.0, "0"),
         (house.amount, 0.5, ".50"),

@@ -18,11 +18,11 @@ from grading.core import api_errors
 from grading.core.batch import poll_gap, unpack
 from grading.core.verdict import Deferred, Scope
 from grading.core.vocabulary import Reason
-from grading.judging import client, judges, results, working
+from grading.judging import client, inputs, judges, results, working
 from grading.judging.batches import provider
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
-from grading.models import JudgeAttempt, JudgeBatch, JudgeJob
+from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole
 
 logger = logging.getLogger(__name__)
@@ -123,7 +123,8 @@ def _answer(line: MessageBatchIndividualResponse, attempt: JudgeAttempt) -> Answ
     result = line.result
     match result.type:
         case "succeeded":
-            return client.read(result.message, attempt.job.rubric, unpack(attempt.citable), batch=True)
+            citable, evidence = unpack(attempt.citable), _evidence(attempt.job)
+            return client.read(result.message, attempt.job.rubric, citable, evidence=evidence, batch=True)
         case "errored":
             return _errored(result.error)
         case "expired":
@@ -132,6 +133,12 @@ def _answer(line: MessageBatchIndividualResponse, attempt: JudgeAttempt) -> Answ
             return _undone(Reason.AWAITING_JUDGE, "The batch was canceled before this request was done", result.type)
         case _:
             return _undone(Reason.NEEDS_ATTENTION, f"A result of an unknown kind: {result.type}", str(result.type))
+
+
+def _evidence(job: JudgeJob) -> str:
+    """What the judge was given to read, and what has come since: no verdict may be copied from either."""
+    session = Session.objects.with_people().get(pk=job.session_id)
+    return inputs.build(session, job.rubric, budget=settings.JUDGE_INPUT_TOKENS).user
 
 
 def _errored(error: ErrorResponse) -> Answer:

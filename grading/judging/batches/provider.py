@@ -10,6 +10,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 import anthropic
+from anthropic.resources.messages.batches import BatchesWithStreamingResponse
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from django.conf import settings
 from django.utils import timezone
@@ -98,24 +99,20 @@ def results(judge: Judge, provider_id: str) -> Iterator[MessageBatchIndividualRe
     They are read to a file first: applying them takes longer than a connection can be expected to stay open.
     """
     with TemporaryFile(dir=settings.STATE_DIR) as file:
-        with (
-            _call(judge, TRANSFER_SECONDS) as sdk,
-            sdk.messages.batches.with_streaming_response.results(provider_id) as response,
-        ):
-            for chunk in response.iter_bytes():
-                file.write(chunk)
+        with _call(judge, TRANSFER_SECONDS) as sdk, _streamed(sdk).results(provider_id) as response:
+            file.writelines(response.iter_bytes())
         file.seek(0)
-        for line in file:
-            said = _line(line)
-            if said is not None:
-                yield said
+        yield from filter(None, map(_line, file))
+
+
+def _streamed(sdk: anthropic.Anthropic) -> BatchesWithStreamingResponse:
+    return sdk.messages.batches.with_streaming_response
 
 
 def _line(line: bytes) -> MessageBatchIndividualResponse | None:
     try:
-        said = json.loads(line)
-        return MessageBatchIndividualResponse.construct(**said, custom_id=str(said.pop("custom_id", "")))
-    except (ValueError, TypeError, AttributeError):
+        return MessageBatchIndividualResponse.construct(**json.loads(line))
+    except (ValueError, TypeError):
         logger.exception("a line of a batch's results cannot be read: %.200r", line)
         return None
 

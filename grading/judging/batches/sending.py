@@ -72,7 +72,7 @@ def send(*, rng: Random | None = None) -> int:
 def _send(judge: Judge, rng: Random) -> int:
     with TemporaryFile(dir=settings.STATE_DIR) as body:
         parcel = _gather(judge, Parcel(body=body), rng)
-        if parcel.unpaid is None and len(parcel.letters) < lanes.FEWEST:
+        if parcel.unpaid is None and len(parcel.letters) < settings.JUDGE_BATCH_LEAST:
             return _give_back(parcel)
         batch = _write_down(judge, parcel)
         if batch is None:

@@ -19,16 +19,19 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8765, help="0 finds a free one")
         parser.add_argument("--mode", default=Mode.VERDICT.value, choices=[mode.value for mode in Mode])
         parser.add_argument("--latency", type=float, default=0.0, help="mean seconds until a reply")
+        parser.add_argument(
+            "--filled", type=float, default=1.0, help="share of a minute in the buckets at first, 0 to 1"
+        )
         for limit in fields(Limits):
             option = f"--{limit.name.replace('_', '-')}"
             parser.add_argument(option, type=int, help=f"a minute; enforces limits ({limit.default:,})")
 
-    def handle(self, *_args: Any, port: int, mode: str, latency: float, **options: Any) -> None:
+    def handle(self, *_args: Any, port: int, mode: str, latency: float, filled: float, **options: Any) -> None:
         done = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: done.set())
         try:
-            simulator = Simulator(port=port, mode=mode, latency=latency, limits=_limits(options))
+            simulator = Simulator(port=port, mode=mode, latency=latency, filled=filled, limits=_limits(options))
             simulator.start()
         except OSError as error:
             raise CommandError(f"Port {port} cannot be used ({error.strerror}); choose another with --port") from error

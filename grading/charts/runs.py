@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from django.utils.safestring import SafeString
 
-from grading.charts import _hatch, _line, _rect, _svg, _text
+from grading.charts.svg import hatch, line, rect, svg, text
 
 BAR, MOVES = (1000, 12), (640, 160)
 # A move of a verdict, in [−1, 1], falls into one of these many bins a unit; the middle one holds those within .05.
@@ -20,9 +20,9 @@ def bar(parts: Sequence[tuple[str, str, int]], total: int, label: str) -> SafeSt
         if not count:
             continue
         box = (x, 0, max(width * count / max(total, 1), 1.0), height)
-        marks.append(_rect(css or "f-track", box, f"{count} {words}") + ("" if css else _hatch_line(box)))
+        marks.append(rect(css or "f-track", box, f"{count} {words}") + ("" if css else _hatch_line(box)))
         x += box[2]
-    return _svg(width, height, "".join(marks), label, stretch=True)
+    return svg(width, height, "".join(marks), label, stretch=True)
 
 
 def moves(values: Sequence[float]) -> SafeString:
@@ -31,16 +31,16 @@ def moves(values: Sequence[float]) -> SafeString:
     base, top = height - 24.0, 20.0
     counts = Counter(max(-BINS, min(BINS, round(value * BINS))) for value in values)
     most, step = max(counts.values(), default=1), width / (2 * BINS + 1)
-    marks = [_line("axis", 0, base + 0.5, width, base + 0.5)]
+    marks = [line("axis", 0, base + 0.5, width, base + 0.5)]
     for at in range(-BINS, BINS + 1):
         x, count = (at + BINS) * step, counts[at]
         if count:
             tall = max((base - top) * count / most, 1.5)
-            marks.append(_rect("f-judge", (x + 2, base - tall, step - 4, tall), f"{count} moved {_signed(at)}"))
-            marks.append(_text(x + step / 2, base - tall - 4, str(count), "middle", "ink"))
+            marks.append(rect("f-judge", (x + 2, base - tall, step - 4, tall), f"{count} moved {_signed(at)}"))
+            marks.append(text(x + step / 2, base - tall - 4, str(count), "middle", "ink"))
         if at % 5 == 0:
-            marks.append(_text(x + step / 2, base + 16, _signed(at), "middle"))
-    return _svg(width, height, "".join(marks), f"New verdict less old one, {len(values)} sessions")
+            marks.append(text(x + step / 2, base + 16, _signed(at), "middle"))
+    return svg(width, height, "".join(marks), f"New verdict less old one, {len(values)} sessions")
 
 
 def _signed(at: int) -> str:
@@ -50,4 +50,4 @@ def _signed(at: int) -> str:
 
 
 def _hatch_line(box: tuple[float, float, float, float]) -> str:
-    return _hatch(box).replace("#hatch", "#hatch-line")
+    return hatch(box).replace("#hatch", "#hatch-line")

@@ -1,0 +1,169 @@
+"""When the backlog of the judge will be gone: jobs come in at one rate and go out at another. Pure arithmetic."""
+
+import datetime as dt
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
+# How far a forecast looks, and how much of it is drawn where there is no end to be seen.
+HORIZON, OPEN_ENDED = 30 * DAY, DAY
+# Below these, a queue or a leg is nothing.
+TINY, LEAST_LEG = 1e-6, dt.timedelta(seconds=1)
+
+Curve = tuple[tuple[dt.datetime, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Verdicts a minute, and the dimension whose `limit` a minute decides it: a verdict takes `each` of it."""
+
+    dimension: str
+    limit: float
+    each: float
+    share: float
+
+    @property
+    def per_minute(self) -> float:
+        return self.share * self.limit / self.each
+
+
+def pace(limits: Mapping[str, float], each: Mapping[str, float], *, share: float) -> Pace | None:
+    """The tightest of the `limits` (a minute, by dimension), of which a verdict takes `each` on average.
+
+    `share` in (0, 1] of the limits is used. The level that is kept for new sessions is a standing one: once it is
+    filled it costs no rate. None where no limit, or no verdict to measure by, is known.
+    """
+    known = [
+        Pace(dimension=name, limit=limit, each=each[name], share=share)
+        for name, limit in limits.items()
+        if each.get(name, 0) > 0 and limit > 0
+    ]
+    return min(known, key=lambda one: one.per_minute, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A daily budget in verdicts: `left` until `renews_at`, then `daily` for each day (of 24 hours)."""
+
+    left: float
+    daily: float
+    renews_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What the forecast goes by. Rates are jobs an hour.
+
+    `opens_at`: when calls can be made again, now or earlier where they can; None where nobody knows.
+    """
+
+    waiting: int
+    arrivals: float
+    rate: float | None
+    opens_at: dt.datetime | None
+    allowance: Allowance | None = None
+
+
+class Ending(StrEnum):
+    """How the forecast ends.
+
+    `NEVER`: more come in than the rate takes. `BUDGET`: more come in than the budget pays for, so that every day ends
+    with a queue. `SHUT`: nobody knows when calls can be made again. `UNKNOWN`: no rate is known. `FAR`: beyond thirty
+    days.
+    """
+
+    EMPTY = "empty"
+    DRAINED = "drained"
+    NEVER = "never"
+    BUDGET = "budget"
+    SHUT = "shut"
+    UNKNOWN = "unknown"
+    FAR = "far"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """`curve` from now on, straight between its points; `at` is when nothing waits any more, if ever.
+
+    `opening` is how many wait when calls can be made again, where that is later than now.
+    """
+
+    ending: Ending
+    curve: Curve
+    at: dt.datetime | None = None
+    opening: float | None = None
+
+
+def forecast(now: dt.datetime, given: Conditions) -> Forecast:
+    """Follow the queue: it grows while nothing can be sent, else by arrivals less rate, as long as the budget lasts."""
+    ending = _ending(given)
+    if ending in {Ending.EMPTY, Ending.UNKNOWN}:
+        return Forecast(ending=ending, curve=((now, float(given.waiting)),))
+    if given.opens_at is None or given.rate is None:
+        grown = given.waiting + given.arrivals * (OPEN_ENDED / HOUR)
+        return Forecast(ending=ending, curve=((now, float(given.waiting)), (now + OPEN_ENDED, grown)))
+    return _followed(now, given, given.rate, max(given.opens_at, now), ending)
+
+
+def _ending(given: Conditions) -> Ending:
+    """What is sure without following; `FAR` where only that can tell."""
+    if given.waiting == 0:
+        return Ending.EMPTY
+    if given.opens_at is None:
+        return Ending.SHUT
+    if given.rate is None:
+        return Ending.UNKNOWN
+    if given.rate <= given.arrivals:
+        return Ending.NEVER
+    if given.allowance is not None and given.allowance.daily <= given.arrivals * (DAY / HOUR):
+        return Ending.BUDGET
+    return Ending.FAR
+
+
+def _followed(now: dt.datetime, given: Conditions, rate: float, opens_at: dt.datetime, ending: Ending) -> Forecast:
+    """Leg by leg: each ends where the quota opens, the budget is spent or renewed, or the queue is empty."""
+    end = opens_at + (HORIZON if ending is Ending.FAR else OPEN_ENDED)
+    at, waiting, left, renews_at = now, float(given.waiting), *_first_day(given.allowance, end)
+    curve, opening = [(at, waiting)], None
+    while at < end:
+        while given.allowance is not None and renews_at <= at:
+            left, renews_at = given.allowance.daily, renews_at + DAY
+        served = _served(waiting, given.arrivals, rate) if at >= opens_at and left > TINY else 0.0
+        spent, empty = at + _hours(left, served), at + _hours(waiting, served - given.arrivals)
+        stops = [end, renews_at, spent, empty, opens_at if at < opens_at else end]
+        until = max(min(stops), at + LEAST_LEG)
+        hours = (until - at) / HOUR
+        at, waiting, left = until, max(waiting + (given.arrivals - served) * hours, 0.0), left - served * hours
+        if opening is None and now < opens_at <= at:
+            opening = waiting
+        if waiting < TINY and ending is not Ending.BUDGET:
+            return Forecast(ending=Ending.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
+        curve.append((at, waiting))
+    return Forecast(ending=ending, curve=tuple(curve), opening=opening)
+
+
+def _served(waiting: float, arrivals: float, rate: float) -> float:
+    """All that the rate takes, or, once nothing waits, what comes in."""
+    return rate if waiting >= TINY else min(arrivals, rate)
+
+
+def _first_day(allowance: Allowance | None, end: dt.datetime) -> tuple[float, dt.datetime]:
+    return (math.inf, end) if allowance is None else (allowance.left, allowance.renews_at)
+
+
+def _hours(amount: float, an_hour: float) -> dt.timedelta:
+    """How long `amount` lasts; beyond every horizon where nothing is taken from it."""
+    return min(dt.timedelta(hours=min(amount / an_hour, 1e6)), 2 * HORIZON) if an_hour > 0 else 2 * HORIZON
+
+
+def past(
+    waiting: int, came: Sequence[dt.datetime], went: Sequence[dt.datetime], moments: Sequence[dt.datetime]
+) -> Curve:
+    """How many waited at each of the `moments`, from how many wait now and when jobs came and went (each sorted)."""
+    return tuple(
+        (at, float(max(waiting - (len(came) - bisect_right(came, at)) + (len(went) - bisect_right(went, at)), 0)))
+        for at in moments
+    )

@@ -1,0 +1,107 @@
+"""The judge's attempts by what came of them: one table of kinds, for counting and for filtering."""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Min, Q, QuerySet
+
+from grading.core.vocabulary import Reason
+from grading.judging.outages import TROUBLE
+from grading.models import JudgeAttempt, JudgeJob
+from grading.models.judging import AttemptOutcome, JobState
+
+CLASSED = (*TROUBLE, Reason.RATE_LIMITED, Reason.QUOTA_EXHAUSTED, Reason.AUTH, Reason.INPUT_TOO_LARGE)
+ATTENTION = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of attempt. `is_trouble` where a person may have to do something; `always` shown, even where none."""
+
+    name: str
+    words: str
+    rows: Q
+    is_trouble: bool = False
+    always: bool = False
+
+
+def _deferred(*reasons: Reason) -> Q:
+    return Q(outcome=AttemptOutcome.DEFERRED, reason__in=reasons)
+
+
+# Every attempt is of exactly one kind.
+KINDS = (
+    Kind(name="graded", words="Graded", rows=Q(outcome=AttemptOutcome.GRADED), always=True),
+    Kind(name="limited", words="Rate limited, 429", rows=_deferred(Reason.RATE_LIMITED), always=True),
+    Kind(name="trouble", words="Overloaded or unreachable", rows=_deferred(*TROUBLE), always=True),
+    Kind(
+        name="exhausted", words="Quota exhausted", rows=_deferred(Reason.QUOTA_EXHAUSTED), is_trouble=True, always=True
+    ),
+    Kind(name="refused-key", words="Key or model refused", rows=_deferred(Reason.AUTH), is_trouble=True),
+    Kind(
+        name="unusable",
+        words="Declined, or no verdict",
+        rows=Q(outcome__in=(AttemptOutcome.REFUSED, AttemptOutcome.INVALID)) | _deferred(Reason.INPUT_TOO_LARGE),
+        always=True,
+    ),
+    Kind(name="attention", words="Not understood", rows=_deferred(*ATTENTION), is_trouble=True),
+    Kind(
+        name="other",
+        words="Put off for another reason",
+        rows=Q(outcome=AttemptOutcome.DEFERRED) & ~Q(reason__in=(*CLASSED, *ATTENTION)),
+    ),
+    Kind(name="lost", words="Lost with its worker", rows=Q(outcome=AttemptOutcome.LOST)),
+    Kind(name="batched", words="In a batch", rows=Q(outcome=AttemptOutcome.RUNNING, batch__isnull=False)),
+    Kind(name="running", words="Running now", rows=Q(outcome=AttemptOutcome.RUNNING, batch=None)),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many attempts were of one kind, and how many of their jobs have ended well since."""
+
+    kind: Kind
+    attempts: int
+    jobs: int
+    jobs_done: int
+
+
+def tallies(attempts: QuerySet[JudgeAttempt]) -> list[Tally]:
+    """One a kind, in one query."""
+    counts: dict[str, Any] = {}
+    for index, kind in enumerate(KINDS):
+        done = kind.rows & Q(job__state=JobState.DONE)
+        counts[f"attempts_{index}"] = Count("pk", filter=kind.rows)
+        counts[f"jobs_{index}"] = Count("job", filter=kind.rows, distinct=True)
+        counts[f"done_{index}"] = Count("job", filter=done, distinct=True)
+    found = attempts.order_by().aggregate(**counts)
+    return [
+        Tally(kind=kind, attempts=found[f"attempts_{i}"], jobs=found[f"jobs_{i}"], jobs_done=found[f"done_{i}"])
+        for i, kind in enumerate(KINDS)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Jobs that wait, new sessions' and backlog, and when the next of them is due."""
+
+    new: int
+    backlog: int
+    due: dt.datetime | None
+
+    @property
+    def jobs(self) -> int:
+        return self.new + self.backlog
+
+
+def held() -> Held:
+    """One query."""
+    waiting = JudgeJob.objects.filter(state=JobState.QUEUED).order_by()
+    found = waiting.aggregate(
+        new=Count("pk", filter=Q(backlog=False)),
+        backlog=Count("pk", filter=Q(backlog=True)),
+        due=Min("next_attempt_at"),
+    )
+    return Held(**found)

@@ -1,0 +1,145 @@
+"""What the judge costs, from the attempts' rows. A cost that nobody told is unknown, never 0 (I142)."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from grading.judging import prices
+from grading.models import JudgeAttempt
+from grading.models.judging import AttemptOutcome
+
+MILLION = 1_000_000
+TOKENS = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "cache_read_tokens": "tokens from the cache",
+    "cache_write_tokens": "tokens to the cache",
+}
+# Below this share of known costs, a sum is only a lower bound.
+ENOUGH_KNOWN = 0.8
+# Something may have been charged, and nobody has said how much (yet).
+REPLIED = (AttemptOutcome.GRADED, AttemptOutcome.REFUSED, AttemptOutcome.INVALID, AttemptOutcome.RUNNING)
+UNTOLD = Q(cost_usd=None) & (Q(estimated_usd__isnull=False) | Q(outcome__in=REPLIED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What some attempts cost. `usd` is the sum of the costs that are known; None where none is.
+
+    `known` and `untold` count the attempts that cost something we know, or something nobody told; `expected_usd` is
+    what the untold were estimated at.
+    """
+
+    attempts: int = 0
+    known: int = 0
+    untold: int = 0
+    usd: float | None = None
+    expected_usd: float = 0.0
+    read: int = 0
+    written: int = 0
+
+    @property
+    def coverage(self) -> float | None:
+        """The share in [0, 1] of the attempts charged for whose cost is known; None where nothing was charged."""
+        charged = self.known + self.untold
+        return self.known / charged if charged else None
+
+    @property
+    def free(self) -> int:
+        """Attempts that cost nothing: turned away, or never sent."""
+        return self.attempts - self.known - self.untold
+
+    @property
+    def is_least(self) -> bool:
+        return self.coverage is not None and self.coverage < ENOUGH_KNOWN
+
+    @property
+    def each_usd(self) -> float | None:
+        """The mean of the known costs."""
+        return self.usd / self.known if self.usd is not None and self.known else None
+
+    @property
+    def committed_usd(self) -> float:
+        """What counts against a budget: known costs, and the untold at their estimates."""
+        return (self.usd or 0.0) + self.expected_usd
+
+
+FIGURES = {
+    "attempts": Count("pk"),
+    "known": Count("cost_usd"),
+    "untold": Count("pk", filter=UNTOLD),
+    "usd": Sum("cost_usd"),
+    "expected_usd": Sum("estimated_usd", filter=UNTOLD),
+    "read": Sum("input_tokens"),
+    "written": Sum("output_tokens"),
+}
+
+
+def spend(attempts: QuerySet[JudgeAttempt]) -> Spend:
+    return _spend(attempts.aggregate(**FIGURES))
+
+
+def spend_by(attempts: QuerySet[JudgeAttempt], **keys: Any) -> list[tuple[tuple[Any, ...], Spend]]:
+    """One query: the spend for each combination of `keys` (expressions by name), in the order of the keys."""
+    rows: Any = attempts.order_by().values(**keys).annotate(**FIGURES).order_by(*keys)
+    return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
+
+
+def _spend(row: Mapping[str, Any]) -> Spend:
+    zeros = {name: row[name] or 0 for name in FIGURES if name != "usd"}
+    return Spend(**zeros, usd=row["usd"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One term of a sum: so many tokens at so many dollars a million."""
+
+    words: str
+    tokens: int
+    price: float
+
+    @property
+    def usd(self) -> float:
+        return self.tokens * self.price / MILLION
+
+
+def terms(attempts: QuerySet[JudgeAttempt]) -> list[Term]:
+    """The arithmetic of what is known: tokens by model, kind and batch, times the prices of today."""
+    sums = {field: Sum(field) for field in TOKENS}
+    paid = attempts.filter(cost_usd__isnull=False).order_by()
+    rows = paid.values("model", batched=Q(batch__isnull=False)).annotate(**sums).order_by("model", "batched")
+    return [term for row in rows for term in _terms(row)]
+
+
+def _terms(row: Mapping[str, Any]) -> list[Term]:
+    in_batch = " in batches" if row["batched"] else ""
+    return [
+        Term(words=words + in_batch, tokens=row[field], price=_a_million(row["model"], field, batch=row["batched"]))
+        for field, words in TOKENS.items()
+        if row[field]
+    ]
+
+
+def _a_million(model: str, field: str, *, batch: bool) -> float:
+    """Dollars for a million tokens of a kind."""
+    tokens: Any = {field: MILLION}
+    return prices.cost(model, **tokens, batch=batch)
+
+
+def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:
+    """The attempts that started then or later."""
+    return JudgeAttempt.objects.filter(started_at__gte=moment)
+
+
+def per_verdict(attempts: QuerySet[JudgeAttempt]) -> dict[str, float]:
+    """What a verdict took on average, by dimension of the allowance; empty where there was none."""
+    found = attempts.filter(
+        outcome=AttemptOutcome.GRADED, input_tokens__isnull=False, output_tokens__isnull=False
+    ).aggregate(n=Count("pk"), read=Sum("input_tokens"), written=Sum("output_tokens"))
+    if not found["n"]:
+        return {}
+    read, written = found["read"] / found["n"], found["written"] / found["n"]
+    return {"requests": 1.0, "input_tokens": read, "output_tokens": written, "tokens": read + written}
