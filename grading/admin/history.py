@@ -8,12 +8,10 @@ from bandit.models import LedgerEntry
 from grading.core.explain import number
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Evidence, Flag, Grade, Session, Settlement
-from grading.models.judging import Purpose
 from grading.templatetags.house import usd
 
 UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
 # Verdicts that stand beside the chain, by what they are for.
-BESIDE = {Purpose.REPEAT: "asked twice", Purpose.SECOND: "second opinion", Purpose.TRIAL: "trial of a rubric"}
 NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "skipped", Status.FAILED: "failed"}
 
 
@@ -54,10 +52,9 @@ def _grade(grade: Grade) -> Entry:
     who = f" by {grade.author.get_username()}" if grade.author else ""
     given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
     withdrawn = getattr(grade, "withdrawn_by", None) is not None
-    beside = BESIDE.get(grade.evidence.get("purpose", ""), "beside the chain") if grade.parallel else ""
     return Entry(
         at=grade.created_at,
-        what=f"{grade.source.capitalize()}{who}{f', {beside}' * bool(beside)}: {said}",
+        what=f"{grade.source.capitalize()}{who}{f', {grade.beside}' * grade.parallel}: {said}",
         detail="; ".join(
             part for part in (grade.detail or reason.words, _identity(grade), "undone later" * withdrawn) if part
         ),

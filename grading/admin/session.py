@@ -18,7 +18,7 @@ from grading.core.vocabulary import Reason, Source
 from grading.judging.verdicts import staleness
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
-from grading.models.judging import AttemptOutcome
+from grading.models.judging import AttemptOutcome, Purpose
 
 PATCH_LIMIT = 60_000
 PATCH_LINES = 600
@@ -36,9 +36,9 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     entries = list(ledger.history(session.observation))
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
-    judge = _verdict(grades)
+    judge = _latest(grades, Source.JUDGE)
     stale = staleness(judge, Rubric.objects.active())
-    job = JudgeJob.objects.filter(session=session).order_by("-pk").first()
+    job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
     context = {
         "title": f"Session {session.short_id}",
         "session": session,
@@ -60,6 +60,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "judge": judge,
         "citations": _citations(judge),
         "dimensions": _dimensions(judge),
+        "opinions": opinions(grades, judge),
         "sums": sums(grades),
         "history": history.of(
             session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
@@ -113,9 +114,23 @@ def _latest(grades: list[Grade], source: Source) -> Grade | None:
     return next((grade for grade in scored if not grade.parallel), None)
 
 
-def _verdict(grades: list[Grade]) -> Grade | None:
-    """What the judge said last for the chain: trials and second opinions stand beside it."""
-    return _latest([grade for grade in grades if not grade.parallel], Source.JUDGE)
+def opinions(grades: list[Grade], judge: Grade | None) -> list[dict[str, Any]]:
+    """What judges said beside the chain, each with its distance from the verdict, latest first."""
+    return [
+        {
+            "grade": grade,
+            "gap": _gap(grade, judge),
+        }
+        for grade in reversed(grades)
+        if grade.parallel
+    ]
+
+
+def _gap(grade: Grade, judge: Grade | None) -> float | None:
+    """Between the numbers as they are shown."""
+    if judge is None or judge.value is None or grade.value is None:
+        return None
+    return round(grade.value, 2) - round(judge.value, 2)
 
 
 def _last_cost(session: Session) -> float | None:

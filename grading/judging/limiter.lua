@@ -29,7 +29,7 @@ end
 -- Until an answer says the limit, a few requests go; they bring it.
 local function limit_of(name) return get(name .. ':limit', name == 'requests' and const.first or nil) end
 
--- The share of the rate at a time, and the seconds at full rate that a climb of 60 s from `low` to 1 is worth so far.
+-- The share of the rate at a time, and the seconds at full rate that a climb of 60 s is worth so far.
 local function share_at(time)
   local climbed = time - get('ramp', -60)
   return climbed >= 60 and 1 or const.ramp_from + (1 - const.ramp_from) * climbed / 60
@@ -60,10 +60,13 @@ local function refill()
 end
 
 -- What the job at the head of the line waits for is kept for it, from those of its lane and of lesser ones.
+local function is_behind_another()
+  local is_taken = (hash.head or '') ~= '' and get('head_until', 0) > now
+  return is_taken and hash.head ~= args.who and args.spare >= get('head_spare', 0)
+end
+
 local function kept_for_head(name)
-  local is_kept = hash.head and hash.head ~= '' and get('head_until', 0) > now
-  if not is_kept or hash.head == args.who or args.spare < get('head_spare', 0) then return 0 end
-  return math.min(get('head:' .. name, 0), room_of(name))
+  return is_behind_another() and math.min(get('head:' .. name, 0), room_of(name)) or 0
 end
 
 local function seconds_until_there_is_room()
@@ -80,8 +83,7 @@ local function seconds_until_there_is_room()
 end
 
 local function stand_at_head(wait)
-  local is_taken = hash.head and hash.head ~= '' and get('head_until', 0) > now
-  if args.who == '' or (is_taken and hash.head ~= args.who and args.spare >= get('head_spare', 0)) then return end
+  if args.who == '' or is_behind_another() then return end
   put('head', args.who)
   put('head_until', now + math.min(wait, 120) + const.head_seconds)
   put('head_spare', args.spare)
@@ -107,12 +109,13 @@ local function reserve()
   return { wait = wait, granted = true, at = now + wait, marks = marks }
 end
 
+local function used_beyond(name) return (args.used and args.used[name] or 0) - args.cost[name] end
+
 -- What was reserved and not used goes back; what was used beyond it is charged.
 local function correct()
   for _, name in ipairs(const.dimensions) do
-    local over = (args.used and args.used[name] or 0) - args.cost[name]
-    if limit_of(name) then set_level(name, level_of(name) - over) end
-    put(name .. ':total', get(name .. ':total', 0) + over)
+    if limit_of(name) then set_level(name, level_of(name) - used_beyond(name)) end
+    put(name .. ':total', get(name .. ':total', 0) + used_beyond(name))
   end
 end
 
@@ -145,7 +148,7 @@ local function learn(name, limit, left)
   put(name .. ':limit', limit)
   local level = is_new and room_of(name) or level_of(name)
   if left then
-    local since = args.marks and get(name .. ':total', 0) - args.marks[name] or 0
+    local since = args.marks and get(name .. ':total', 0) - used_beyond(name) - args.marks[name] or 0
     local refilled = args.marks and limit / 60 * math.max(0, now - args.at) or 0
     local unseen = math.max(0, since - refilled)
     level = math.min(level, left - (1 - const.burst) * limit - unseen)
@@ -157,10 +160,11 @@ local function settle()
   refill()
   if args.marks then correct() end
   if args.used then count() end
-  if args.used and args.characters > 0 then calibrate() end
+  local is_counted = args.used and args.characters > 0
+  if is_counted then calibrate() end
   for name, said in pairs(args.limits) do learn(name, said.limit, said.remaining) end
   -- A provider that answers without a word about limits has told us that it keeps none that we could know.
-  if args.used and not hash['requests:limit'] then learn('requests', const.silent) end
+  if is_counted and not hash['requests:limit'] then learn('requests', const.silent) end
   return {}
 end
 

@@ -102,7 +102,7 @@ class Limiter:
 
     def __init__(self, url: str) -> None:
         self._redis = redis.Redis.from_url(
-            url, socket_timeout=1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0), decode_responses=True
+            url, socket_timeout=2, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0), decode_responses=True
         )
         self._script = self._redis.register_script(SCRIPT)
         self._away_until = 0.0

@@ -51,7 +51,8 @@ def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256:
             _verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
             parallel = job.purpose != Purpose.VERDICT
-            record(session, _unscored(coming, answer.result), parallel=parallel, **identity)
+            said = _unscored(coming, answer.result, purpose=str(job.purpose))
+            record(session, said, parallel=parallel, **identity)
         rewards.settle(session)
         monitoring.inspect(session)
     return outcome
@@ -168,9 +169,10 @@ def _finish(
     return outcome
 
 
-def _unscored(coming: Next, result: Result) -> SourceGrade:
+def _unscored(coming: Next, result: Result, **kept: str) -> SourceGrade:
     status = Status.UNSCORED if coming.reason in DATA_REASONS else Status.FAILED
-    kept = {"reply": result.reply} if isinstance(result, Invalid) and result.reply else {}
+    if isinstance(result, Invalid) and result.reply:
+        kept["reply"] = result.reply
     obstacle = quota.obstacle()
     # What concerns everybody is said in the same words on every session.
     detail = obstacle.detail if obstacle is not None and obstacle.reason is coming.reason else coming.detail

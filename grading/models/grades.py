@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models.fields import enum_field, one_of
+from grading.models.judging import Purpose
 from grading.models.sessions import Session
 
 
@@ -79,6 +80,14 @@ class Grade(models.Model):
             ),
         ]
         indexes = [models.Index(fields=["session", "source", "-id"], name="grade_current")]
+
+    @property
+    def beside(self) -> str:
+        """What a parallel opinion was asked for, in words; empty for what the chain reads."""
+        if not self.parallel:
+            return ""
+        purpose = self.evidence.get("purpose")
+        return Purpose(purpose).words if purpose in set(Purpose) else "beside the chain"
 
     def __str__(self) -> str:
         return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")

@@ -31,6 +31,18 @@ class Purpose(StrEnum):
     SECOND = "second"
     TRIAL = "trial"
 
+    @property
+    def words(self) -> str:
+        return PURPOSE_WORDS[self]
+
+
+PURPOSE_WORDS = {
+    Purpose.VERDICT: "verdict",
+    Purpose.REPEAT: "asked twice",
+    Purpose.SECOND: "second opinion",
+    Purpose.TRIAL: "trial of a rubric",
+}
+
 
 class JobState(StrEnum):
     """`SENT` is in a batch at the provider, and stays there for up to a day. A person called a `CANCELLED` one off."""

@@ -14,7 +14,7 @@ def use(settings, sim) -> None:
     """Make `sim` the site's judge, with waits that tests can afford."""
     settings.ANTHROPIC_API_KEY = KEY
     settings.ANTHROPIC_BASE_URL = sim.url
-    settings.JUDGE_TIMEOUT = 5
+    settings.JUDGE_TIMEOUT = 20
     settings.JUDGE_BACKOFF_SECONDS = 0.01
     settings.JUDGE_PROBE_SECONDS = 60
 

@@ -32,7 +32,7 @@ def judge(url: str, model: str = "claude-sonnet-5-5") -> Judge:
 
 @pytest.fixture(autouse=True)
 def patience(settings) -> None:
-    settings.JUDGE_TIMEOUT = 5
+    settings.JUDGE_TIMEOUT = 60
 
 
 @pytest.fixture
@@ -212,6 +212,7 @@ def test_the_next_call_has_a_deadline_of_its_own(settings, sim):
     settings.JUDGE_TIMEOUT = 0.5
     sim.script("hang")
     assert client.ask(judge(sim.url), PROMPT, RUBRIC).result.reason is Reason.TIMEOUT
+    settings.JUDGE_TIMEOUT = 60
     assert isinstance(client.ask(judge(sim.url), PROMPT, RUBRIC).result, Graded)
 
 
