@@ -15,6 +15,7 @@ from grading.charts import runs as pictures
 from grading.judging import again, budget, estimates, plans, progress, quota
 from grading.judging.plans import Plan
 from grading.judging.progress import Changes
+from grading.judging.standing import DIMENSIONS
 from grading.models import JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 
@@ -100,6 +101,7 @@ def _price(found: Plan) -> dict[str, Any]:
         "left": None if limit is None else max(limit - spent, 0.0),
         "days": None if not limit or found.estimate.usd <= max(limit - spent, 0.0) else found.estimate.usd / limit,
         "pace": pace,
+        "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
         "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
         "obstacle": obstacle.detail if obstacle else "",
     }

@@ -288,6 +288,17 @@ def test_the_same_trial_is_not_paid_for_twice(sim, olga):
     assert len(sim.calls) == 1
 
 
+def test_a_changed_question_may_be_asked_again(sim, operator, olga):
+    session, draft = judge_cast.session(), version(olga)
+    judging.run(trials.try_on(session, draft).pk)
+    address = f"/rubrics/{draft.pk}/try/"
+    assert "is not asked twice" in operator.get(address, {"session": session.external_id}).content.decode()
+    judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
+    page = operator.get(address, {"session": session.external_id}).content.decode()
+    assert "is to another question" in page
+    assert "Ask the judge, " in page
+
+
 def test_a_second_trial_waits_for_the_first(sim, olga):
     session, draft = judge_cast.session(), version(olga)
     job = trials.try_on(session, draft)
