@@ -132,14 +132,20 @@ def build(
 
 
 def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
-    """A session in at most `limit` characters, to be shown as an example: asked, done last, said last. Redacted."""
+    """A session in at most `limit` characters, to be shown as an example: title, asked, done last, said last. Redacted.
+
+    Empty where there is neither a title nor an event to tell of.
+    """
     read = digest.read(case.events, words=limit)
+    final = [entry for entry in read.done() if entry.weight == digest.FINAL]
     parts = [
-        ("Asked", read.asked.entries()[:1], 0.3),
-        ("Last actions", [entry for entry in read.done() if entry.weight == digest.FINAL][-SUMMARY_ACTIONS:], 0.4),
-        ("Last words", read.said.entries()[-1:], 0.3),
+        ("Asked", read.asked.entries()[:1], 0.25),
+        ("Last actions", final[-SUMMARY_ACTIONS:], 0.35),
+        ("Last words", read.said.entries()[-1:], 0.25),
     ]
-    lines = [f"{title}: {_short(entries, int(limit * share) - 16)}" for title, entries, share in parts if entries]
+    title = case.metadata.get("title", "")
+    lines = [f"Title: {inline(title, limit // 10)}"] if title else []
+    lines += [f"{name}: {_short(entries, int(limit * share) - 16)}" for name, entries, share in parts if entries]
     return clip("\n".join(lines), limit)
 
 
