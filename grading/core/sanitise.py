@@ -19,7 +19,6 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _HIDDEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u034f\u115f\u1160\u2800\u3164\uffa0]")
 _DELIMITER = re.compile(r"[<＜‹](?=\s*/?\s*evidence)", re.IGNORECASE)
 
-
 def visible(text: str) -> str:
     r"""Write control, bidirectional, zero-width and unassigned characters as `\u{200b}`; tabs and newlines stay."""
     return _SUSPECT.sub(lambda match: _shown(match[0]), text.replace("\r\n", "\n"))
@@ -32,8 +31,19 @@ def _shown(char: str) -> str:
 
 
 def neutral(text: str) -> str:
-    """Break what looks like the evidence delimiter, in any case and spacing."""
-    return _DELIMITER.sub("«", text)
+    """Break what looks like the evidence delimiter, in any case, spacing, width or style of letters."""
+    plain = text if text.isascii() else _SUSPECT.sub(lambda match: _folded(match[0]), text)
+    out = list(text)
+    for match in _DELIMITER.finditer(plain):
+        out[match.start()] = "«"
+    return "".join(out)
+
+
+@lru_cache(maxsize=4096)
+def _folded(char: str) -> str:
+    """The plain letter that a character is a style of, where there is one."""
+    plain = unicodedata.normalize("NFKC", char)
+    return plain if len(plain) == 1 else char
 
 
 def clip(text: str, limit: int) -> str:
