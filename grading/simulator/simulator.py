@@ -5,9 +5,9 @@
         sim.mode = "usage_limits"                                     # and every call after them
         sim.calls                                                     # what came in
 
-Over HTTP: `GET /_state`, `GET /_calls?after=0`, and `POST /_script` with {"mode": ..., "options": {...}, "queue": [...],
-"limits": {...}, "latency": ..., "release": true, "reset": true, "batches": {"polls": ..., "outcomes": [...], "queue":
-[...], "mode": ...}}.
+Over HTTP: `GET /_state`, `GET /_calls?after=0`, and `POST /_script` with {"mode": ..., "options": {...},
+"queue": [...], "limits": {...}, "latency": ..., "release": true, "reset": true, "batches": {"polls": ...,
+"outcomes": [...], "queue": [...], "mode": ...}}.
 """
 
 import threading

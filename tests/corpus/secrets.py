@@ -130,9 +130,7 @@ ALL: dict[str, Secret] = {
     "aws secret": _named("aws_secret_access_key = {}", B64, 40),
     "aws secret in the environment": _named("export AWS_SECRET_ACCESS_KEY={}", B64, 40),
     "aws configure": _named("AWS Secret Access Key [None]: {}", B64, 40),
-    "aws sts": _pair(
-        '{{"Credentials": {{"SecretAccessKey": "{}", "SessionToken": "{}"}}}}', (B64, 40), (B64, 300)
-    ),
+    "aws sts": _pair('{{"Credentials": {{"SecretAccessKey": "{}", "SessionToken": "{}"}}}}', (B64, 40), (B64, 300)),
     "gcp service account": _gcp(),
     "gcp api key": _token("AIza", URL, 35),
     "gcp oauth token": _token("ya29.", URL, 120),
