@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from grading import judging, tasks
 from grading.core.vocabulary import Reason, Source
 from grading.judging import batches, budget, judges, lanes, quota
-from grading.judging.batches import polling, provider, sending
+from grading.judging.batches import ending, gathering, polling, provider, sending
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -196,10 +196,10 @@ def test_a_day_s_budget_bounds_a_batch(sim):
 
 
 def test_a_batch_is_no_larger_than_the_service_takes(sim, monkeypatch):
-    monkeypatch.setattr(sending, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(gathering, "MOST_REQUESTS", 3)
     backlog(5)
     assert [batches.send(), batches.send(), batches.send()] == [3, 2, 0]
-    monkeypatch.setattr(sending, "MOST_BYTES", 1)
+    monkeypatch.setattr(gathering, "MOST_BYTES", 1)
     backlog(2)
     assert batches.send() == 0
     assert states().count(JobState.QUEUED) == 2
@@ -336,7 +336,7 @@ def test_an_answer_that_comes_after_the_batch_was_given_up_cancels_it(sim):
     batches.send()
     batch = JudgeBatch.objects.get()
     crash_before_the_id_is_stored()
-    polling._end(batch, BatchState.LOST, "given up")
+    ending.end(batch, BatchState.LOST, "given up")
     body = json.dumps({"requests": [{"custom_id": "late", "params": {"model": "m", "max_tokens": 1, "messages": []}}]})
     with open_file(body) as file:
         assert sending._create(judges.first(), batch, file)
