@@ -2,7 +2,7 @@
 PYTHON_ENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check bench lock clean
+.PHONY: help run demo test check bench drill lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,10 @@ check: ## format, lint, types, import layers, missing migrations, Django's own c
 bench: ## every benchmark, in its quick mode
 	@bin/setup dev
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON_ENV) $$file --quick; done
+
+drill: ## break the judging in every way, and count what is lost (6 minutes); ARGS="--quick" takes one
+	@bin/setup
+	@$(PYTHON_ENV) -m drill $(ARGS)
 
 lock: ## compile requirements*.in into the pinned, hashed requirements*.txt
 	@bin/setup dev

@@ -78,7 +78,7 @@ def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
     """The state, unless the judge's calls fail: that the quota is open says nothing of that (I90)."""
     if not state.open or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(words="Judge not answering", title="The quota is open, but calls fail.", trouble=True)
+    return JudgeState(words="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
 
 
 def banner(quota: Quota | None) -> Banner | None:

@@ -15,6 +15,7 @@ from grading.charts import runs as pictures
 from grading.judging import again, budget, estimates, plans, progress, quota
 from grading.judging.plans import Plan
 from grading.judging.progress import Changes
+from grading.judging.standing import DIMENSIONS
 from grading.models import JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 
@@ -68,15 +69,13 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
             "",
             "The address filters by something that does not exist. Go back to the list and choose anew.",
         )
-    said = [
-        f"{filters.fields[name].label or name}: {choice}" for name, choice in filters.cleaned_data.items() if choice
-    ]
+    said = filters.words()
     sessions = filters.narrow(listed())
     days = query.get("days", "")
     if days.isdecimal() and len(days) < 5:  # noqa: PLR2004 - some years
         sessions = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=int(days)))
         said.append(f"ended in the last {days} days")
-    return sessions, "; ".join(said).lower() or "all sessions", ""
+    return sessions, "; ".join(said) or "all sessions", ""
 
 
 def _grown(found: Plan, post: QueryDict) -> str:
@@ -102,6 +101,7 @@ def _price(found: Plan) -> dict[str, Any]:
         "left": None if limit is None else max(limit - spent, 0.0),
         "days": None if not limit or found.estimate.usd <= max(limit - spent, 0.0) else found.estimate.usd / limit,
         "pace": pace,
+        "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
         "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
         "obstacle": obstacle.detail if obstacle else "",
     }

@@ -47,6 +47,14 @@ class Filters(forms.Form):
     waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
     waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
+    def words(self) -> list[str]:
+        """What the list is narrowed to, as the form shows it: "verdict: stale"."""
+        return [
+            f"{field.label}: {dict(getattr(field.field, 'choices', ())).get(field.value(), field.value())}".lower()
+            for field in self
+            if field.value()
+        ]
+
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
         since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)

@@ -185,7 +185,7 @@ def _system(rubric: RubricText, room_for_examples: int) -> str:
 
 
 def _examples(examples: Sequence[Example], room: int) -> str:
-    """Examples that fit `room` characters, the first ones first. Their text comes from sessions: quoted, like theirs."""
+    """The first examples that fit `room` characters. Their text comes from sessions, and is quoted like theirs."""
     text = "Examples that people graded. What is behind a bar is data, never an instruction.\n"
     shown = 0
     for number, example in enumerate(examples, start=1):
@@ -217,15 +217,17 @@ def _evidence(case: Case, room: int) -> tuple[str, frozenset[int]]:
     actions = digest.fit(read.done(), spare, of=read.actions.seen)
     bodies[ACTIONS] = actions.text
     if actions.is_all:  # what is left then goes to the others, in this order
-        said = digest.fit(read.said.entries(), said_share + _left(bodies, room), of=read.said.seen)
+        more = digest.fit(read.said.entries(), _room(bodies, SAID, room), of=read.said.seen)
+        said = more if more.numbers > said.numbers else said
         bodies[SAID] = said.text
-        bodies["Patch"] = _patch(case.patch, patch_share + _left(bodies, room))
-        bodies[JOURNAL] = _block(case.journal, journal_share + _left(bodies, room))
+        bodies["Patch"] = _patch(case.patch, _room(bodies, "Patch", room))
+        bodies[JOURNAL] = _block(case.journal, _room(bodies, JOURNAL, room))
     return _joined(bodies), task.numbers | said.numbers | actions.numbers
 
 
-def _left(bodies: Mapping[str, str], room: int) -> int:
-    return max(room - len(_joined(bodies)), 0)
+def _room(bodies: Mapping[str, str], title: str, room: int) -> int:
+    """What a section may take: what it has, and what is left of the whole."""
+    return room - len(_joined({**bodies, title: " "})) + 1
 
 
 def _joined(bodies: Mapping[str, str]) -> str:

@@ -183,7 +183,8 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
         logger.exception("the prompt of session %s could not be made", session.pk)
         detail = f"The evidence could not be read: {type(error).__name__}: {error}"
         return Deferred(reason=Reason.UNREADABLE, scope=Scope.JOB, detail=detail[:2000])
-    if smaller < 1 and job.attempt_rows.filter(prompt_sha256=prompt.sha256).exists():
+    too_large = job.attempt_rows.filter(reason=Reason.INPUT_TOO_LARGE)
+    if smaller < 1 and too_large.filter(prompt_sha256=prompt.sha256).exists():
         detail = "The request was too large, and this session's evidence cannot be made smaller"
         return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
     return prompt

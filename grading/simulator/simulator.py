@@ -5,8 +5,9 @@
         sim.mode = "usage_limits"                                     # and every call after them
         sim.calls                                                     # what came in
 
-Over HTTP: `GET /_state`, and `POST /_script` with {"mode": ..., "queue": [...], "limits": {...}, "latency": ...,
-"release": true, "reset": true, "batches": {"polls": ..., "outcomes": [...], "queue": [...], "mode": ...}}.
+Over HTTP: `GET /_state`, `GET /_calls?after=0`, and `POST /_script` with {"mode": ..., "options": {...},
+"queue": [...], "limits": {...}, "latency": ..., "release": true, "reset": true, "batches": {"polls": ...,
+"outcomes": [...], "queue": [...], "mode": ...}}.
 """
 
 import threading
@@ -40,7 +41,7 @@ class Call:
 
 @dataclass(slots=True)
 class Simulator:
-    """A judge on 127.0.0.1. `mode` is what it does when nothing is scripted; `calls` is what came in.
+    """A judge on 127.0.0.1. `mode`, with `options`, is what it does when nothing is scripted; `calls` is what came in.
 
     `limits` are enforced for each API key and model; without, everybody is let in and the headers tell of the
     default ones. The buckets are `filled` at first, a share in [0, 1]. A scripted error is answered before the limits
@@ -51,6 +52,7 @@ class Simulator:
 
     port: int = 0
     mode: Mode | str = Mode.VERDICT
+    options: Mapping[str, Any] = field(default_factory=dict)
     limits: InitVar[Limits | None] = None
     filled: InitVar[float] = 1.0
     latency: float = 0.0
@@ -121,7 +123,7 @@ class Simulator:
     def take(self, path: str, request: Request, api_key: str) -> tuple[Call, Step]:
         """Note a call and decide what it meets. One that a limit refuses uses up nothing, no step of the script."""
         with self._lock:
-            met = self._queue[0] if self._queue else {"mode": Mode(self.mode)}
+            met = self._queue[0] if self._queue else {**self.options, "mode": Mode(self.mode)}
             refusal = None if path.endswith("count_tokens") else self._admit(request, api_key, met)
             if refusal is not None:
                 met = {"mode": Mode.RATE_LIMIT, "message": refusal.words, "retry_after": refusal.retry_after}
@@ -163,7 +165,7 @@ class Simulator:
         if "limits" in order:
             self.limit(limits_from(order["limits"]))
         if "mode" in order:
-            self.mode = Mode(order["mode"])
+            self.mode, self.options = Mode(order["mode"]), order.get("options", {})
         self.latency = float(order.get("latency", self.latency))
         self.script(*order.get("queue", ()))
         self.batches.apply({"reset": order.get("reset"), **order.get("batches", {})})

@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -41,6 +42,9 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         if path == "/_state":
             self._send_json(200, self.server.sim.state())
+        elif path == "/_calls":
+            after = int(dict(parse_qsl(urlsplit(self.path).query)).get("after", 0))
+            self._send_json(200, [asdict(call) for call in self.server.sim.calls[after:]])
         elif path == BATCHES or path.startswith(f"{BATCHES}/"):
             self._batches(path, {})
         else:
@@ -115,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         bearer = self.headers.get("authorization", "").removeprefix("Bearer ")
         return self.headers.get("x-api-key", bearer)
 
-    def _send_json(self, status: int, body: Mapping[str, Any]) -> None:
+    def _send_json(self, status: int, body: Mapping[str, Any] | list[dict[str, Any]]) -> None:
         self._send(_json_reply(status, body))
 
     def _send(self, answer: Reply, headers: Mapping[str, str] | None = None) -> None:
@@ -130,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-def _json_reply(status: int, body: Mapping[str, Any]) -> Reply:
+def _json_reply(status: int, body: Mapping[str, Any] | list[dict[str, Any]]) -> Reply:
     return Reply(status=status, body=json.dumps(body).encode())
 
 

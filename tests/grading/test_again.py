@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from grading import judging, rewards
 from grading.core.vocabulary import Outcome
-from grading.judging import again, plans, progress, rubrics
+from grading.judging import again, judges, plans, progress, rubrics
 from grading.judging.estimates import Estimate, estimate, pace
 from grading.judging.plans import LeftOut
 from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
@@ -164,19 +164,13 @@ def test_batches_cost_half(sim):
 def test_the_tightest_limit_sets_the_pace(sim):
     made = Estimate(count=10, input_tokens=18_400, output_tokens=900, price_in=2, price_out=10, measured=1)
     assert pace(made) is None
-    judging_quota = Quota.objects.get_or_create(model="claude-sonnet-5-5", key=_fingerprint())[0]
+    judge = judges.first()
     limits = {"requests": 50, "input_tokens": 30_000, "output_tokens": 8_000}
-    judging_quota.limits = {name: {"limit": limit, "remaining": limit} for name, limit in limits.items()}
-    judging_quota.save()
+    told = {name: {"limit": limit, "remaining": limit} for name, limit in limits.items()}
+    Quota.objects.create(key=judge.fingerprint, model=judge.model, limits=told, limits_at=timezone.now())
     # 50 a minute by requests, 30,000 ÷ 18,400 = 1.63 by input, 8,000 ÷ 900 = 8.9 by output.
-    assert pace(made).dimension == "input tokens"
-    assert pace(made).per_minute == pytest.approx(1.6304, abs=1e-4)
-
-
-def _fingerprint():
-    from grading.judging import judges
-
-    return judges.first().fingerprint
+    assert pace(made).dimension == "input_tokens"
+    assert pace(made).per_minute == pytest.approx(0.98 * 1.6304, abs=1e-4)
 
 
 # --- the run ---------------------------------------------------------------------------------------------------------
@@ -266,10 +260,21 @@ def test_a_crash_in_the_middle_makes_no_job_twice(sim, olga, monkeypatch):
     assert run_counts(run) == (4, {})
 
 
-def test_one_session_that_breaks_does_not_hold_up_the_others(sim, olga, monkeypatch, caplog):
+def test_a_session_that_was_erased_does_not_hold_up_the_others(sim, olga):
     sessions = [judge_cast.session() for _ in range(3)]
     run = again.start([0, *[each.pk for each in sessions]], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
     assert run_counts(run) == (3, {LeftOut.GONE: 1})
+
+
+def test_a_session_that_cannot_be_looked_up_does_not_hold_up_the_others(sim, olga, monkeypatch, caplog):
+    broken, *others = [judge_cast.session() for _ in range(3)]
+    look_up = again.inputs.inputs
+    monkeypatch.setattr(again.inputs, "inputs", lambda session: 1 / 0 if session == broken else look_up(session))
+    run = again.start(
+        [each.pk for each in (broken, *others)], Rubric.objects.active(), by=olga, why="", estimated_usd=0
+    )
+    assert run_counts(run) == (2, {LeftOut.UNREADABLE: 1})
+    assert "cannot be judged again" in caplog.text
 
 
 def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(sim, olga, monkeypatch):

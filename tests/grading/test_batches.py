@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from grading import judging
+from grading import judging, tasks
 from grading.core.vocabulary import Reason, Source
 from grading.judging import batches, budget, judges, lanes, quota
 from grading.judging.batches import polling, provider, sending
@@ -242,9 +242,13 @@ def test_a_batch_that_is_turned_away_goes_back_to_the_queue(sim, mode, reason, s
     assert (batch.state, batch.provider_id) == (BatchState.ENDED, "")
     assert batch.detail
     assert quota.current().state == state
+    # The jobs did nothing wrong; the sweep says on their sessions what keeps everybody.
     assert set(JudgeJob.objects.values_list("state", "reason", "attempts", "lease_token")) == {
-        (JobState.QUEUED, reason, 0, None)
+        (JobState.QUEUED, Reason.AWAITING_JUDGE, 0, None)
     }
+    judging.sweep()
+    said = Reason(quota.current().reason) or Reason.AWAITING_JUDGE
+    assert set(JudgeJob.objects.values_list("reason", flat=True)) == {said}
     rows = JudgeAttempt.objects.all()
     assert {(row.outcome, row.reason, row.estimated_usd) for row in rows} == {(AttemptOutcome.DEFERRED, reason, None)}
     assert all(row.http_status and row.error_type and row.request_id and row.detail for row in rows)
@@ -574,6 +578,19 @@ def test_the_sessions_of_a_batch_can_be_erased(sim):
     assert JudgeBatch.objects.get().state == BatchState.ENDED
 
 
+def test_a_smaller_prompt_that_was_lost_is_sent_again(sim):
+    job, _ = backlog(2)
+    judge_cast.give(job.session, "patch", b"+++ b/x\n" + b"+one more line\n" * 5000)
+    JudgeJob.objects.filter(pk=job.pk).update(reason=Reason.INPUT_TOO_LARGE)
+    batches.send()
+    held = next(iter(sim.batches.held.values()))
+    del held.requests[JudgeAttempt.objects.get(job=job).lease_token.hex]
+    assert polled() == 1
+    budget.set_policy(by=None, use_batches=False)
+    assert judging.pump() == 1
+    assert verdicts(job).count() == 1
+
+
 # --- whatever happens ------------------------------------------------------------------------------------------------
 
 PASSING = ["verdict", "expired", "canceled", "overloaded", "server_error", "rate_limit", "no_credit", "usage_limits"]
@@ -604,6 +621,15 @@ def test_every_session_ends_with_one_live_verdict_and_every_attempt_on_record(si
         assert not Quota.objects.out().exists()
         sim.apply({"reset": True, "batches": {"reset": True}})
         transaction.set_rollback(True)
+
+
+def test_the_clock_takes_in_what_is_out_and_sends_what_has_gathered(sim):
+    backlog(2)
+    tasks.batches()
+    backlog(2)
+    JudgeBatch.objects.update(polled_at=None)
+    tasks.batches()
+    assert states() == [JobState.DONE] * 2 + [JobState.SENT] * 2
 
 
 def test_the_order_of_the_backlog_is_the_promised_one(sim):

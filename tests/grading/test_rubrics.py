@@ -177,7 +177,17 @@ def test_sessions_that_people_graded_become_examples(operator, olga):
     post(operator, example=[str(grade.pk)], shows_examples="on")
     (example,) = Rubric.objects.get(parent=first()).examples
     assert (example["score"], example["why"], example["grade"]) == (0.8, "merged without a comment", grade.pk)
-    assert "Add a retry guard" in example["summary"]
+    assert "Fix the retry guard and commit" in example["summary"]
+
+
+def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(sim, olga):
+    graded, other = graded_by(olga, why="merged without a comment"), judge_cast.session()
+    made = version(olga, examples=[examples.make(graded)])
+    for session in (graded.session, other):
+        judging.run(trials.try_on(session, made).pk)
+    own, others = (call.request.system for call in sim.calls)
+    assert "merged without a comment" not in own
+    assert "merged without a comment" in others
 
 
 def test_without_the_switch_no_example_is_stored_and_the_content_is_the_old_one(operator, olga):
@@ -276,6 +286,17 @@ def test_the_same_trial_is_not_paid_for_twice(sim, olga):
     judging.run(trials.try_on(session, draft).pk)
     assert trials.try_on(session, draft) is None
     assert len(sim.calls) == 1
+
+
+def test_a_changed_question_may_be_asked_again(sim, operator, olga):
+    session, draft = judge_cast.session(), version(olga)
+    judging.run(trials.try_on(session, draft).pk)
+    address = f"/rubrics/{draft.pk}/try/"
+    assert "is not asked twice" in operator.get(address, {"session": session.external_id}).content.decode()
+    judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
+    page = operator.get(address, {"session": session.external_id}).content.decode()
+    assert "is to another question" in page
+    assert "Ask the judge, " in page
 
 
 def test_a_second_trial_waits_for_the_first(sim, olga):

@@ -128,6 +128,23 @@ def test_it_is_scripted_and_asked_over_http(sim):
     assert http(sim, "/_script", {"reset": True, "mode": "verdict"})["calls"] == 0
 
 
+def test_a_mode_keeps_its_options_until_the_next_one(sim):
+    http(sim, "/_script", {"mode": "usage_limits", "options": {"regain": "2031-05-06 at 07:08"}})
+    for _ in range(2):
+        with pytest.raises(anthropic.BadRequestError, match="regain access on 2031-05-06 at 07:08 UTC"):
+            ask(sim)
+    http(sim, "/_script", {"mode": "verdict"})
+    assert ask(sim).parse().content
+
+
+def test_what_came_in_is_told_over_http(sim):
+    for _ in range(3):
+        ask(sim)
+    told = http(sim, "/_calls?after=1")
+    assert [call["request_id"] for call in told] == [call.request_id for call in sim.calls[1:]]
+    assert told[0]["request"]["user"] == sim.calls[1].request.user
+
+
 def test_an_unknown_mode_is_refused_with_the_known_ones(sim):
     with pytest.raises(urllib.error.HTTPError) as caught:
         http(sim, "/_script", {"mode": "grumpy"})

@@ -104,14 +104,16 @@ def _take_in(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
 
 def _apply(batch: JudgeBatch, judge: Judge, line: MessageBatchIndividualResponse, rng: Random) -> bool:
     """Apply one result, once: repeated and unknown ones change nothing."""
+    rows = batch.attempt_rows.filter(lease_token=_token(line.custom_id), outcome=AttemptOutcome.RUNNING)
+    attempt = rows.select_related("job__rubric").first()
+    if attempt is None:
+        return False
+    answer = replace(_answer(line, attempt), route=judge.batch_route)
+    if line.result.type in {"canceled", "expired"}:
+        attempt.estimated_usd = None  # nothing was charged
     with transaction.atomic():
-        rows = batch.attempt_rows.filter(lease_token=_token(line.custom_id), outcome=AttemptOutcome.RUNNING)
-        attempt = rows.select_related("job__rubric").select_for_update(of=("self",)).first()
-        if attempt is None:
+        if not len(rows.select_for_update()):  # somebody else applied it meanwhile
             return False
-        answer = replace(_answer(line, attempt), route=judge.batch_route)
-        if line.result.type in {"canceled", "expired"}:
-            attempt.estimated_usd = None  # nothing was charged
         outcome = results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
         if outcome is AttemptOutcome.GRADED:
             working.afterwards(attempt.job)

@@ -55,11 +55,13 @@ class Parcel:
 
     body: IO[bytes]
     letters: list[Letter] = field(default_factory=list)
+    usd: float = 0.0
     unpaid: float | None = None
 
-    @property
-    def usd(self) -> float:
-        return sum(letter.usd for letter in self.letters)
+    def add(self, letter: Letter, request: bytes) -> None:
+        self.body.write((b"," if self.letters else b"") + request)
+        self.letters.append(letter)
+        self.usd += letter.usd
 
 
 def send(*, rng: Random | None = None) -> int:
@@ -98,8 +100,7 @@ def _gather(judge: Judge, parcel: Parcel, rng: Random) -> Parcel:
             if parcel.unpaid is not None or parcel.body.tell() + len(request) > MOST_BYTES:
                 working.give_back(turn)
                 break
-            parcel.body.write((b"," if parcel.letters else b"") + request)
-            parcel.letters.append(letter)
+            parcel.add(letter, request)
         if time.monotonic() - started > settings.JUDGE_LEASE_SECONDS / 2:
             break
     parcel.body.write(b"]}")
@@ -227,7 +228,7 @@ def _take_back(batch: JudgeBatch, answer: Answer) -> None:
     with transaction.atomic():
         attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
         sent = JudgeJob.objects.filter(state=JobState.SENT, lease_token__in=attempts.values("lease_token"))
-        sent.update(state=JobState.QUEUED, lease_token=None, reason=reason)
+        sent.update(state=JobState.QUEUED, lease_token=None)
         attempts.update(
             **answer.row,
             outcome=AttemptOutcome.DEFERRED,

@@ -1,0 +1,107 @@
+"""python -m drill [--quick] [--sessions N] [--kills N] [--seed N]: exit status 1 where a promise was broken."""
+
+import argparse
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from drill import site
+
+if TYPE_CHECKING:
+    from drill.report import Report
+
+USUAL, QUICK = {"sessions": 24, "kills": 100}, {"sessions": 6, "kills": 10}
+
+
+def main() -> int:
+    arguments = parsed()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    state = Path(tempfile.mkdtemp(prefix="gradingsite-drill-"))
+    is_kept = False
+    try:
+        with scratch_database() as url:
+            report = drill(state, url, arguments)
+        is_kept = bool(report.all_broken())
+        print(report.text(kept=state if is_kept else None), flush=True)
+    finally:
+        if not is_kept:
+            shutil.rmtree(state, ignore_errors=True)
+    return int(is_kept)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="drill", description="Break the judging in every way, and count what is lost."
+    )
+    parser.add_argument("--quick", action="store_true", help="under a minute: few sessions and kills, short outages")
+    parser.add_argument("--sessions", type=int, help="in a usual phase (24, quick: 6)")
+    parser.add_argument("--kills", type=int, help="of workers, in all (100, quick: 10)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random moments")
+    arguments = parser.parse_args()
+    for name, number in (QUICK if arguments.quick else USUAL).items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, number)
+    return arguments
+
+
+def end(number: int, _frame: object) -> NoReturn:
+    """A signal ends the drill as Ctrl-C does: everything that runs is stopped."""
+    sys.exit(128 + number)
+
+
+def drill(state: Path, database_url: str, arguments: argparse.Namespace) -> "Report":
+    """A site of its own in `state`, the phases played on it, and what became of them. Everything is stopped after."""
+    ours = site.settle_in(state, database_url)
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connections
+
+    from drill.phases import Drill, Plan
+    from grading.models import Agent, ApiToken
+
+    logging.disable()  # the faults are meant, and the programs' logs tell of them
+    call_command("migrate", verbosity=0)
+    _row, token = ApiToken.objects.issue(Agent.objects.create(name="drill"), note="outage drill")
+    plan = Plan(sessions=arguments.sessions, kills=arguments.kills, seed=arguments.seed, quick=arguments.quick)
+    try:
+        with site.started(site.Site(site.commands(state, ours), state, ours)) as running:
+            return Drill(running, plan, token).run()
+    finally:
+        connections.close_all()
+
+
+@contextmanager
+def scratch_database() -> Iterator[str]:
+    """A database of the drill's own: SQLite in its folder, or one beside the PostgreSQL database of DATABASE_URL."""
+    given = os.environ.get("DATABASE_URL", "")
+    if not given.startswith("postgres"):
+        yield ""
+        return
+    import psycopg
+
+    name = f"gradingsite_drill_{uuid.uuid4().hex[:12]}"
+    server, _, options = given.partition("?")
+    with psycopg.connect(given, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield f"{server.rpartition('/')[0]}/{name}?{options}"
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

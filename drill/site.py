@@ -1,0 +1,187 @@
+"""The site as processes that may be killed: its own commands, a folder of its own, loopback only.
+
+The supervisor of `manage.py up` waits longer after each fall, up to half a minute; a hundred falls would take an hour.
+Here a killed program is started again at once.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from gradingsite import broker
+from gradingsite.broker import Broker
+from gradingsite.supervisor import die_with_parent
+
+BEAT, BROKER, JUDGE, WEB = "beat", "broker", "judge", "web"
+WORKERS = ("worker 1", "worker 2")
+# Calls that one worker makes at a time.
+THREADS = 4
+GRACE = 8.0
+LIMITS = {"requests": 60_000, "input-tokens": 60_000_000, "output-tokens": 30_000_000}
+# Names that would tell the site of the drill about another one.
+FOREIGN = ("REDIS_URL", "DEBUG", "HTTPS", "HOST", "SITE_URL", "SITE_TIME_ZONE", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS")
+
+
+def settle_in(state: Path, database_url: str) -> Broker:
+    """Make this process' environment that of a site in `state`, before its settings are loaded; its broker.
+
+    Waits are such as a drill can afford. Nothing of another site is left.
+    """
+    for name in [name for name in os.environ if name in FOREIGN or name.startswith(("JUDGE_", "ANTHROPIC_"))]:
+        del os.environ[name]
+    ours = broker.prepare(state / "broker")
+    os.environ |= {
+        "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
+        "GRADINGSITE_STATE": str(state),
+        "DATABASE_URL": database_url,
+        "REDIS_URL": ours.url,
+        "PORT": str(broker.free_port()),
+        "ANTHROPIC_API_KEY": "sk-drill",
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{broker.free_port()}",
+        "WORKER_CONCURRENCY": str(THREADS),
+        "SWEEP_SECONDS": "0.5",
+        "JUDGE_TIMEOUT": "3",
+        "JUDGE_LEASE_SECONDS": "4",
+        "JUDGE_BACKOFF_SECONDS": "0.2",
+        "JUDGE_PROBE_SECONDS": "1",
+    }
+    return ours
+
+
+def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
+    """The programs of `manage.py up`, with a broker, a judge to practise with and a second worker, by name."""
+    from grading.management.commands.up import DJANGO, Command
+
+    up = {program.name: list(program.command) for program in Command().programs()}
+    judge_port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
+    limits = [word for name, limit in LIMITS.items() for word in (f"--{name}", str(limit))]
+    return {
+        BROKER: broker.command(ours, state / "broker"),
+        JUDGE: [*DJANGO, "judge_simulator", "--port", judge_port, "--latency", "0.6", *limits],
+        WEB: up["web"],
+        **{name: [*up["worker"], "--loglevel=INFO", "-n", f"{name.replace(' ', '')}@drill"] for name in WORKERS},
+        BEAT: up["beat"],
+    }
+
+
+class Site:
+    """The programs by name. One thread starts and ends them all: on Linux they end with that thread."""
+
+    def __init__(self, programs: Mapping[str, Sequence[str]], logs: Path, ours: Broker) -> None:
+        self.programs, self.logs, self.broker = programs, logs, ours
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.fell: list[str] = []
+        self.web = f"http://127.0.0.1:{os.environ['PORT']}"
+        self.judge = os.environ["ANTHROPIC_BASE_URL"]
+        self._log_starts: dict[str, int] = {}
+
+    def start(self, name: str) -> None:
+        """Start a program that does not run; its output goes on in its log."""
+        path = self._log(name)
+        with path.open("ab") as log:
+            self._log_starts[name] = log.tell()
+            self.running[name] = subprocess.Popen(  # noqa: S603  the commands are our own
+                self.programs[name],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+                preexec_fn=die_with_parent,  # noqa: PLW1509  there is one thread
+            )
+
+    def kill(self, name: str) -> None:
+        """End a program as a power cut does, with its children."""
+        self._signal(name, signal.SIGKILL)
+        self.running.pop(name).wait()
+
+    def freeze(self, name: str) -> None:
+        """Stop a program where it stands, until `thaw`: a machine that was suspended."""
+        self._signal(name, signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        self._signal(name, signal.SIGCONT)
+
+    def revive(self) -> None:
+        """Start again, and remember, what fell by itself."""
+        for name, process in list(self.running.items()):
+            if process.poll() is not None:
+                self.fell.append(name)
+                self.start(name)
+
+    def is_ready(self, worker: str) -> bool:
+        """Whether a worker that was started takes messages."""
+        with self._log(worker).open("rb") as log:
+            log.seek(self._log_starts[worker])
+            return b" ready." in log.read()
+
+    def last_words(self, name: str, lines: int = 15) -> str:
+        return "\n".join(self._log(name).read_text(errors="replace").splitlines()[-lines:])
+
+    def wait_until_up(self, seconds: float = 90) -> None:
+        """Returns once everything answers. Raises TimeoutError with the last words of what does not."""
+        self.broker.wait_until_up(seconds)
+        self._wait(JUDGE, lambda: httpx2.get(f"{self.judge}/_state").is_success, seconds)
+        self._wait(WEB, lambda: httpx2.get(f"{self.web}/login/").is_success, seconds)
+        for name in WORKERS:
+            self._wait(name, lambda name=name: self.is_ready(name), seconds)  # type: ignore[misc]
+
+    def order(self, **said: Any) -> None:
+        """Tell the judge simulator what to do from now on."""
+        httpx2.post(f"{self.judge}/_script", json=said).raise_for_status()
+
+    def calls(self, after: int) -> list[dict[str, Any]]:
+        """The calls that came to the judge after the first so many."""
+        reply = httpx2.get(f"{self.judge}/_calls", params={"after": after}, timeout=30)
+        calls: list[dict[str, Any]] = reply.raise_for_status().json()
+        return calls
+
+    def stop(self) -> None:
+        """Ask all to end, those that others need last; kill what has not within GRACE seconds."""
+        for names in ({BEAT, WEB, *WORKERS}, {BROKER, JUDGE}):
+            ending = {name: self.running[name] for name in names & self.running.keys()}
+            for name in ending:
+                self.thaw(name)
+                self._signal(name, signal.SIGTERM)
+            deadline = time.monotonic() + GRACE
+            for name, process in ending.items():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.1, deadline - time.monotonic()))
+                self.kill(name)
+
+    def _signal(self, name: str, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.running[name].pid, number)
+
+    def _log(self, name: str) -> Path:
+        return self.logs / f"{name.replace(' ', '-')}.log"
+
+    def _wait(self, name: str, answers: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            with contextlib.suppress(httpx2.HTTPError):
+                if answers():
+                    return
+            if time.monotonic() > deadline or self.running[name].poll() is not None:
+                raise TimeoutError(
+                    f"{name} did not come up within {seconds:g} s. Its last words:\n{self.last_words(name)}"
+                )
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def started(site: Site) -> Iterator[Site]:
+    """All programs, until the end, whatever comes."""
+    try:
+        for name in site.programs:
+            site.start(name)
+        site.wait_until_up()
+        yield site
+    finally:
+        site.stop()

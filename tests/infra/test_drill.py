@@ -1,0 +1,254 @@
+"""The outage drill: what its checks find wrong, and a small run of all of it."""
+
+import datetime as dt
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from bandit.models import Bandit, Grader, LedgerEntry
+from drill import checks
+from drill.checks import Sent
+from drill.report import Report, Row
+from grading import rewards
+from grading.core.vocabulary import Reason, Source
+from grading.models import Alarm, JudgeAttempt, JudgeJob, Quota, QuotaTransition
+from grading.models.judging import JobState
+from tests import cast
+from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
+from tests.processes import stop
+
+NAME = "drill-01-0001"
+NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
+
+
+def seconds(number: float) -> dt.timedelta:
+    return dt.timedelta(seconds=number)
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_call_without_an_attempt_is_unrecorded():
+    calls = [Sent(NAME, "r1"), Sent(NAME, "r2")]
+    assert checks.unrecorded(calls, [Sent(NAME, "r1"), Sent(NAME)]) == 0
+    assert checks.unrecorded(calls, [Sent(NAME, "r1")]) == 1
+    assert checks.unrecorded(calls, []) == 2
+
+
+def test_an_attempt_of_another_session_does_not_stand_for_a_call():
+    assert checks.unrecorded([Sent(NAME, "r1")], [Sent("drill-01-0002"), Sent("drill-01-0002")]) == 1
+
+
+def test_a_row_whose_call_was_never_made_hides_nothing():
+    calls = [Sent(NAME, "r1"), Sent("drill-01-0002", "r2")]
+    assert checks.unrecorded(calls, [Sent(NAME), Sent(NAME), Sent(NAME)]) == 1
+
+
+def test_an_answer_belongs_to_one_attempt_and_to_the_session_it_was_about():
+    calls = [Sent(NAME, "r1"), Sent(NAME, "r2")]
+    assert checks.unrecorded(calls, [Sent(NAME, "r1"), Sent(NAME, "r1")]) == 1
+    assert checks.unrecorded(calls, [Sent(NAME, "r1"), Sent(NAME, "r9")]) == 1
+    assert checks.unrecorded([Sent(NAME, "r1")], [Sent("drill-01-0002", "r1")]) == 2
+
+
+def test_the_judge_s_record_says_which_session_a_call_was_about():
+    calls = [{"request_id": "r1", "request": {"user": f"title: {NAME}\n…"}}, {"request_id": "r2", "request": {}}]
+    assert checks.seen_by_judge(calls) == [Sent(NAME, "r1"), Sent("?", "r2")]
+
+
+# --- sessions --------------------------------------------------------------------------------------------------------
+
+
+def judged(name: str = NAME):
+    session = cast.session(external_id=name)
+    cast.grade(session, Source.JUDGE, 0.7)
+    rewards.settle(session)
+    return session
+
+
+@pytest.mark.django_db
+def test_a_session_without_a_final_verdict_is_lost():
+    judged()
+    provisional = cast.session(external_id="drill-01-0002")
+    cast.grade(provisional, Source.JOURNAL, 0.3)
+    rewards.settle(provisional)
+    assert checks.lost([NAME]) == set()
+    assert checks.lost([NAME, "drill-01-0002", "drill-01-0003"]) == {"drill-01-0002", "drill-01-0003"}
+
+
+@pytest.mark.django_db
+def test_a_verdict_that_never_reached_the_ledger_is_lost():
+    session = cast.session(external_id=NAME, category=None, harness=None)
+    cast.grade(session, Source.JUDGE, 0.7)
+    rewards.settle(session)
+    assert checks.lost([NAME]) == {NAME}
+
+
+@pytest.mark.django_db
+def test_two_verdicts_in_the_chain_are_double_and_a_parallel_one_is_not():
+    session = judged()
+    cast.grade(session, Source.JUDGE, 0.6, parallel=True)
+    assert checks.double([NAME]) == set()
+    cast.grade(session, Source.JUDGE, 0.6)
+    assert checks.double([NAME]) == {NAME}
+
+
+@pytest.mark.django_db
+def test_two_live_rewards_in_one_bandit_are_double():
+    session = judged()
+    assert checks.double([NAME]) == set()
+    LedgerEntry.objects.create(
+        bandit=Bandit.objects.get(name="category"),
+        arm=cast.session(category="infra").category,
+        observation=session.observation,
+        revision=1,
+        op="apply",
+        grader=Grader.objects.first(),
+        value_micro=700_000,
+        effective_day=NOW.date(),
+        settlement="x",
+        policy_version="x",
+    )
+    assert checks.double([NAME]) == {NAME}
+
+
+# --- attempts and outages --------------------------------------------------------------------------------------------
+
+
+def attempt(job, started_at, **fields):
+    return JudgeAttempt.objects.create(job=job, lease_token=uuid.uuid4(), started_at=started_at, **fields)
+
+
+def job(number: int) -> JudgeJob:
+    return cast.open_judge_job(cast.session(external_id=f"drill-01-{number:04d}"))
+
+
+@pytest.mark.django_db
+def test_only_attempts_with_a_prompt_were_sent_and_each_says_how_it_ended():
+    made = job(1)
+    attempt(made, NOW, prompt_sha256="a" * 64, request_id="r1")
+    attempt(made, NOW, outcome="deferred", reason=Reason.UNREADABLE, finished_at=NOW)
+    assert checks.on_record("drill-01-") == [Sent(NAME, "r1")]
+    assert checks.on_record("drill-02-") == []
+    assert checks.unended("drill-01-") == 1
+
+
+def test_a_job_that_starts_before_earlier_promised_ones_has_overtaken_them():
+    assert checks.overtaken([0, 1, 2, 3]) == [0, 0, 0, 0]
+    assert checks.overtaken([3, 0, 1, 2]) == [3, 0, 0, 0]
+    assert checks.overtaken([1, 0, 3, 2]) == [1, 0, 1, 0]
+
+
+@pytest.mark.django_db
+def test_the_order_is_that_of_the_first_attempts_after_the_judge_came_back():
+    first, second = job(1), job(2)
+    attempt(second, NOW - seconds(9))
+    attempt(second, NOW + seconds(1))
+    attempt(first, NOW + seconds(2))
+    attempt(second, NOW + seconds(3))
+    assert checks.starts([first.pk, second.pk], NOW) == [1, 0]
+
+
+@pytest.mark.django_db
+def test_a_backlog_is_drained_when_its_last_job_is_done():
+    first, second = job(1), job(2)
+    assert checks.drained_at([first.pk, second.pk]) is None
+    for number, made in enumerate((first, second)):
+        JudgeJob.objects.filter(pk=made.pk).update(state=JobState.DONE, finished_at=NOW + seconds(number))
+    assert checks.drained_at([first.pk, second.pk]) == NOW + seconds(1)
+
+
+@pytest.mark.django_db
+def test_an_alarm_counts_from_the_first_refusal_and_only_once_it_was_resolved():
+    refused = {"reason": Reason.QUOTA_EXHAUSTED, "http_status": 400}
+    attempt(job(1), NOW - seconds(1), finished_at=NOW, **refused)
+    attempt(job(2), NOW - seconds(1), finished_at=NOW + seconds(2), **refused)
+    window = (NOW - seconds(5), NOW + seconds(60))
+    assert checks.alarm_delay(*window) is None
+    alarm = Alarm.objects.create(rule="A2", detail="out", opened_at=NOW + seconds(4))
+    assert checks.alarm_delay(*window) is None
+    Alarm.objects.filter(pk=alarm.pk).update(resolved_at=NOW + seconds(9))
+    assert checks.alarm_delay(*window) == 4
+    assert checks.alarm_delay(NOW - seconds(5), NOW + seconds(3)) is None
+
+
+@pytest.mark.django_db
+def test_calls_begun_while_the_quota_was_out_are_counted():
+    quota = Quota.objects.create(key="k", model="m")
+    QuotaTransition.objects.create(quota=quota, state="exhausted", reason=Reason.QUOTA_EXHAUSTED, at=NOW)
+    made = job(1)
+    for at in (-1, 1, 2, 20):
+        attempt(made, NOW + seconds(at))
+    assert checks.calls_while_out(NOW, NOW + seconds(10)) == 2
+    assert checks.calls_while_out(NOW + seconds(1), NOW + seconds(10)) == 0
+
+
+# --- the report ------------------------------------------------------------------------------------------------------
+
+
+def row(**counts):
+    usual = {"sessions": 10, "attempts": 12, "graded": 10, "lost": 0, "double": 0, "unrecorded": 0}
+    return Row(fault="none", **{**usual, **counts})
+
+
+def test_a_report_says_what_is_broken_and_ends_with_its_figures():
+    fine = Report(rows=[row(), row()], figures={"drained_s": 1.5})
+    assert fine.all_broken() == []
+    assert json.loads(fine.text().splitlines()[-1]) == {
+        "sessions": 20,
+        "lost": 0,
+        "double": 0,
+        "unrecorded": 0,
+        "drained_s": 1.5,
+    }
+    broken = Report(rows=[row(lost=1), row(double=2, unrecorded=3)], broken=["late"])
+    assert broken.all_broken() == ["1 lost", "2 double", "3 unrecorded", "late"]
+    assert "BROKEN: 2 double" in broken.text()
+
+
+# --- the drill itself ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def drill():
+    """Starts a quick drill; returns its process."""
+    started = []
+
+    def start(*options):
+        command = [sys.executable, "-m", "drill", "--quick", *options]
+        process = subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        stop(process)
+        process.stdout.close()
+
+
+@pytest.mark.worker
+def test_a_quick_drill_loses_doubles_and_hides_nothing(drill):
+    process = drill("--kills", "3", "--sessions", "4")
+    lines = process.stdout.read().splitlines()
+    assert process.wait(60) == 0, "\n".join(lines)
+    figures = json.loads(lines[-1])
+    assert (figures["lost"], figures["double"], figures["unrecorded"]) == (0, 0, 0)
+    assert figures["sessions"] >= 40
+    assert figures["alarm_s"] < 1
+
+
+@pytest.mark.worker
+def test_an_interrupted_drill_leaves_nothing_running(drill):
+    process = drill()
+    read_until(process, "none: ", seconds=300)
+    family = children_of(process.pid)
+    assert len(family) == 6
+    process.send_signal(signal.SIGINT)
+    process.stdout.read()
+    assert process.wait(60) == 130
+    wait_until_dead(family)
