@@ -21,7 +21,7 @@ PAGES = (
 )  # fmt: skip
 OPERATOR_PAGES = (
     "/connect/", "/samples/", "/grading/agent/", "/grading/agent/add/", "/grading/apitoken/", "/grading/artifactrule/",
-    "/grading/rubric/", "/bandit/arm/", "/bandit/ledgerentry/",
+    "/rubrics/", "/bandit/arm/", "/bandit/ledgerentry/",
 )  # fmt: skip
 
 

@@ -329,7 +329,7 @@ def test_a_policy_is_a_row_with_its_author(operator):
         ("daily_budget_usd", "1e9", "an amount from 0"),
         ("daily_budget_usd", "five", "an amount from 0"),
         ("reserved_share", "1.5", "Reserve for new sessions is a share from 0 to 1"),
-        ("repeat_share", "", "Judged twice is a share from 0 to 1"),
+        ("repeat_share", "", "Asked twice is a share from 0 to 1"),
         ("second_share", "inf", "Second opinion is a share from 0 to 1"),
     ],
 )
