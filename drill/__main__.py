@@ -67,7 +67,7 @@ def drill(state: Path, database_url: str, arguments: argparse.Namespace) -> "Rep
     from django.core.management import call_command
     from django.db import connections
 
-    from drill.phases import Drill, Plan
+    from drill.run import Drill, Plan
     from grading.models import Agent, ApiToken
 
     logging.disable()  # the faults are meant, and the programs' logs tell of them

@@ -12,11 +12,13 @@ from django.db.models import Count, Max, Min, QuerySet
 from bandit.models import MICRO, LedgerEntry
 from grading import rewards
 from grading.core.vocabulary import Reason, Source
-from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, QuotaTransition, Session, Settlement
+from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota, QuotaTransition, Session, Settlement
 from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
-from grading.monitoring import JUDGE_OUT, open_alarms
+from grading.monitoring import JUDGE_OUT
+from grading.monitoring.judges import about_quota
 
+UNKNOWN = "?"
 NAME = re.compile(r"drill-\d\d-\d{4,}")
 
 
@@ -89,7 +91,7 @@ def seen_by_judge(calls: Iterable[dict[str, object]]) -> list[Sent]:
 
 def _named(call: dict[str, object]) -> str:
     found = NAME.search(str(call["request"]))
-    return found.group() if found else "?"
+    return found.group() if found else UNKNOWN
 
 
 def on_record(prefix: str) -> list[Sent]:
@@ -116,14 +118,15 @@ def alarm_delay(since: dt.datetime, until: dt.datetime) -> float | None:
         finished_at__range=(since, until), reason__in=[Reason.QUOTA_EXHAUSTED, Reason.AUTH], http_status__isnull=False
     )
     first = refused.order_by("finished_at").first()
-    alarm = Alarm.objects.filter(rule=JUDGE_OUT, opened_at__range=(since, until)).order_by("opened_at").first()
+    alarm = quota_alarms().filter(opened_at__range=(since, until)).order_by("opened_at").first()
     if first is None or first.finished_at is None or alarm is None or alarm.resolved_at is None:
         return None
     return (alarm.opened_at - first.finished_at).total_seconds()
 
 
-def still_alarmed() -> bool:
-    return open_alarms().filter(rule=JUDGE_OUT).exists()
+def quota_alarms() -> QuerySet[Alarm]:
+    """The alarms that a quota is out; those of a failing service hold until enough calls went well again."""
+    return Alarm.objects.filter(rule=JUDGE_OUT, about__in=[about_quota(quota) for quota in Quota.objects.all()])
 
 
 def calls_while_out(since: dt.datetime, until: dt.datetime) -> int:

@@ -1,77 +1,20 @@
-"""What goes wrong, and when: scripts that do something, then yield the seconds until they want to go on."""
+"""What goes wrong, and when: one script for each fault."""
 
 import datetime as dt
-import heapq
-import itertools
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from random import Random
 
 from django.conf import settings
 from django.utils import timezone
 
-from drill.site import BEAT, BROKER, THREADS, WORKERS, Site
-from drill.stream import Stream
+from drill.scene import Scene, Script
+from drill.site import BEAT, BROKER, THREADS, WORKERS
 from grading.judging import doorbell, quota
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 
-Script = Iterator[float]
 OK = 200
 # A reset that the API names by the minute is at least so many seconds away.
 SHORTEST_OUTAGE = 8
-BUSY_WITH = 12
 ANY_MOMENT = 0.25
-
-
-@dataclass(slots=True, kw_only=True)
-class Scene:
-    """One phase while it is played. `promised` are the jobs that waited when the judge came back, at `back_at`."""
-
-    site: Site
-    stream: Stream
-    rng: Random
-    quick: bool
-    promised: list[int] = field(default_factory=list)
-    back_at: dt.datetime | None = None
-    kills_left: int = 0
-    remarks: list[str] = field(default_factory=list)
-
-    def pause(self, seconds: float) -> float:
-        """How long a fault of so many seconds lasts here."""
-        return seconds / 2 if self.quick else seconds
-
-
-def play(scripts: list[Script], site: Site) -> None:
-    """Run scripts side by side, in one thread, until all have ended. What fell by itself is started again."""
-    count = itertools.count()
-    waiting = [(time.monotonic(), next(count), script) for script in scripts]
-    while waiting:
-        due, _number, script = heapq.heappop(waiting)
-        time.sleep(max(0.0, due - time.monotonic()))
-        site.revive()
-        pause = next(script, None)
-        if pause is not None:
-            heapq.heappush(waiting, (time.monotonic() + pause, next(count), script))
-
-
-# --- what agents do --------------------------------------------------------------------------------------------------
-
-
-def sessions(scene: Scene, count: int, every: float = 0.2) -> Script:
-    """A stream of sessions, one in two of which ended long ago: backlog."""
-    for _ in range(count):
-        scene.stream.send(minutes_ago=scene.rng.choice([1, 90]))
-        yield every
-
-
-def busy(scene: Scene) -> Script:
-    """As many sessions as keep the workers busy until the kills are over."""
-    while scene.kills_left:
-        if JudgeJob.objects.open().count() < BUSY_WITH:
-            scene.stream.send()
-        yield 0.05
 
 
 # --- the judge -------------------------------------------------------------------------------------------------------
@@ -141,6 +84,11 @@ def rate_limited(scene: Scene) -> Script:
     scene.site.order(mode="rate_limit", options={"retry_after": 2})
     yield scene.pause(3)
     scene.site.order(mode="verdict")
+
+
+def one_after_another(scene: Scene) -> Script:
+    for trouble in (credit_gone, overloaded, rate_limited, paused, key_refused):
+        yield from trouble(scene)
 
 
 def late_reply(scene: Scene) -> Script:
@@ -222,48 +170,3 @@ def duplicates(scene: Scene) -> Script:
             doorbell.publish()
         scene.stream.send_again(4)
     scene.remarks += ["400 doorbells", "16 submissions delivered again"]
-
-
-# --- phases ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """A named fault. `many` sessions in multiples of the usual number, `kills` as a share of all.
-
-    `is_out`: the judge is out for everybody, so an order is promised, and an alarm where `alarms`; meanwhile `probes`
-    are expected. `alone` phases are left out of a quick drill: their faults are in the last phase too.
-    """
-
-    name: str
-    scripts: tuple[Callable[[Scene], Script], ...] = ()
-    many: float = 1
-    kills: float = 0
-    is_out: bool = False
-    alarms: bool = True
-    probes: bool = False
-    alone: bool = False
-
-
-KILLS = tuple(lambda scene, worker=worker: kills(scene, worker) for worker in WORKERS)
-PHASES = (
-    Phase(name="none"),
-    Phase(name="quota gone, reset named (400)", scripts=(quota_gone,), many=3, is_out=True),
-    Phase(name="credit gone, no reset (400)", scripts=(credit_gone,), is_out=True, probes=True, alone=True),
-    Phase(name="key refused (401)", scripts=(key_refused,), is_out=True),
-    Phase(name="paused by an operator", scripts=(paused,), is_out=True, alarms=False),
-    Phase(name="overloaded (529)", scripts=(overloaded,)),
-    Phase(name="rate limited (429)", scripts=(rate_limited,)),
-    Phase(name="replies after their lease", scripts=(late_reply,), many=0.5),
-    Phase(name="workers killed (-9)", scripts=(busy, *KILLS), many=0, kills=0.8),
-    Phase(name="broker flushed", scripts=(broker_flushed,), alone=True),
-    Phase(name="broker killed, started later", scripts=(broker_stopped,), alone=True),
-    Phase(name="beat killed, started later", scripts=(beat_stopped,), alone=True),
-    Phase(name="everything delivered again", scripts=(duplicates,), alone=True),
-    Phase(
-        name="all of it at once",
-        scripts=(*KILLS, broker_flushed, broker_stopped, beat_stopped, duplicates, credit_gone, busy),
-        many=2,
-        kills=0.2,
-    ),
-)

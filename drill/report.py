@@ -6,7 +6,6 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 HEADINGS = ("fault", "sessions", "attempts", "graded", "lost", "double", "unrecorded", "note")
-SECONDS_AT_ONCE = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import uuid
+from dataclasses import replace
 
 import pytest
 
 from bandit.models import Bandit, Grader, LedgerEntry
 from drill import checks
 from drill.checks import Sent
+from drill.findings import Outage, broken_promises
+from drill.phases import Phase
 from drill.report import Report, Row
 from grading import rewards
 from grading.core.vocabulary import Reason, Source
@@ -163,14 +166,21 @@ def test_a_backlog_is_drained_when_its_last_job_is_done():
     assert checks.drained_at([first.pk, second.pk]) == NOW + seconds(1)
 
 
+@pytest.fixture
+def quota(db):
+    return Quota.objects.create(key="k", model="m")
+
+
 @pytest.mark.django_db
-def test_an_alarm_counts_from_the_first_refusal_and_only_once_it_was_resolved():
+def test_an_alarm_counts_from_the_first_refusal_and_only_once_it_was_resolved(quota):
     refused = {"reason": Reason.QUOTA_EXHAUSTED, "http_status": 400}
     attempt(job(1), NOW - seconds(1), finished_at=NOW, **refused)
     attempt(job(2), NOW - seconds(1), finished_at=NOW + seconds(2), **refused)
     window = (NOW - seconds(5), NOW + seconds(60))
     assert checks.alarm_delay(*window) is None
-    alarm = Alarm.objects.create(rule="A2", detail="out", opened_at=NOW + seconds(4))
+    Alarm.objects.create(rule="A2", about="first judge", opened_at=NOW, resolved_at=NOW)
+    assert checks.alarm_delay(*window) is None
+    alarm = Alarm.objects.create(rule="A2", about="m k", detail="out", opened_at=NOW + seconds(4))
     assert checks.alarm_delay(*window) is None
     Alarm.objects.filter(pk=alarm.pk).update(resolved_at=NOW + seconds(9))
     assert checks.alarm_delay(*window) == 4
@@ -178,14 +188,40 @@ def test_an_alarm_counts_from_the_first_refusal_and_only_once_it_was_resolved():
 
 
 @pytest.mark.django_db
-def test_calls_begun_while_the_quota_was_out_are_counted():
-    quota = Quota.objects.create(key="k", model="m")
+def test_calls_begun_while_the_quota_was_out_are_counted(quota):
     QuotaTransition.objects.create(quota=quota, state="exhausted", reason=Reason.QUOTA_EXHAUSTED, at=NOW)
     made = job(1)
     for at in (-1, 1, 2, 20):
         attempt(made, NOW + seconds(at))
     assert checks.calls_while_out(NOW, NOW + seconds(10)) == 2
     assert checks.calls_while_out(NOW + seconds(1), NOW + seconds(10)) == 0
+
+
+KEPT = Outage(alarm_s=0.01, calls=0, waiting=40, asked=40, overtaken=7, drained_s=4.0)
+OUT = Phase(name="out", is_out=True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"alarm_s": None}, "no alarm came at once"),
+        ({"alarm_s": 1.5}, "no alarm came at once"),
+        ({"calls": 2}, "2 calls were made"),
+        ({"waiting": 0, "asked": 0}, "nothing waited"),
+        ({"asked": 38}, "2 that waited were never asked about"),
+        ({"overtaken": 8}, "went before 8"),
+    ],
+)
+def test_a_promise_that_is_not_kept_is_named(changed, said):
+    assert broken_promises(OUT, KEPT) == []
+    (words,) = broken_promises(OUT, replace(KEPT, **changed))
+    assert words.startswith("out: ")
+    assert said in words
+
+
+def test_probes_are_allowed_where_no_reset_is_named_and_a_pause_needs_no_alarm():
+    assert broken_promises(replace(OUT, probes=True), replace(KEPT, calls=2)) == []
+    assert broken_promises(replace(OUT, alarms=False), replace(KEPT, alarm_s=None)) == []
 
 
 # --- the report ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,82 @@
+"""Playing the phases one after the other on a site that is up."""
+
+import time
+from dataclasses import dataclass
+from random import Random
+
+from django.utils import timezone
+
+from drill import checks, findings
+from drill.findings import Played
+from drill.phases import PHASES, Phase
+from drill.report import Report
+from drill.scene import Scene, Script, play, sessions
+from drill.site import Site
+from drill.stream import Stream
+from grading.models import JudgeJob
+
+# An empty queue is waited for so long (seconds).
+PATIENCE = 180
+TELL_EVERY = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much of it: sessions in a usual phase, kills in all."""
+
+    sessions: int
+    kills: int
+    seed: int
+    quick: bool
+
+
+class Drill:
+    """One run on a site that is up. `token` is an agent's."""
+
+    def __init__(self, site: Site, plan: Plan, token: str) -> None:
+        self.site, self.plan, self.token = site, plan, token
+        self.rng = Random(plan.seed)  # noqa: S311  reproducible, not secret
+        self.begun = time.monotonic()
+
+    def run(self) -> Report:
+        """Play all phases; the report on them."""
+        phases = [phase for phase in PHASES if not (self.plan.quick and phase.alone)]
+        played = [self.play(number, phase) for number, phase in enumerate(phases)]
+        self.say("asking the database what became of them")
+        made = findings.report(played, checks.seen_by_judge(self.site.calls(after=0)))
+        made.broken += [f"{name} fell by itself" for name in sorted(set(self.site.fell))]
+        made.figures["seconds"] = round(time.monotonic() - self.begun, 1)
+        return made
+
+    def play(self, number: int, phase: Phase) -> Played:
+        stream = Stream(self.site.web, self.token, number)
+        share = round(self.plan.kills * phase.kills)
+        scene = Scene(site=self.site, stream=stream, rng=self.rng, quick=self.plan.quick, kills_left=share)
+        began = timezone.now()
+        scripts = [script(scene) for script in phase.scripts]
+        scripts += [sessions(scene, round(self.plan.sessions * phase.many)), self.tell(scene)]
+        play(scripts, self.site)
+        self.drain()
+        stream.close()
+        ended = timezone.now()
+        self.say(f"{phase.name}: {len(stream.accepted)} sessions in {(ended - began).total_seconds():.1f} s")
+        return Played(phase=phase, scene=scene, began=began, ended=ended, kills=share)
+
+    def drain(self) -> None:
+        """Wait until no job is open; what is still open when patience ends is lost."""
+        deadline = time.monotonic() + PATIENCE
+        told = time.monotonic()
+        while (left := JudgeJob.objects.open().count()) and time.monotonic() < deadline:
+            self.site.revive()
+            time.sleep(0.1)
+            if time.monotonic() - told > TELL_EVERY:
+                told = time.monotonic()
+                self.say(f"… {left} jobs to go")
+
+    def tell(self, scene: Scene) -> Script:
+        while scene.kills_left:
+            yield TELL_EVERY
+            self.say(f"… {scene.kills_left} kills to go")
+
+    def say(self, text: str) -> None:
+        print(f"{time.monotonic() - self.begun:6.1f} s  {text}", flush=True)
