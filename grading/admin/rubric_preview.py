@@ -5,9 +5,9 @@ from typing import Self
 
 from django.conf import settings
 
-from grading.core.prompt import Prompt
+from grading.core.prompt import CHARS_PER_TOKEN, Prompt
 from grading.core.vocabulary import Reason
-from grading.judging import inputs
+from grading.judging import inputs, judges, limiter
 from grading.judging.estimates import Estimate, estimate
 from grading.models import Rubric, Session
 
@@ -27,8 +27,10 @@ class Preview:
     def of(cls, session: Session, rubric: Rubric) -> Self:
         """For a saved rubric or a draft."""
         usual = estimate(1, rubric)
+        judge = judges.first()
+        ratio = CHARS_PER_TOKEN if judge is None else limiter.shared().characters_per_token(judge.name)
         try:
-            prompt = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS)
+            prompt = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS, chars_per_token=ratio)
         except (OSError, ValueError) as error:
             return cls(session=session, prompt=None, estimate=usual, problem=f"{Reason.UNREADABLE.words}: {error}")
         return cls(session=session, prompt=prompt, estimate=usual)

@@ -160,6 +160,10 @@ class Limiter:
             output_tokens=round(state.output_tokens),
         )
 
+    def characters_per_token(self, name: str) -> float:
+        """How this judge has counted so far, in quarters, so that a session's prompt stays the same for a while."""
+        return max(round(4 / self.state(name).tokens_per_character) / 4, 1.0)
+
     def state(self, name: str) -> State:
         """What the limiter knows. With Redis away: the last known limits, and `is_shared` is false."""
         answer = self._run("state", name, {})

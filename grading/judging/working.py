@@ -178,7 +178,13 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
     job = turn.job
     smaller = SMALLER if job.reason == Reason.INPUT_TOO_LARGE else 1.0
     try:
-        prompt = inputs.build(session, job.rubric, budget=settings.JUDGE_INPUT_TOKENS, smaller=smaller)
+        prompt = inputs.build(
+            session,
+            job.rubric,
+            budget=settings.JUDGE_INPUT_TOKENS,
+            smaller=smaller,
+            chars_per_token=limiter.shared().characters_per_token(turn.judge.name),
+        )
     except Exception as error:
         logger.exception("the prompt of session %s could not be made", session.pk)
         detail = f"The evidence could not be read: {type(error).__name__}: {error}"
