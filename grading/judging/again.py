@@ -122,6 +122,11 @@ def _place(session_id: int, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
     if job is not None:
         mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
         return None if mine else LeftOut.JUDGING
+    return _ask(session, run, rubric)
+
+
+def _ask(session: Session, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
+    """A job of the run's own, done at once where the question was answered before."""
     held = inputs.inputs(session)
     if not held:
         return LeftOut.NO_EVIDENCE
