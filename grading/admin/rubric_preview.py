@@ -57,7 +57,7 @@ def full_name(session: Session) -> str:
 
 def find_session(named: str) -> tuple[Session | None, str]:
     """The session of agent/id, an id, or an id's end (as the screens show it); else None, and why in a sentence."""
-    named = named.strip()
+    named = named.replace("\0", "").strip()
     if not named:
         return None, ""
     sessions = Session.objects.with_people().order_by("-ended_at")

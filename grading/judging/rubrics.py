@@ -37,13 +37,8 @@ def sha256(rubric: Rubric) -> str:
 
 def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
     """The row of a draft, and whether it is new: the same content is the same rubric, whatever its title."""
-    draft.sha256, draft.author = sha256(draft), author
-    with transaction.atomic():
-        held = Rubric.objects.filter(sha256=draft.sha256).first()
-        if held is not None:
-            return held, False
-        draft.save(force_insert=True)
-    return draft, True
+    about = {"title": draft.title, "note": draft.note, "parent": draft.parent, "author": author}
+    return Rubric.objects.get_or_create(sha256=sha256(draft), defaults={**content(draft), **about})
 
 
 def activate(rubric: Rubric, *, by: User) -> int:

@@ -206,6 +206,25 @@ def test_an_example_stays_word_for_word_when_its_rubric_is_edited(operator, olga
     assert Rubric.objects.get(parent=made).examples == made.examples
 
 
+def test_nothing_but_a_persons_grade_becomes_an_example(operator, olga):
+    judge = cast.grade(judge_cast.session(), Source.JUDGE, 0.9)
+    post(operator, text="Grade it strictly.", example=[str(judge.pk)], shows_examples="on")
+    assert Rubric.objects.get(parent=first()).examples == []
+
+
+def test_an_example_whose_evidence_is_gone_is_said(operator, olga, settings, tmp_path):
+    grade = graded_by(olga)
+    settings.MEDIA_ROOT = tmp_path
+    page = post(operator, text="Grade it strictly.", example=[str(grade.pk)], shows_examples="on").content.decode()
+    assert "The evidence of an example could not be read" in page
+    assert "Grade it strictly." in page
+
+
+def test_what_no_database_takes_is_left_out_of_a_text(operator):
+    post(operator, text="Grade it\0 strictly.\r\nVery.", remove="dimensions-" + "9" * 5000)
+    assert Rubric.objects.get(parent=first()).text == "Grade it strictly.\nVery."
+
+
 def test_more_examples_than_fit_are_refused(operator, olga):
     chosen = [str(graded_by(olga).pk) for _ in range(7)]
     page = post(operator, example=chosen, shows_examples="on").content.decode()
