@@ -26,14 +26,19 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     state = Path(tempfile.mkdtemp(prefix="gradingsite-drill-"))
-    is_kept = False
+    is_kept = True
     try:
         with scratch_database() as url:
             report = drill(state, url, arguments)
         is_kept = bool(report.all_broken())
-        print(report.text(kept=state if is_kept else None), flush=True)
+        print(report.text(), flush=True)
+    except (KeyboardInterrupt, SystemExit):
+        is_kept = False
+        raise
     finally:
-        if not is_kept:
+        if is_kept:
+            print(f"The programs' logs are in {state}", file=sys.stderr)
+        else:
             shutil.rmtree(state, ignore_errors=True)
     return int(is_kept)
 

@@ -94,7 +94,8 @@ def one_after_another(scene: Scene) -> Script:
 def late_reply(scene: Scene) -> Script:
     """A worker stands still while its calls are answered; its leases end, another does the work; then it goes on.
 
-    Once more where that worker happened to have no calls.
+    Once more where that worker happened to have no calls. Nothing is handed in meanwhile: the worker may stand still in
+    a transaction, and whoever waits for its lock could not wake it.
     """
     for _ in range(3):
         scene.site.order(mode="hang")

@@ -36,7 +36,7 @@ PHASES = (
     Phase(name="paused by an operator", scripts=(faults.paused,), is_out=True, alarms=False),
     Phase(name="overloaded (529)", scripts=(faults.overloaded,)),
     Phase(name="rate limited (429)", scripts=(faults.rate_limited,)),
-    Phase(name="replies after their lease", scripts=(faults.late_reply,), many=0.5),
+    Phase(name="replies after their lease", scripts=(faults.late_reply,), many=0),
     Phase(name="workers killed (-9)", scripts=(busy, *KILLS), many=0, kills=0.8),
     Phase(name="broker flushed", scripts=(faults.broker_flushed,), alone=True),
     Phase(name="broker killed, started later", scripts=(faults.broker_stopped,), alone=True),

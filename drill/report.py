@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from pathlib import Path
 
 HEADINGS = ("fault", "sessions", "attempts", "graded", "lost", "double", "unrecorded", "note")
 
@@ -38,11 +37,11 @@ class Report:
         counts = {name: self.total(name) for name in ("lost", "double", "unrecorded")}
         return [f"{count} {name}" for name, count in counts.items() if count] + self.broken
 
-    def text(self, *, kept: Path | None = None) -> str:
-        """The table, what is broken (the logs are `kept` there), and as the last line the figures as JSON."""
+    def text(self) -> str:
+        """The table, what is broken, and as the last line the figures as JSON."""
         names = ("sessions", "lost", "double", "unrecorded")
         last = json.dumps({**{name: self.total(name) for name in names}, **self.figures})
-        broken = [f"BROKEN: {said}" for said in self.all_broken()] + [f"The logs are in {kept}"] * (kept is not None)
+        broken = [f"BROKEN: {said}" for said in self.all_broken()]
         return "\n".join(["", *table(self.rows), "", *broken, last])
 
 
