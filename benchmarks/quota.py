@@ -28,7 +28,7 @@ from benchmarks.backlog.work import Size
 
 FULL = Size(sessions=2000, rate=5, filled=1.0, reserved=0.2, latency=1.0, longest=700)
 # Buckets that are nearly empty at first have their steady state at once.
-QUICK = Size(sessions=96, rate=4, filled=0.2, reserved=0.0, latency=0.5, longest=18)
+QUICK = Size(sessions=96, rate=4, filled=0.2, reserved=0.0, latency=0.5, longest=22)
 RIVALS = {
     "sdk": "the SDK's retries, then queued again",
     "celery": "Celery's autoretry, backoff and jitter",
@@ -110,7 +110,7 @@ def report(words: str, run: Run, size: Size, limits: Mapping[str, int]) -> Windo
     print(
         f"{words:40} {window.used:6.1%} of {window.tightest} used, {window.answered_429:6.1%} answered 429 "
         f"in seconds {window.start}-{window.end}; in all {state['calls']:,} calls, {refused:,} refused, "
-        f"{state['calls'] - done:,} wasted, {done:,} done in {run.elapsed:.0f} s, "
+        f"{refused + state['served'] - done:,} wasted, {done:,} done in {run.elapsed:.0f} s, "
         f"{1000 * run.cpu / max(done, 1):.0f} ms CPU each",
         flush=True,
     )
