@@ -14,9 +14,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading import charts
-from grading.judging import costs
-from grading.judging.attempts import BY_NAME, KINDS
-from grading.judging.costs import Spend
+from grading.judging.outlook import costs
+from grading.judging.outlook.attempts import BY_NAME, KINDS
+from grading.judging.outlook.costs import Spend
 from grading.models import Agent, JudgeAttempt
 from grading.models.judging import Purpose
 from grading.templatetags.house import usd

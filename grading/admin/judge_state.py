@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.core.vocabulary import Reason
-from grading.judging.standing import standings
+from grading.judging.outlook.standing import standings
 from grading.models import Alarm, JudgeJob, Quota, Session, Settlement
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState

@@ -10,7 +10,7 @@ from django.utils import timezone
 from bandit.models import Bucket
 from grading.admin.judge_state import RECENT_DAYS, never_judged, until
 from grading.core.vocabulary import Reason, Source
-from grading.judging.standing import Standing
+from grading.judging.outlook.standing import Standing
 from grading.models import JudgeJob, JudgePolicy, Quota, Settlement
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState

@@ -13,7 +13,8 @@ from django.views.decorators.http import require_POST
 from grading.admin.judge_state import first_quota
 from grading.core.explain import weight
 from grading.core.vocabulary import Reason
-from grading.judging import attempts, budget, quota
+from grading.judging.allowance import budget, quota
+from grading.judging.outlook import attempts
 from grading.models import JudgePolicy, Quota
 from grading.models.quota import QuotaState
 from grading.templatetags.house import usd

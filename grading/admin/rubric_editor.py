@@ -17,8 +17,8 @@ from grading.admin.rubric_preview import Preview, find_session, recent_sessions
 from grading.core import rubric as core
 from grading.core.explain import weight
 from grading.core.vocabulary import Source
-from grading.judging import examples, rubrics
-from grading.judging.examples import Example
+from grading.judging.rubrics import examples, versions
+from grading.judging.rubrics.examples import Example
 from grading.models import Grade, Rubric
 
 OFFERED = 12
@@ -153,7 +153,7 @@ def _rearranged(draft: Draft, post: QueryDict) -> bool:
 
 
 def _saved(request: HttpRequest, unsaved: Rubric) -> HttpResponse:
-    saved, is_new = rubrics.save(unsaved, author=request.user)  # type: ignore[arg-type] # the screen needs a login
+    saved, is_new = versions.save(unsaved, author=request.user)  # type: ignore[arg-type] # the screen needs a login
     if is_new:
         messages.success(request, f"Saved as {saved}. It is not in force: try it, then put it in force.")
     else:

@@ -7,8 +7,9 @@ from django.conf import settings
 
 from grading.core.prompt import CHARS_PER_TOKEN, Prompt
 from grading.core.vocabulary import Reason
-from grading.judging import inputs, judges, limiter
-from grading.judging.estimates import Estimate, estimate
+from grading.judging import inputs, judges
+from grading.judging.allowance import limiter
+from grading.judging.outlook.estimates import Estimate, estimate
 from grading.models import Rubric, Session
 
 SEVERAL, RECENT = 2, 30

@@ -11,8 +11,10 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from grading.admin.rubric_preview import Preview, find_session, full_name, recent_sessions
-from grading.judging import inputs, quota, trials
-from grading.judging.verdicts import answers, staleness, verdicts
+from grading.judging import inputs
+from grading.judging.allowance import quota
+from grading.judging.rubrics import trials
+from grading.judging.rubrics.verdicts import answers, staleness, verdicts
 from grading.models import Grade, Rubric, Session
 from grading.models.judging import Purpose
 

@@ -14,10 +14,12 @@ from django.views.decorators.http import require_GET, require_POST
 
 from grading.admin.sessions import Filters, listed
 from grading.charts import runs as pictures
-from grading.judging import again, budget, estimates, plans, progress, quota
-from grading.judging.plans import Plan
-from grading.judging.progress import Changes
-from grading.judging.standing import DIMENSIONS
+from grading.judging.allowance import budget, quota
+from grading.judging.outlook import estimates
+from grading.judging.outlook.standing import DIMENSIONS
+from grading.judging.rubrics import again, plans, progress
+from grading.judging.rubrics.plans import Plan
+from grading.judging.rubrics.progress import Changes
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 

@@ -10,8 +10,8 @@ from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.core.vocabulary import Source
-from grading.judging.outages import waited_during
-from grading.judging.verdicts import with_verdict
+from grading.judging.outlook.outages import waited_during
+from grading.judging.rubrics.verdicts import with_verdict
 from grading.models import Agent, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet

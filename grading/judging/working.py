@@ -20,11 +20,12 @@ from grading.core.prompt import VERSION, Prompt
 from grading.core.ratelimits import Cost
 from grading.core.verdict import Deferred, Scope
 from grading.core.vocabulary import Reason
-from grading.judging import asking, budget, client, inputs, judges, limiter, quota, results
+from grading.judging import asking, client, inputs, judges, results
+from grading.judging.allowance import budget, limiter, quota
+from grading.judging.allowance.limiter import Slot
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
-from grading.judging.limiter import Slot
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 

@@ -4,7 +4,7 @@ import pytest
 
 from grading import judging
 from grading.core.vocabulary import Source
-from grading.judging import again, rubrics, trials
+from grading.judging.rubrics import again, trials, versions
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.simulator import Simulator
 from tests import cast
@@ -47,13 +47,13 @@ def sterner(olga) -> Rubric:
     draft = Rubric(
         title="Sterner", text=f"Be stern. {ATTACK}", dimensions=held.dimensions, bands=held.bands, parent=held
     )
-    return rubrics.save(draft, author=olga)[0]
+    return versions.save(draft, author=olga)[0]
 
 
 def test_every_page_fits_and_keeps_the_content_policy(page, sim, olga, sessions):
     draft = sterner(olga)
     judging.run(trials.try_on(sessions[0], draft).pk)
-    rubrics.activate(draft, by=olga)
+    versions.activate(draft, by=olga)
     run = again.start([each.pk for each in sessions], draft, by=olga, why=ATTACK, estimated_usd=0.1)
     complaints = listen(page)
     log_in(page)
@@ -107,7 +107,7 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
 
 
 def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
-    rubrics.activate(sterner(olga), by=olga)
+    versions.activate(sterner(olga), by=olga)
     log_in(page)
     page.goto("/sessions/")
     page.check("[data-tick-all]")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from grading.core import prompt
 from grading.core.events import Message, Role, ToolCall, ToolResult
 from grading.core.prompt import Band, Case, Dimension, RubricText
-from grading.judging import first_rubric
+from grading.judging.rubrics import first_rubric
 
 RUBRIC = RubricText(
     sha256="r" * 64,

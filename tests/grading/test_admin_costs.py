@@ -8,8 +8,8 @@ import pytest
 import time_machine
 
 from grading.core.vocabulary import Reason
-from grading.judging import costs
-from grading.judging.costs import Spend
+from grading.judging.outlook import costs
+from grading.judging.outlook.costs import Spend
 from grading.models import JudgeAttempt, JudgeBatch
 from grading.models.judging import AttemptOutcome, Purpose
 from tests import cast
@@ -203,7 +203,7 @@ def test_hostile_text_stays_text(viewer):
 
 
 def test_every_attempt_is_of_exactly_one_kind():
-    from grading.judging.attempts import KINDS
+    from grading.judging.outlook.attempts import KINDS
 
     job, batch = quota_cast.job(NOW), JudgeBatch.objects.create()
     for outcome in AttemptOutcome:

@@ -7,7 +7,7 @@ import time_machine
 
 from grading import monitoring, rewards
 from grading.core.vocabulary import Reason
-from grading.judging import budget
+from grading.judging.allowance import budget
 from grading.models import JudgeJob, JudgePolicy, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState

@@ -7,9 +7,10 @@ from django.utils import timezone
 
 from grading import judging, rewards
 from grading.core.vocabulary import Outcome
-from grading.judging import again, judges, plans, progress, rubrics
-from grading.judging.estimates import Estimate, estimate, pace
-from grading.judging.plans import LeftOut
+from grading.judging import judges
+from grading.judging.outlook.estimates import Estimate, estimate, pace
+from grading.judging.rubrics import again, plans, progress, versions
+from grading.judging.rubrics.plans import LeftOut
 from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
 from grading.models.judging import JobState
 from grading.simulator import Simulator
@@ -49,8 +50,8 @@ def new_rubric(olga, text="Grade it strictly.") -> Rubric:
     """Another rubric, in force."""
     held = Rubric.objects.earliest("pk")
     draft = Rubric(title="Strict", text=text, dimensions=held.dimensions, bands=held.bands, parent=held)
-    made, _ = rubrics.save(draft, author=olga)
-    rubrics.activate(made, by=olga)
+    made, _ = versions.save(draft, author=olga)
+    versions.activate(made, by=olga)
     return made
 
 
@@ -95,8 +96,8 @@ def test_each_part_of_the_identity_makes_it_a_new_question(sim, olga, settings, 
     elif change == "evidence":
         judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
     elif change == "digest":
-        monkeypatch.setattr("grading.judging.plans.VERSION", "digest/99")
-        monkeypatch.setattr("grading.judging.verdicts.VERSION", "digest/99")
+        monkeypatch.setattr("grading.judging.rubrics.plans.VERSION", "digest/99")
+        monkeypatch.setattr("grading.judging.rubrics.verdicts.VERSION", "digest/99")
     else:
         settings.JUDGE_MODEL = "claude-opus-5-5"
     assert planned(session).ask == (session.pk,)
@@ -221,7 +222,7 @@ def test_going_back_to_an_earlier_rubric_takes_its_verdicts_again_unasked(sim, o
     sim.script({"score": 0.8})
     work()
     assert rewards.live(session).value == 0.8
-    rubrics.activate(first, by=olga)
+    versions.activate(first, by=olga)
     run = start(olga, session)
     assert len(sim.calls) == 2
     taken = session.grades.chain().verdicts().last()

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from grading import judging, tasks
 from grading.core.vocabulary import Reason, Source
-from grading.judging import batches, budget, judges, lanes, quota
+from grading.judging import batches, judges, lanes
+from grading.judging.allowance import budget, quota
 from grading.judging.batches import ending, gathering, polling, provider, sending
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose

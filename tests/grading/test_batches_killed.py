@@ -9,7 +9,8 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from grading.judging import batches, budget
+from grading.judging import batches
+from grading.judging.allowance import budget
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob
 from grading.models.judging import AttemptOutcome, BatchState, JobState
 from grading.simulator import Simulator

@@ -7,8 +7,9 @@ from django.utils import timezone
 
 from grading import judging
 from grading.core.vocabulary import Reason
-from grading.judging import judges, limiter, quota
-from grading.judging.limiter import LONGEST_WAIT
+from grading.judging import judges
+from grading.judging.allowance import limiter, quota
+from grading.judging.allowance.limiter import LONGEST_WAIT
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -136,7 +137,7 @@ def test_a_fallback_that_is_not_configured_any_more_leaves_nobody_waiting(sim):
 
 
 def shares(**changes):
-    from grading.judging import budget
+    from grading.judging.allowance import budget
 
     return budget.set_policy(by=None, **{"repeat_share": 0, "second_share": 0, **changes})
 

@@ -13,7 +13,8 @@ from bandit.models import Bucket, Grader
 from grading import judging, monitoring, rewards, trust
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Reason, Source
-from grading.judging import budget, inputs, results, working
+from grading.judging import inputs, results, working
+from grading.judging.allowance import budget
 from grading.models import Grade, Rubric
 from tests import cast
 from tests.grading import logs

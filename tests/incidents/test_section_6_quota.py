@@ -9,7 +9,8 @@ from django.utils import timezone
 from grading import judging, monitoring, rewards
 from grading.core.ratelimits import RateLimits
 from grading.core.vocabulary import Reason
-from grading.judging import budget, judges, limiter, quota
+from grading.judging import judges
+from grading.judging.allowance import budget, limiter, quota
 from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import JobState
 from grading.models.quota import QuotaState

@@ -14,7 +14,8 @@ from django.utils import timezone
 from grading.core.batch import pack
 from grading.core.prompt import Prompt
 from grading.core.verdict import Deferred
-from grading.judging import budget, client, inputs, lanes, limiter, prices, results, working
+from grading.judging import client, inputs, lanes, results, working
+from grading.judging.allowance import budget, limiter, prices
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.judging.working import Turn

@@ -13,7 +13,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.judging import budget, lanes, quota, working
+from grading.judging import lanes, working
+from grading.judging.allowance import budget, quota
 from grading.judging.batches import provider
 from grading.judging.batches.gathering import AT_ONCE, Letter, Parcel, gather
 from grading.judging.client import Answer

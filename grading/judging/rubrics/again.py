@@ -12,8 +12,8 @@ from grading import monitoring, rewards
 from grading.core.vocabulary import Reason
 from grading.judging import asking, inputs
 from grading.judging.inputs import JUDGED_KINDS
-from grading.judging.plans import NO_REWARD, LeftOut
-from grading.judging.verdicts import answers, verdicts
+from grading.judging.rubrics.plans import NO_REWARD, LeftOut
+from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.judging import JobState, Purpose
 

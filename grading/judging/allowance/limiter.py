@@ -26,7 +26,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from grading.core.ratelimits import DIMENSIONS, Cost, RateLimits
-from grading.judging.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, Bucket
+from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, Bucket
 
 logger = logging.getLogger(__name__)
 

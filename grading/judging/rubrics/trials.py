@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from grading.judging import asking, inputs, judges
-from grading.judging.verdicts import answers
+from grading.judging.rubrics.verdicts import answers
 from grading.models import JudgeJob, Rubric, Session
 from grading.models.judging import Purpose
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from django.db.models import Count
 
 from grading.core.vocabulary import Reason
-from grading.judging import costs
-from grading.judging.plans import LeftOut
-from grading.judging.verdicts import verdicts
+from grading.judging.outlook import costs
+from grading.judging.rubrics.plans import LeftOut
+from grading.judging.rubrics.verdicts import verdicts
 from grading.models import JudgeAttempt, JudgeJob, JudgeRun
 from grading.models.judging import JobState
 

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import Avg, Count, F, OuterRef, Subquery
 
 from grading.core.prompt import rubric_sha256
-from grading.judging import examples
-from grading.judging.verdicts import verdicts
+from grading.judging.rubrics import examples
+from grading.judging.rubrics.verdicts import verdicts
 from grading.models import JudgeJob, Rubric, RubricActivation
 from grading.models.judging import JobState, Purpose
 
