@@ -9,11 +9,10 @@ from drill import checks
 from drill.phases import Phase
 from drill.report import Report, Row
 from drill.scene import Scene
-from drill.site import THREADS, WORKERS
+from drill.site import IN_FLIGHT
 from grading.models import Grade
 from grading.models.judging import AttemptOutcome
 
-IN_FLIGHT = THREADS * len(WORKERS)
 # An alarm that comes within so many seconds comes at once.
 AT_ONCE = 1.0
 

@@ -30,7 +30,7 @@ class Phase:
 KILLS = tuple(partial(faults.kills, worker=worker) for worker in WORKERS)
 PHASES = (
     Phase(name="none"),
-    Phase(name="quota gone, reset named (400)", scripts=(faults.quota_gone,), many=3, is_out=True),
+    Phase(name="quota gone, reset named (400)", scripts=(faults.quota_gone,), many=5, is_out=True),
     Phase(name="credit gone, no reset (400)", scripts=(faults.credit_gone,), is_out=True, probes=True, alone=True),
     Phase(name="key refused (401)", scripts=(faults.key_refused,), is_out=True),
     Phase(name="paused by an operator", scripts=(faults.paused,), is_out=True, alarms=False),

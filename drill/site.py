@@ -23,6 +23,7 @@ BEAT, BROKER, JUDGE, WEB = "beat", "broker", "judge", "web"
 WORKERS = ("worker 1", "worker 2")
 # Calls that one worker makes at a time.
 THREADS = 4
+IN_FLIGHT = THREADS * len(WORKERS)
 GRACE = 8.0
 LIMITS = {"requests": 60_000, "input-tokens": 60_000_000, "output-tokens": 30_000_000}
 # Names that would tell the site of the drill about another one.

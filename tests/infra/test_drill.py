@@ -269,7 +269,7 @@ def drill():
 
 @pytest.mark.worker
 def test_a_quick_drill_loses_doubles_and_hides_nothing(drill):
-    process = drill("--kills", "3", "--sessions", "4")
+    process = drill("--kills", "3")
     lines = process.stdout.read().splitlines()
     assert process.wait(60) == 0, "\n".join(lines)
     figures = json.loads(lines[-1])
