@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 SMALLER = 0.5
 # How many of the most urgent jobs a worker tries for before it looks again: others want the same ones.
 CONTENDED = 16
+PUMP_SECONDS = 10.0
 _stopping = threading.Event()
 
 
@@ -54,14 +55,20 @@ class Held(Enum):
     NO_ROOM = "no room"
 
 
-def pump(*, rng: Random | None = None) -> int:
-    """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls."""
-    calls, waiting = 0, set[JudgeRole]()
+def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
+    """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls.
+
+    After so many seconds it rings and makes way: the worker's other messages, the sweep's among them, come first.
+    """
+    calls, waiting, enough = 0, set[JudgeRole](), time.monotonic() + seconds
     while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
         outcome = take_turn(turn, rng or SystemRandom())
         if outcome is Held.NO_ROOM:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
+        if time.monotonic() > enough:
+            asking.ring()
+            break
     return calls
 
 
