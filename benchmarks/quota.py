@@ -4,10 +4,10 @@ A simulator with real token buckets, two worker processes with eight threads eac
 judged by our own path, by tasks that leave a 429 to the SDK's retries and queue again what failed, and by tasks that
 leave it to Celery's autoretry with backoff and jitter. Each has a simulator, a broker and the limits to itself.
 
-The steady state begins when as much was served as the full buckets held at the start, and ends when fewer sessions are
-left than there are threads. Used is, in the tightest dimension, what was served then ÷ what could be: limit × time, and
-what the bucket held more at first than at last. Answered 429 is refusals ÷ calls then. Calls that gave no verdict, over
-the whole run, are wasted.
+The steady state begins when the first burst is over, that is when the bucket of the tightest dimension is as low as it
+gets, and ends when fewer sessions are left than there are threads. Used is what was served then ÷ what could be: limit
+× time, and what the bucket held more at first than at last. Answered 429 is refusals ÷ calls then. Calls that gave no
+verdict, over the whole run, are wasted.
 
     python benchmarks/quota.py [--quick]
 """
@@ -26,9 +26,9 @@ from benchmarks.backlog.stand import CELERY, THREADS, WORKERS, Contender, Run, S
 from benchmarks.backlog.window import Window, steady
 from benchmarks.backlog.work import Size
 
-FULL = Size(sessions=2000, rate=6, filled=1.0, reserved=0.2, latency=1.0, longest=700)
+FULL = Size(sessions=2000, rate=5, filled=1.0, reserved=0.2, latency=1.0, longest=700)
 # Buckets that are nearly empty at first have their steady state at once.
-QUICK = Size(sessions=96, rate=4, filled=0.2, reserved=0.0, latency=0.5, longest=18)
+QUICK = Size(sessions=96, rate=4, filled=0.2, reserved=0.0, latency=0.5, longest=22)
 RIVALS = {
     "sdk": "the SDK's retries, then queued again",
     "celery": "Celery's autoretry, backoff and jitter",
@@ -110,7 +110,7 @@ def report(words: str, run: Run, size: Size, limits: Mapping[str, int]) -> Windo
     print(
         f"{words:40} {window.used:6.1%} of {window.tightest} used, {window.answered_429:6.1%} answered 429 "
         f"in seconds {window.start}-{window.end}; in all {state['calls']:,} calls, {refused:,} refused, "
-        f"{state['calls'] - done:,} wasted, {done:,} done in {run.elapsed:.0f} s, "
+        f"{refused + state['served'] - done:,} wasted, {done:,} done in {run.elapsed:.0f} s, "
         f"{1000 * run.cpu / max(done, 1):.0f} ms CPU each",
         flush=True,
     )

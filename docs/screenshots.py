@@ -12,7 +12,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.run import chromium_path
 
 DOCS = Path(__file__).parent
-PAGES = {"dashboard": "/", "bandit": "/bandits/category/"}
+PAGES = {"dashboard": "/", "bandit": "/bandits/category/", "quota": "/quota/"}
 
 
 def log_in(page: Page, user: str, password: str) -> None:

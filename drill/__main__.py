@@ -23,7 +23,8 @@ USUAL, QUICK = {"sessions": 24, "kills": 100}, {"sessions": 6, "kills": 10}
 
 def main() -> int:
     arguments = parsed()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # Ctrl-C too: what a shell starts in the background begins with it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     state = Path(tempfile.mkdtemp(prefix="gradingsite-drill-"))
     is_kept = True

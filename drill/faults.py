@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from drill.scene import Scene, Script
 from drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
-from grading.judging import doorbell, quota
+from grading.judging import doorbell
+from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 

@@ -6,7 +6,7 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 
 from grading import judging
-from grading.judging import again
+from grading.judging.rubrics import again
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types

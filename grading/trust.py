@@ -178,7 +178,7 @@ def _sentence(today: Share, flagged: int, *, any_sessions: bool) -> tuple[str, s
     if out is not None:
         why = f"The judge has been out since {timezone.localtime(out.changed_at):%H:%M}"
     elif monitoring.says_judge_fails(monitoring.open_alarms()):
-        why = "The judge does not answer"
+        why = "Calls to the judge fail"
     elif not settings.ANTHROPIC_API_KEY:
         why = "No judge is configured"
     else:

@@ -91,7 +91,7 @@ def redis_url(broker_process: broker.Broker) -> str:
 def no_connections_left() -> Iterator[None]:
     """What a test's judge and limiter kept open or learned ends with it."""
     yield
-    for name, forget in {"grading.judging.client": "close", "grading.judging.limiter": "forget"}.items():
+    for name, forget in {"grading.judging.client": "close", "grading.judging.allowance.limiter": "forget"}.items():
         if name in sys.modules:
             getattr(sys.modules[name], forget)()
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 SHORTEST = 2
+# As low as it gets: within this share of the bucket.
+LOW = 0.005
 Seconds = Mapping[int, Mapping[str, int]]
 
 
@@ -23,19 +25,21 @@ class Window:
 
 
 def steady(seconds: Seconds, limits: Mapping[str, int], *, sessions: int, threads: int, filled: float) -> Window:
-    """From when as much was served as the bucket held at first, to when fewer sessions are left than threads.
+    """From when the bucket is as low as it gets (in the first half of the work), to when fewer sessions are left than
+    threads, or the run was ended.
 
     `limits` a minute by dimension; `filled` is the share of them that the buckets held at first. What could be served
-    is limit × time, and what the bucket held more at the start of the window than at its end. A run that was ended
-    before has its window end with it. Raises ValueError where the work was too small to have a steady state.
+    is limit × time, and what the bucket held more at the start of the window than at its end. Raises ValueError where
+    the work was too small to have a steady state.
     """
     tightest = max(limits, key=lambda name: sum(_each(seconds, name)) / limits[name])
     served, limit = _each(seconds, tightest), limits[tightest]
-    start = _when(served, filled * limit)
     end = min(_when(_each(seconds, "served"), sessions - threads), len(served) - 1)
-    if end - start < SHORTEST:
-        raise ValueError(f"no steady state between second {start} and {end}: use more sessions")
+    if end < 2 * SHORTEST:
+        raise ValueError(f"the work was done in {end} seconds, too soon for a steady state: use more sessions")
     levels = _levels(served, limit, filled * limit)
+    lowest = min(levels[: end // 2 + 1])
+    start = next(second for second, level in enumerate(levels) if level <= lowest + LOW * limit)
     available = limit * (end - start) / 60 + max(0.0, levels[start] - levels[end])
     return Window(
         start=start,

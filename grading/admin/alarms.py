@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 from grading import monitoring
 from grading.admin.dashboard import with_rewards
 from grading.models import Alarm, RuleRun
+from grading.templatetags.house import is_advisory
 
 LISTED = 50
 
@@ -18,7 +19,9 @@ def show(request: HttpRequest) -> TemplateResponse:
     alarms = list(Alarm.objects.select_related("acknowledged_by")[:LISTED])
     context = {
         "title": "Alarms",
-        "open": [alarm for alarm in alarms if alarm.resolved_at is None],
+        "open": sorted(
+            (alarm for alarm in alarms if alarm.resolved_at is None), key=lambda alarm: is_advisory(alarm.rule)
+        ),
         "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
         "rules": _rules(),
         "flags": with_rewards(monitoring.flagged_sessions()[:LISTED]),

@@ -13,7 +13,7 @@ from grading import charts, review, rewards
 from grading.admin.session import tiles
 from grading.core.explain import number
 from grading.core.vocabulary import Source
-from grading.judging.first_rubric import BANDS
+from grading.judging.rubrics.first_rubric import BANDS
 from grading.models import Grade, Rubric, Session, Settlement
 
 OUT_OF_RANGE = "A grade is a number from 0 to 1 with at most two decimals, for example .80."

@@ -14,9 +14,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading import charts
-from grading.judging import costs
-from grading.judging.attempts import BY_NAME, KINDS
-from grading.judging.costs import Spend
+from grading.judging.outlook import costs
+from grading.judging.outlook.attempts import BY_NAME, KINDS
+from grading.judging.outlook.costs import Spend
 from grading.models import Agent, JudgeAttempt
 from grading.models.judging import Purpose
 from grading.templatetags.house import usd
@@ -24,7 +24,6 @@ from grading.trust import start_of_day
 
 PAGE_SIZE = 50
 DAYS = 30
-PURPOSES = {Purpose.VERDICT: "Verdict", Purpose.REPEAT: "Judged twice", Purpose.SECOND: "Second opinion"}
 COLUMNS = (
     "started_at", "finished_at", "agent", "session", "purpose", "judge", "model", "batch", "outcome", "reason",
     "http_status", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd",
@@ -44,7 +43,7 @@ class Filters(forms.Form):
     )
     agent = forms.ModelChoiceField(Agent.objects.all(), required=False, to_field_name="name", empty_label="any")
     model = forms.ChoiceField(required=False, choices=[])
-    purpose = forms.ChoiceField(required=False, choices=[("", "any"), *PURPOSES.items()])
+    purpose = forms.ChoiceField(required=False, choices=[("", "any"), *((each, each.words) for each in Purpose)])
     outcome = forms.ChoiceField(required=False, choices=[("", "any"), *((kind.name, kind.words) for kind in KINDS)])
 
     def __init__(self, data: Any) -> None:
@@ -84,7 +83,6 @@ def show(request: HttpRequest) -> TemplateResponse:
         "tables": tables(attempts),
         "days": _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
-        "purposes": PURPOSES,
         "query": query.urlencode(),
         "narrowed": any(query.values()),
     }
@@ -123,7 +121,7 @@ def _table(by: str, rows: list[tuple[str, Spend]]) -> dict[str, Any]:
 
 
 def _purpose(purpose: str, batched: bool) -> str:  # noqa: FBT001 - a column
-    return PURPOSES[Purpose(purpose)] + (", in a batch at half price" if batched else "")
+    return Purpose(purpose).words.capitalize() + (", in a batch at half price" if batched else "")
 
 
 def export(request: HttpRequest) -> StreamingHttpResponse:

@@ -11,7 +11,6 @@ from grading.models import Evidence, Flag, Grade, Session, Settlement
 from grading.templatetags.house import usd
 
 UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
-# Verdicts that stand beside the chain, by what they are for.
 NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "skipped", Status.FAILED: "failed"}
 
 

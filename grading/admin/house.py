@@ -11,7 +11,7 @@ from django.utils import timezone
 from grading import monitoring
 from grading.admin.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
 from grading.models import Alarm, Quota, Session
-from grading.monitoring.judges import about_quota
+from grading.monitoring.outage import about_quota
 
 NAV = (
     ("Dashboard", "admin:index", "/"),

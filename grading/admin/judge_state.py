@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.core.vocabulary import Reason
-from grading.judging.standing import standings
+from grading.judging.outlook.standing import standings
 from grading.models import Alarm, JudgeJob, Quota, Session, Settlement
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -78,7 +78,7 @@ def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
     """The state, unless the judge's calls fail: that the quota is open says nothing of that (I90)."""
     if not state.open or not monitoring.says_judge_fails(alarms):
         return state
-    return JudgeState(words="Judge not answering", title="The quota is open, but calls fail.", trouble=True)
+    return JudgeState(words="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
 
 
 def banner(quota: Quota | None) -> Banner | None:
@@ -99,7 +99,8 @@ def _ends(quota: Quota) -> str:
         return "until somebody resumes it"
     if quota.state == QuotaState.MISCONFIGURED:
         return "until it is put right"
-    return until(quota.until).strip() or "until it answers again"
+    is_ahead = quota.until is not None and quota.until > timezone.now()
+    return until(quota.until).strip() if is_ahead else "until it answers again"
 
 
 def _held() -> int:
@@ -117,9 +118,14 @@ def never_judged() -> int:
 
 
 def until(moment: dt.datetime | None) -> str:
-    """The words " until 00:00 UTC", with the day where that isn't within a day; empty where nobody knows."""
+    """The words " until 00:00 UTC", with the day where that isn't within a day; empty where nobody knows.
+
+    Once that time has come, the next job asks.
+    """
     if moment is None:
         return ""
+    if moment <= timezone.now():
+        return ", asking again"
     local = timezone.localtime(moment)
     near = abs(moment - timezone.now()) < dt.timedelta(days=1)
     return f" until {local:%H:%M %Z}" if near else f" until {local:%-d %b, %H:%M %Z}"

@@ -12,10 +12,10 @@ from grading.admin.judge_state import until
 from grading.admin.quota_cards import STATES, card, effect, unconfigured
 from grading.admin.quota_policy import may_probe
 from grading.core.vocabulary import Reason
-from grading.judging import attempts, outages
-from grading.judging.attempts import Held
-from grading.judging.forecast import outlook
-from grading.judging.standing import Standing, headroom, standings
+from grading.judging.outlook import attempts, outages
+from grading.judging.outlook.attempts import Held
+from grading.judging.outlook.forecast import outlook
+from grading.judging.outlook.standing import Standing, headroom, standings
 from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState

@@ -10,11 +10,11 @@ from django.utils import timezone
 from bandit.models import Bucket
 from grading.admin.judge_state import RECENT_DAYS, never_judged, until
 from grading.core.vocabulary import Reason, Source
-from grading.judging.standing import Standing
+from grading.judging.outlook.standing import Standing
 from grading.models import JudgeJob, JudgePolicy, Quota, Settlement
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
-from grading.templatetags.house import lasting, usd
+from grading.templatetags.house import clock, lasting, usd
 
 STATES = tuple(str(state) for state in QuotaState)
 ROLES = {JudgeRole.FIRST: "First judge", JudgeRole.FALLBACK: "Fallback", JudgeRole.SECOND: "Second opinion"}
@@ -64,8 +64,10 @@ def unconfigured() -> Card:
 def _heading(quota: Quota) -> str:
     if quota.state == QuotaState.EXHAUSTED and quota.reason == Reason.BUDGET_SPENT:
         return f"Budget spent{until(quota.until)}"
-    if quota.state in {QuotaState.EXHAUSTED, QuotaState.PACING}:
-        return f"{quota.state.capitalize()}{until(quota.until)}"
+    if quota.state == QuotaState.EXHAUSTED:
+        return f"Exhausted{until(quota.until)}"
+    if quota.state == QuotaState.PACING and quota.until is not None:
+        return f"Pacing until {clock(quota.until)}"
     return quota.state.capitalize()
 
 
@@ -87,12 +89,12 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
         case QuotaState.PACING, _:
             return "The provider asked to wait a moment. All workers wait together, and no job loses an attempt."
         case QuotaState.EXHAUSTED, Reason.BUDGET_SPENT:
-            budget = (
-                "Today's budget" if policy.daily_budget_usd is None else f"The {usd(policy.daily_budget_usd)} a day"
+            amount = "" if policy.daily_budget_usd is None else f" of {usd(policy.daily_budget_usd)}"
+            return (
+                f"Today's budget{amount} is spent. Nothing more is sent before midnight, unless the budget is raised."
             )
-            return f"{budget} is spent. Nothing more is sent before midnight, unless the budget is raised."
         case QuotaState.EXHAUSTED, _:
-            return "Nothing is sent before then. One call then asks whether the quota is back, and the rest follow."
+            return "One call then asks whether the quota is back, and the rest follow; until then nothing is sent."
         case QuotaState.PAUSED, _:
             return f"{_who(quota)} paused the judge. Nothing is sent until somebody resumes it."
         case _:

@@ -12,11 +12,11 @@ from django.utils.safestring import SafeString
 from grading import charts
 from grading.core.explain import weight
 from grading.core.forecast import Ending
-from grading.judging import attempts, costs, outages
-from grading.judging.attempts import Held, Tally
-from grading.judging.forecast import Outlook
-from grading.judging.outages import Period, Spell
-from grading.judging.standing import DIMENSIONS, Headroom, Standing
+from grading.judging.outlook import attempts, costs, outages
+from grading.judging.outlook.attempts import Held, Tally
+from grading.judging.outlook.forecast import Outlook
+from grading.judging.outlook.outages import Period, Spell
+from grading.judging.outlook.standing import DIMENSIONS, Headroom, Standing
 from grading.models import JudgePolicy
 from grading.templatetags.house import moment, stamp, usd
 from grading.trust import start_of_day

@@ -13,7 +13,8 @@ from django.views.decorators.http import require_POST
 from grading.admin.judge_state import first_quota
 from grading.core.explain import weight
 from grading.core.vocabulary import Reason
-from grading.judging import attempts, budget, quota
+from grading.judging.allowance import budget, quota
+from grading.judging.outlook import attempts
 from grading.models import JudgePolicy, Quota
 from grading.models.quota import QuotaState
 from grading.templatetags.house import usd
@@ -24,7 +25,7 @@ NO_BUDGET = f"The budget is an amount from 0 to {MOST_USD:,} dollars, for exampl
 NAMES = {
     "daily_budget_usd": "budget",
     "reserved_share": "reserve for new sessions",
-    "repeat_share": "judged twice",
+    "repeat_share": "asked twice",
     "second_share": "second opinion",
     "use_batches": "backlog in batches",
 }
@@ -116,7 +117,7 @@ class PolicyForm(forms.Form):
         "Reserve for new sessions",
         "So much of a minute's allowance is kept free by backlog. It is a standing level: nothing of the rate is lost.",
     )
-    repeat_share = _share("Judged twice", "To see how repeatable the judge is. Such verdicts decide nothing.")
+    repeat_share = _share("Asked twice", "To see how repeatable the judge is. Such verdicts decide nothing.")
     second_share = _share(
         "Second opinion", "Also asked of the second judge, if one is set. Its verdicts decide nothing."
     )

@@ -16,8 +16,9 @@ from django.urls import reverse
 from grading.admin.rubric_preview import Preview, find_session, recent_sessions
 from grading.core import rubric as core
 from grading.core.explain import weight
-from grading.judging import examples, rubrics
-from grading.judging.examples import Example
+from grading.core.vocabulary import Source
+from grading.judging.rubrics import examples, versions
+from grading.judging.rubrics.examples import Example
 from grading.models import Grade, Rubric
 
 OFFERED = 12
@@ -53,9 +54,9 @@ class Draft:
     def posted(cls, post: QueryDict) -> Self:
         """What came in, blank rows too."""
         return cls(
-            title=post.get("title", "").strip(),
-            text=post.get("text", "").replace("\r\n", "\n").strip(),
-            note=post.get("note", "").strip()[: core.NOTE_LIMIT],
+            title=_plain(post.get("title", "")).strip(),
+            text=_plain(post.get("text", "")).strip(),
+            note=_plain(post.get("note", "")).strip()[: core.NOTE_LIMIT],
             dimensions=_rows(post, "dimension", DIMENSION),
             bands=_rows(post, "band", BAND),
             examples=[int(pk) for pk in post.getlist("example") if pk.isdecimal() and len(pk) < 19],  # noqa: PLR2004
@@ -89,12 +90,11 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     parent = get_object_or_404(Rubric, pk=pk)
     posting = request.method == "POST"
     draft = Draft.posted(request.POST) if posting else Draft.of(parent)
-    problems: core.Problems = {}
+    unsaved, problems = None, dict[str, str]()
     if posting and not _rearranged(draft, request.POST):
-        draft.drop_blank_rows()
-        problems = draft.problems()
-        if not problems and request.POST.get("do") in {"save", "try"}:
-            return _saved(request, draft.rubric(parent))
+        unsaved, problems = _checked(draft, parent)
+        if unsaved is not None and request.POST.get("do") in {"save", "try"}:
+            return _saved(request, unsaved)
     recent = recent_sessions()
     named = request.POST.get("session", "") or (recent[0]["value"] if recent else "")
     return TemplateResponse(
@@ -111,21 +111,38 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
             "most": core.MOST_EXAMPLES,
             "named": named,
             "recent": recent,
-            **_preview(draft, parent, named, wanted=request.POST.get("do") == "preview", problems=problems),
+            **_preview(unsaved if request.POST.get("do") == "preview" else None, named),
         },
     )
 
 
+def _plain(typed: str) -> str:
+    """One kind of line end, and nothing that a database refuses."""
+    return typed.replace("\r\n", "\n").replace("\0", "")
+
+
 def _rows(post: QueryDict, noun: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    typed = zip(*(post.getlist(f"{noun}_{column}") for column in columns), strict=False)
+    typed = zip(*(map(_plain, post.getlist(f"{noun}_{column}")) for column in columns), strict=False)
     return [dict(zip(columns, row, strict=True)) for row in typed]
+
+
+def _checked(draft: Draft, parent: Rubric) -> tuple[Rubric | None, core.Problems]:
+    """The unsaved rubric, or what is wrong with the draft."""
+    draft.drop_blank_rows()
+    problems = draft.problems()
+    if problems:
+        return None, problems
+    try:
+        return draft.rubric(parent), {}
+    except OSError as error:
+        return None, {"examples": f"The evidence of an example could not be read ({error}); take it out."}
 
 
 def _rearranged(draft: Draft, post: QueryDict) -> bool:
     """Whether the button pressed adds or removes a row: then nothing is checked yet."""
     section, _, index = post.get("remove", "").partition("-")
     rows = {"dimensions": draft.dimensions, "bands": draft.bands}
-    if section in rows and index.isdecimal() and int(index) < len(rows[section]):
+    if section in rows and index in map(str, range(len(rows[section]))):
         del rows[section][int(index)]
         return True
     added = post.get("do", "").removeprefix("add-")
@@ -136,7 +153,7 @@ def _rearranged(draft: Draft, post: QueryDict) -> bool:
 
 
 def _saved(request: HttpRequest, unsaved: Rubric) -> HttpResponse:
-    saved, is_new = rubrics.save(unsaved, author=request.user)  # type: ignore[arg-type] # the screen needs a login
+    saved, is_new = versions.save(unsaved, author=request.user)  # type: ignore[arg-type] # the screen needs a login
     if is_new:
         messages.success(request, f"Saved as {saved}. It is not in force: try it, then put it in force.")
     else:
@@ -150,14 +167,15 @@ def _saved(request: HttpRequest, unsaved: Rubric) -> HttpResponse:
 def _examples(chosen: list[int], parent: Rubric) -> list[Example]:
     """The examples of these grades, in their order. Those of the parent stay word for word what they were."""
     held = {example["grade"]: example for example in parent.examples}
-    grades = Grade.objects.select_related("session").in_bulk([pk for pk in chosen if pk not in held])
+    grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in held])
     found = [held.get(pk) or (examples.make(grades[pk]) if pk in grades else None) for pk in dict.fromkeys(chosen)]
     return [example for example in found if example is not None]
 
 
 def _offered(draft: Draft, search: str) -> list[dict[str, Any]]:
     """The chosen grades first, then others that people gave, by what was searched for."""
-    chosen = Grade.objects.filter(pk__in=draft.examples).select_related("session__category", "author", "withdrawn_by")
+    given = Grade.objects.filter(source=Source.HUMAN, pk__in=draft.examples)
+    chosen = given.select_related("session__category", "author")
     others = examples.labelled(search.strip()).exclude(pk__in=draft.examples)[:OFFERED]
     return [{"grade": grade, "chosen": grade.pk in draft.examples} for grade in [*chosen, *others]]
 
@@ -170,9 +188,9 @@ def _sum(draft: Draft) -> float | None:
         return None
 
 
-def _preview(draft: Draft, parent: Rubric, named: str, *, wanted: bool, problems: core.Problems) -> dict[str, Any]:
+def _preview(unsaved: Rubric | None, named: str) -> dict[str, Any]:
     """The prompt that the draft makes of the session named."""
     session, missing = find_session(named)
-    if not wanted or problems or session is None:
+    if unsaved is None or session is None:
         return {"preview": None, "missing": missing}
-    return {"preview": Preview.of(session, draft.rubric(parent)), "missing": missing}
+    return {"preview": Preview.of(session, unsaved), "missing": missing}

@@ -5,10 +5,11 @@ from typing import Self
 
 from django.conf import settings
 
-from grading.core.prompt import Prompt
+from grading.core.prompt import CHARS_PER_TOKEN, Prompt
 from grading.core.vocabulary import Reason
-from grading.judging import inputs
-from grading.judging.estimates import Estimate, estimate
+from grading.judging import inputs, judges
+from grading.judging.allowance import limiter
+from grading.judging.outlook.estimates import Estimate, estimate
 from grading.models import Rubric, Session
 
 SEVERAL, RECENT = 2, 30
@@ -27,8 +28,10 @@ class Preview:
     def of(cls, session: Session, rubric: Rubric) -> Self:
         """For a saved rubric or a draft."""
         usual = estimate(1, rubric)
+        judge = judges.first()
+        ratio = CHARS_PER_TOKEN if judge is None else limiter.shared().characters_per_token(judge.name)
         try:
-            prompt = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS)
+            prompt = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS, chars_per_token=ratio)
         except (OSError, ValueError) as error:
             return cls(session=session, prompt=None, estimate=usual, problem=f"{Reason.UNREADABLE.words}: {error}")
         return cls(session=session, prompt=prompt, estimate=usual)
@@ -55,7 +58,7 @@ def full_name(session: Session) -> str:
 
 def find_session(named: str) -> tuple[Session | None, str]:
     """The session of agent/id, an id, or an id's end (as the screens show it); else None, and why in a sentence."""
-    named = named.strip()
+    named = named.replace("\0", "").strip()
     if not named:
         return None, ""
     sessions = Session.objects.with_people().order_by("-ended_at")

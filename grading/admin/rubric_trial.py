@@ -11,8 +11,10 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from grading.admin.rubric_preview import Preview, find_session, full_name, recent_sessions
-from grading.judging import quota, trials
-from grading.judging.verdicts import staleness, verdicts
+from grading.judging import inputs
+from grading.judging.allowance import quota
+from grading.judging.rubrics import trials
+from grading.judging.rubrics.verdicts import answers, staleness, verdicts
 from grading.models import Grade, Rubric, Session
 from grading.models.judging import Purpose
 
@@ -63,6 +65,7 @@ def _compared(rubric: Rubric, session: Session) -> dict[str, Any]:
     return {
         "held": held,
         "answer": latest,
+        "is_known": answers(session, rubric, inputs.inputs(session)).exists(),
         "rows": dimension_rows(held, latest),
         **state,
         "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,

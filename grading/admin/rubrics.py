@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from grading.admin.rubric_preview import full_name
 from grading.core.rubric import difference
-from grading.judging import plans, rubrics
-from grading.judging.rubrics import Figures
-from grading.judging.verdicts import verdicts, with_verdict
+from grading.judging.rubrics import plans, versions
+from grading.judging.rubrics.verdicts import verdicts, with_verdict
+from grading.judging.rubrics.versions import Figures
 from grading.models import Grade, Rubric, RubricActivation, Session
 from grading.models.judging import Purpose
 
@@ -25,7 +25,7 @@ WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all o
 
 def show(request: HttpRequest) -> TemplateResponse:
     rows = list(Rubric.objects.select_related("author", "parent").order_by("-is_active", "-created_at"))
-    known = rubrics.figures()
+    known = versions.figures()
     context = {
         "title": "Rubrics",
         "rows": [{"rubric": row, "figures": known.get(row.sha256, Figures())} for row in rows],
@@ -42,8 +42,8 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     context = {
         "title": rubric.title,
         "rubric": rubric,
-        "figures": rubrics.figures().get(rubric.sha256, Figures()),
-        "differs": difference(rubrics.content(parent), rubrics.content(rubric)) if parent else [],
+        "figures": versions.figures().get(rubric.sha256, Figures()),
+        "differs": difference(versions.content(parent), versions.content(rubric)) if parent else [],
         "before_after": _reworded(parent, rubric) if parent else [],
         "stale": stale().count() if rubric.is_active else 0,
         "trials": _trials(rubric),
@@ -75,7 +75,7 @@ def _trials(rubric: Rubric) -> list[dict[str, Any]]:
 def activate(request: HttpRequest, pk: int) -> HttpResponse:
     rubric = get_object_or_404(Rubric, pk=pk)
     if request.method == "POST":
-        moved = rubrics.activate(rubric, by=request.user)  # type: ignore[arg-type] # the screen needs a login
+        moved = versions.activate(rubric, by=request.user)  # type: ignore[arg-type] # the screen needs a login
         waiting = f" {moved} queued job{'s are' if moved != 1 else ' is'} asked by it." if moved else ""
         messages.success(request, f"{rubric} is in force.{waiting} Verdicts of other rubrics are stale, and hold.")
         return redirect("admin:rubric", pk=pk)

@@ -4,6 +4,8 @@ import datetime as dt
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
@@ -12,20 +14,32 @@ from django.views.decorators.http import require_GET, require_POST
 
 from grading.admin.sessions import Filters, listed
 from grading.charts import runs as pictures
-from grading.judging import again, budget, estimates, plans, progress, quota
-from grading.judging.plans import Plan
-from grading.judging.progress import Changes
-from grading.models import JudgePolicy, JudgeRun, Rubric, Session
+from grading.judging.allowance import budget, quota
+from grading.judging.outlook import estimates
+from grading.judging.outlook.standing import DIMENSIONS
+from grading.judging.rubrics import again, plans, progress
+from grading.judging.rubrics.plans import Plan
+from grading.judging.rubrics.progress import Changes
+from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 
 LISTED = 50
 WHY_LIMIT = 300
+NO_SUCH_FILTER = "The address filters by something that does not exist. Go back to the list and choose anew."
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    runs = JudgeRun.objects.defer("sessions").select_related("rubric", "by")[:LISTED]
-    rows = [{"run": run, "progress": progress.progress(run)} for run in runs]
-    return TemplateResponse(request, "gradingsite/runs.html", {"title": "Judged again", "rows": rows})
+    jobs = JudgeJob.objects.open().filter(run=OuterRef("pk")).order_by().values("run")
+    costs = JudgeAttempt.objects.filter(job__run=OuterRef("pk")).order_by().values("job__run")
+    runs = (
+        JudgeRun.objects.defer("sessions")
+        .select_related("rubric", "by")
+        .annotate(
+            waiting=Coalesce(Subquery(jobs.annotate(n=Count("pk")).values("n")), 0),
+            spent=Subquery(costs.annotate(usd=Sum("cost_usd")).values("usd")),
+        )
+    )
+    return TemplateResponse(request, "gradingsite/runs.html", {"title": "Judged again", "runs": runs[:LISTED]})
 
 
 def plan(request: HttpRequest) -> HttpResponse:
@@ -63,26 +77,20 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
         return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
     filters = Filters(query)
     if not filters.is_valid():
-        return (
-            listed(),
-            "",
-            "The address filters by something that does not exist. Go back to the list and choose anew.",
-        )
-    said = [
-        f"{filters.fields[name].label or name}: {choice}" for name, choice in filters.cleaned_data.items() if choice
-    ]
+        return listed(), "", NO_SUCH_FILTER
+    said = filters.words()
     sessions = filters.narrow(listed())
     days = query.get("days", "")
     if days.isdecimal() and len(days) < 5:  # noqa: PLR2004 - some years
         sessions = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=int(days)))
         said.append(f"ended in the last {days} days")
-    return sessions, "; ".join(said).lower() or "all sessions", ""
+    return sessions, "; ".join(said) or "all sessions", ""
 
 
 def _grown(found: Plan, post: QueryDict) -> str:
     """Nobody is charged for more than they saw."""
     seen = post.get("seen", "")
-    if seen.isdecimal() and len(found.ask) <= int(seen):
+    if seen.isdecimal() and len(seen) < 10 and len(found.ask) <= int(seen):  # noqa: PLR2004 - no absurd numbers
         return ""
     return f"More sessions match than when you looked: {len(found.ask)} now. Nothing was asked; look again."
 
@@ -90,11 +98,8 @@ def _grown(found: Plan, post: QueryDict) -> str:
 def _price(found: Plan) -> dict[str, Any]:
     """The budget and the time that a plan meets."""
     now = timezone.now()
-    limit, spent, pace = (
-        JudgePolicy.objects.current().daily_budget_usd,
-        budget.spent_today(now),
-        estimates.pace(found.estimate),
-    )
+    limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(now)
+    pace = estimates.pace(found.estimate)
     obstacle = quota.obstacle()
     return {
         "budget": limit,
@@ -102,6 +107,7 @@ def _price(found: Plan) -> dict[str, Any]:
         "left": None if limit is None else max(limit - spent, 0.0),
         "days": None if not limit or found.estimate.usd <= max(limit - spent, 0.0) else found.estimate.usd / limit,
         "pace": pace,
+        "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
         "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
         "obstacle": obstacle.detail if obstacle else "",
     }

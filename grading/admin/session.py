@@ -15,7 +15,7 @@ from grading.admin.judge_state import first_quota
 from grading.admin.quota import not_before
 from grading.core.explain import StepState
 from grading.core.vocabulary import Reason, Source
-from grading.judging.verdicts import staleness
+from grading.judging.rubrics.verdicts import staleness
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import AttemptOutcome, Purpose

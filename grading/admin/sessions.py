@@ -10,8 +10,8 @@ from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.core.vocabulary import Source
-from grading.judging.outages import waited_during
-from grading.judging.verdicts import with_verdict
+from grading.judging.outlook.outages import waited_during
+from grading.judging.rubrics.verdicts import with_verdict
 from grading.models import Agent, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet
@@ -46,6 +46,14 @@ class Filters(forms.Form):
     # The links of the quota page: sessions whose verdict was outstanding during an outage.
     waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
     waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+
+    def words(self) -> list[str]:
+        """What the list is narrowed to, as the form shows it: "verdict: stale"."""
+        return [
+            f"{field.label}: {dict(getattr(field.field, 'choices', ())).get(field.value(), field.value())}".lower()
+            for field in self
+            if field.value()
+        ]
 
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))

@@ -21,6 +21,7 @@ CHANGING = frozenset({"write", "edit", "shell", "plan"})
 # How much of the end counts as the final state, beside the last test run, commit, push and pull request.
 LAST_RESULTS = 3
 FINAL, TASK, CONFIRMED_CHANGE, NOTE = 9, 8, 3, 2
+UNCONFIRMED = "  no result on record: unconfirmed"
 # What a line for a gap takes, with its newline.
 GAP = len("(100000 left out)\n")
 
@@ -167,14 +168,16 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     numbers = tuple(event.number for event in (call, result) if event is not None)
     said = "" if call is None else _kept(_what(call), CALL_CHARS)
     shown = "" if result is None else _kept(result.text, RESULT_CHARS)
-    write = partial(_action, _call_line(call), said, _result_line(result), shown)
+    bare_call = call and replace(call, arguments={}, command="", path="")
+    bare_result = result and replace(result, text="")
+    write = partial(_action, bare_call, said, bare_result, shown)
     entry = digest.actions.add(numbers, write, _weight(call, result))
     digest.last |= dict.fromkeys(_kinds(call), entry)
 
 
-def _action(call_line: str, said: str, result_line: str, shown: str) -> str:
-    parts = [call_line, quoted(said, CALL_CHARS)] if call_line else []
-    parts += [result_line, quoted(shown, RESULT_CHARS)] if result_line.startswith("[") else [result_line]
+def _action(call: ToolCall | None, said: str, result: ToolResult | None, shown: str) -> str:
+    parts = [] if call is None else [_call_line(call), quoted(said, CALL_CHARS)]
+    parts += [UNCONFIRMED] if result is None else [_result_line(result), quoted(shown, RESULT_CHARS)]
     return "\n".join(parts)
 
 
@@ -205,13 +208,11 @@ def _weight(call: ToolCall | None, result: ToolResult | None) -> int:
     return 2 * changes + confirmed
 
 
-def _call_line(call: ToolCall | None) -> str:
-    return "" if call is None else f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
+def _call_line(call: ToolCall) -> str:
+    return f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
 
 
-def _result_line(result: ToolResult | None) -> str:
-    if result is None:
-        return "  no result on record: unconfirmed"
+def _result_line(result: ToolResult) -> str:
     code = "" if result.exit_code is None else f", exit {result.exit_code}"
     return f"[{result.number}] result" + {True: ", failed", False: ", ok", None: ""}[result.failed] + code
 

@@ -12,12 +12,15 @@ LONGEST = 20_000
 _LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _BEGIN, _END = re.compile(f"-----BEGIN {_LABEL}"), re.compile(f"-----END {_LABEL}")
 _PUTTY = re.compile(r"Private-Lines: \d{1,3}")
-# A line ends at a break, real or written as an escape; around it are the marks of diffs, quotes and lists.
+# A line ends at a break, real or written as an escape; around it are the marks of diffs, quotes, lists and numbering.
 _LINE = re.compile(r"[^\n\r\\]+")
-_AROUND = " \t+|>,\"'"
-_BODY = re.compile(r"[A-Za-z0-9+/=]{16,}")
-_SHORT = re.compile(r"[A-Za-z0-9+/=]{1,76}")
-_FIELD = re.compile(r"[A-Z][\w-]{2,20}: .{0,80}")
+_BEFORE, _AFTER = r"[nr]?[ \t+|>,\"']*(?:\d{1,6}[\t→:]\s?)?", r"[ \t+|>,\"'…]*"
+_BODY = re.compile(rf"{_BEFORE}[A-Za-z0-9+/=]{{16,}}{_AFTER}")
+_SHORT = re.compile(rf"{_BEFORE}[A-Za-z0-9+/=]{{1,76}}")
+_ALONE = re.compile(_SHORT.pattern + _AFTER)
+_FIELD = re.compile(rf"{_BEFORE}[A-Z][\w-]{{2,20}}: .{{0,80}}")
+_EMPTY = re.compile(rf"{_BEFORE}{_AFTER}")
+_REST = re.compile(rf"[A-Za-z0-9+/=]{{16,}}{_AFTER}$")
 
 
 def find(text: str) -> Iterator[tuple[int, int]]:
@@ -40,11 +43,12 @@ def find(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _run(lines: Iterable[re.Match[str]], end: int) -> int:
-    """Where a key's lines end: header fields, full lines, and one shorter last line."""
+    """Where a key's lines end: header fields, full lines, and a last one that is shorter or has other text behind."""
     for line in lines:
-        said = _said(line)
-        if said and not (_BODY.fullmatch(said) or _FIELD.fullmatch(said)):
-            return line.end() if _SHORT.fullmatch(said) else end
+        if not (_BODY.fullmatch(line[0]) or _FIELD.fullmatch(line[0]) or _EMPTY.fullmatch(line[0])):
+            last = _SHORT.match(line[0])
+            is_key = last is not None and (_ALONE.fullmatch(line[0]) or re.search(r"[\d+/=]", last[0]))
+            return line.start() + last.end() if last is not None and is_key else end
         end = line.end()
     return end
 
@@ -53,17 +57,9 @@ def _back(text: str, start: int) -> int:
     """Where the lines of a key that ends at `start` begin, as far as they are there."""
     first = start
     for line in reversed(list(_LINE.finditer(text, max(0, start - LONGEST), start))):
-        said = _said(line)
         is_last = first == start
-        if said and not (_BODY.fullmatch(said) or (is_last and _SHORT.fullmatch(said))):
-            return first
+        if not (_BODY.fullmatch(line[0]) or _EMPTY.fullmatch(line[0]) or (is_last and _ALONE.fullmatch(line[0]))):
+            rest = _REST.search(line[0])
+            return first if rest is None else line.start() + rest.start()
         first = line.start()
     return first
-
-
-def _said(line: re.Match[str]) -> str:
-    """A line without the marks around it, and without the n of a `\\n` before it."""
-    said = line[0]
-    if line.start() and line.string[line.start() - 1] == "\\" and said[0] in "nr":
-        said = said[1:]
-    return said.strip(_AROUND)

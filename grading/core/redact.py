@@ -1,8 +1,8 @@
 """Secrets out of a text before it leaves the machine (L9): detected by a library and by a table of our own.
 
-The library (bc-detect-secrets, the kept fork) knows the shapes of services; ours (`secret_shapes`) what it lacks. Of the
-library, plugins with patterns of a service are used and nothing else: its keyword plugin takes seconds on a hostile line, and
-its entropy plugins take commit hashes for secrets. Nothing is verified over the network.
+The library (bc-detect-secrets, the kept fork of detect-secrets) knows the shapes of services, our table
+(`secret_shapes`) what it lacks. Only its plugins for services are used: its keyword plugin takes seconds on a hostile
+line, and its entropy plugins take commit hashes for secrets. Nothing is verified over the network.
 """
 
 import re
@@ -16,9 +16,11 @@ from grading.core.secret_shapes import SHAPES
 # A library's pattern may be quadratic, so that it is shown a long line in pieces that overlap by more than any key.
 PIECE, OVERLAP = 2000, 300
 SHORTEST = 16
-# What may stand inside a secret without being part of it: colours, a shell's line continuation, invisible characters.
+# What may stand inside a secret without being part of it: colours, a shell's line continuation (in a diff or a numbered
+# listing too), both also as JSON and Python write them, and invisible characters.
 _NOISE = re.compile(
-    "\x1b\\[[0-9;?]{0,16}[A-Za-z]|(?<=[\\w+/=-])\\\\\r?\n(?=[\\w+/=-])|"
+    r"(?:\x1b|\\{1,2}(?:u001b|x1b|033|e))\[[0-9;?]{0,16}[A-Za-z]|"
+    r"(?<=[\w+/=-])(?:\\\r?\n(?:\+|[ ]{0,8}\d{1,6}[\t→])?|\\{3}n)(?=[\w+/=-])|"
     "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _CAPITALS = re.compile("[A-Z]+")
@@ -100,7 +102,7 @@ def _merged(spans: list[Span]) -> Iterator[Span]:
 
 @cache
 def _library() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """The patterns of the library's plugins for services. Imported when first needed: it takes a quarter of a second."""
+    """The patterns of the library's plugins for services. Importing them takes a quarter of a second."""
     from detect_secrets.plugins import (
         aws,
         cloudant,

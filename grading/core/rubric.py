@@ -36,7 +36,7 @@ def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequenc
 
 def typed(row: Row, quantity: str) -> dict[str, Any]:
     """A checked row as it is stored; `quantity` is "weight" or "low"."""
-    return {"name": row["name"].strip(), quantity: float(row[quantity]), "text": row["text"].strip()}
+    return {"name": row["name"].strip(), quantity: round(float(row[quantity]), 6), "text": row["text"].strip()}
 
 
 def is_blank(row: Row) -> bool:

@@ -32,8 +32,19 @@ def _shown(char: str) -> str:
 
 
 def neutral(text: str) -> str:
-    """Break what looks like the evidence delimiter, in any case and spacing."""
-    return _DELIMITER.sub("«", text)
+    """Break what looks like the evidence delimiter, in any case, spacing, width or style of letters."""
+    plain = text if text.isascii() else _SUSPECT.sub(lambda match: _folded(match[0]), text)
+    out = list(text)
+    for match in _DELIMITER.finditer(plain):
+        out[match.start()] = "«"
+    return "".join(out)
+
+
+@lru_cache(maxsize=4096)
+def _folded(char: str) -> str:
+    """The plain letter that a character is a style of, where there is one."""
+    plain = unicodedata.normalize("NFKC", char)
+    return plain if len(plain) == 1 else char
 
 
 def clip(text: str, limit: int) -> str:

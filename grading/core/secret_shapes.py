@@ -58,13 +58,13 @@ def _at_start(prefix: str) -> str:
 STRONG = (
     r"api[ _-]?key|(?:secret[ _-]?)?access[ _-]?key|secret|passw(?:or)?d|passphrase|passwort|contrase[nñ]a|"
     r"auth[_-]?token|auth[_-]?key|private[_-]?key|client[_-]?key|account[_-]?key|service[_-]?key|"
-    r"(?:encryption|signing|master|storage|shared|session|database|db)[_-]?key|db[_-]?pass|pgpass|credential"
+    r"(?:encryption|signing|master|storage|shared|database|db)[_-]?key|db[_-]?pass|pgpass|credential"
 )
 WEAK = r"token|\bpwd|_pwd|_pass\b|\bauth|\bsig|signature|_key"
 NAMED = (
     rf"(?=[acdemps_tv])(?P<name>{STRONG}|(?P<weak>{WEAK}))(?P<rest>[\w.-]{{0,40}}){QUOTE}?\]?(?: \[[^\]\n]{{0,24}}\])?"
     rf"\s{{0,3}}(?:=>|:=|={{1,3}}|:(?!:))\s{{0,3}}"
-    rf"(?:(?P<q>{QUOTE})(?P<quoted>[^\n]{{4,2000}}?)(?P=q)|(?P<bare>[^\s\"'`,;&|<>(){{}}\[\]\\]{{6,2000}})(?![\w.]*[(\[]))"
+    rf"(?:(?P<q>{QUOTE})(?P<quoted>[^\n]{{4,2000}}?)(?P=q)|{QUOTE}?(?P<bare>[^\s\"'`,;&|<>(){{}}\[\]\\]{{6,2000}})(?![\w.]*[(\[]))"
 )
 OPTION = (
     rf"(?<![\w-])--?[\w-]{{0,30}}?(?:password|passwd|passphrase|token|secret|api-?key|access-?key)\s{{1,3}}{QUOTE}?"
@@ -78,7 +78,7 @@ ABOUT = re.compile(  # what a name's ending says of a value that is about a secr
     re.IGNORECASE,
 )
 REFERENCE = re.compile(  # what stands in a value's place: a variable, a template, a placeholder, a path, a web address
-    r"^(?:\$|%\(|%\w+%$|\{|<|\*+$|x+$|\.+$|\[redacted|https?://|(?:[~.]{0,2}/)?[\w.-]*[a-z](?:/[\w.-]+)+$)|\$\{|\{\{",
+    r"^(?:[,;.)\s]|\$|%\(|%\w+%$|\{|<|\*+$|x+$|\.+$|\[redacted|https?://|(?:[~.]{0,2}/)?[\w.-]*[a-z](?:/[\w.-]+)+$)|\$\{|\{\{",
     re.IGNORECASE,
 )
 CODE = re.compile(  # dotted names, snake_case, one word in letters, numbers, line:column
@@ -104,11 +104,12 @@ class Shape:
         """Where the secrets are, as (start, end); `lowered` is the text in lower case, of the same length."""
         for match in self.pattern.finditer(lowered if self.any_case else text):
             start, end = match.span(next((name for name in GROUPS if match.groupdict().get(name)), 0))
-            if self.holds is None or self.holds(match, text[start:end]):
+            is_done = text.startswith(DONE, start)
+            if not is_done and (self.holds is None or self.holds(match, text[start:end])):
                 yield start, end
 
 
-GROUPS = ("v", "quoted", "bare")
+GROUPS, DONE = ("v", "quoted", "bare"), "[redacted "
 
 
 def _is_named_secret(match: re.Match[str], value: str) -> bool:
@@ -116,11 +117,10 @@ def _is_named_secret(match: re.Match[str], value: str) -> bool:
         return False
     if match["weak"]:
         return len(value) >= WEAK_LENGTH and _is_mixed(match, value)
-    if match["quoted"]:
-        return True
-    if PASSWORDS.search(match["name"]) and value.isalpha():
-        return len(value) >= 8  # noqa: PLR2004 - shorter words are types and placeholders
-    return not CODE.match(value)
+    if not PASSWORDS.search(match["name"]):
+        return not CODE.match(value)
+    is_word = value.isalpha() and (len(value) < 8 or value.lower() == match["name"])  # noqa: PLR2004 - types, placeholders
+    return bool(match["quoted"]) or not (is_word or (CODE.match(value) and not value.isalpha()))
 
 
 def _is_mixed(_: re.Match[str], value: str) -> bool:
@@ -141,6 +141,7 @@ def _is_password(_: re.Match[str], value: str) -> bool:
     return not (value.isdigit() or REFERENCE.search(value))
 
 
+HEADER_VALUE = r"(?P<v>[^\s\"'\\]{8,4000})"
 # kind, pattern, what decides: written in lower case, for a text in lower case
 SAID = (
     ("signature", r"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<v>[\w%+/=.-]{16,})", None),
@@ -148,8 +149,7 @@ SAID = (
     ("password", r"(?:identified by|password)\s{1,3}'(?P<v>[^'\n]{4,200})'", None),
     (
         "credentials",
-        rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?"
-        r"(?P<v>[^\s\"'\\]{8,4000})",
+        rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?{HEADER_VALUE}",
         _is_option,
     ),
     ("credentials", r"bearer\s{1,3}(?P<v>[\w.~+/=-]{12,4000})", _is_mixed),

@@ -4,8 +4,9 @@ enqueue ─► claim ─► prompt ─► room in the limiter ─► attempt row
 ▲                                                                                 │ again, later
 └─────────────────────────────── sweep ◄──────────────────────────────────────────┘
 
-judges (whom to ask) · quota (may we?) · budget (can we afford it?) · limiter (when?) · client (the call)
-worth (who goes first) · lanes (one by one, or together) · batches (the backlog at half price)
+asking · working · results · sweeping (the way of a job, as drawn) · judges (whom to ask) · client (the call)
+allowance (may we, when, can we afford it?) · worth (who goes first) · lanes and batches (the backlog at half price)
+rubrics (what is asked, and asking again) · outlook (the figures that people see)
 """
 
 from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged

@@ -12,7 +12,8 @@ from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Outcome, Reason, Source, Status
-from grading.judging import inputs, judges, quota, results
+from grading.judging import inputs, judges, results
+from grading.judging.allowance import quota
 from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import JobState, JudgeRole, Purpose
 

@@ -20,7 +20,8 @@ from grading.core.ratelimits import Cost, RateLimits
 from grading.core.sanitise import visible
 from grading.core.verdict import Deferred, Result, Scope
 from grading.core.vocabulary import Reason
-from grading.judging import deadline, prices
+from grading.judging import deadline
+from grading.judging.allowance import prices
 from grading.judging.judges import DEFAULT_HOST, Judge
 from grading.models import Rubric
 

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from django.conf import settings
 from django.db.models import QuerySet
 
-from grading.judging import judges, quota
+from grading.judging import judges
+from grading.judging.allowance import quota
 from grading.models import JudgeBatch, JudgeJob, JudgePolicy
 from grading.models.judging import BatchState, JobState, JudgeRole
 

@@ -16,7 +16,8 @@ from grading.core.prompt import VERSION
 from grading.core.retry import Next, Step, Tried, after, asks_fallback
 from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.core.vocabulary import Reason, Source, Status
-from grading.judging import judges, quota
+from grading.judging import judges
+from grading.judging.allowance import quota
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session

@@ -13,7 +13,8 @@ from grading.core.grade import unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import backoff
 from grading.core.vocabulary import Reason, Source
-from grading.judging import asking, judges, quota, results
+from grading.judging import asking, judges, results
+from grading.judging.allowance import quota
 from grading.judging.lanes import one_by_one
 from grading.judging.working import ready
 from grading.models import JudgeAttempt, JudgeJob

@@ -20,11 +20,12 @@ from grading.core.prompt import VERSION, Prompt
 from grading.core.ratelimits import Cost
 from grading.core.verdict import Deferred, Scope
 from grading.core.vocabulary import Reason
-from grading.judging import asking, budget, client, inputs, judges, limiter, quota, results
+from grading.judging import asking, client, inputs, judges, results
+from grading.judging.allowance import budget, limiter, quota
+from grading.judging.allowance.limiter import Slot
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
-from grading.judging.limiter import Slot
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 SMALLER = 0.5
 # How many of the most urgent jobs a worker tries for before it looks again: others want the same ones.
 CONTENDED = 16
+PUMP_SECONDS = 10.0
 _stopping = threading.Event()
 
 
@@ -53,14 +55,20 @@ class Held(Enum):
     NO_ROOM = "no room"
 
 
-def pump(*, rng: Random | None = None) -> int:
-    """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls."""
-    calls, waiting = 0, set[JudgeRole]()
+def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
+    """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls.
+
+    After so many seconds it rings and makes way: the worker's other messages, the sweep's among them, come first.
+    """
+    calls, waiting, enough = 0, set[JudgeRole](), time.monotonic() + seconds
     while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
         outcome = take_turn(turn, rng or SystemRandom())
         if outcome is Held.NO_ROOM:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
+        if time.monotonic() > enough:
+            asking.ring()
+            break
     return calls
 
 
@@ -178,12 +186,19 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
     job = turn.job
     smaller = SMALLER if job.reason == Reason.INPUT_TOO_LARGE else 1.0
     try:
-        prompt = inputs.build(session, job.rubric, budget=settings.JUDGE_INPUT_TOKENS, smaller=smaller)
+        prompt = inputs.build(
+            session,
+            job.rubric,
+            budget=settings.JUDGE_INPUT_TOKENS,
+            smaller=smaller,
+            chars_per_token=limiter.shared().characters_per_token(turn.judge.name),
+        )
     except Exception as error:
         logger.exception("the prompt of session %s could not be made", session.pk)
         detail = f"The evidence could not be read: {type(error).__name__}: {error}"
         return Deferred(reason=Reason.UNREADABLE, scope=Scope.JOB, detail=detail[:2000])
-    if smaller < 1 and job.attempt_rows.filter(prompt_sha256=prompt.sha256).exists():
+    too_large = job.attempt_rows.filter(reason=Reason.INPUT_TOO_LARGE)
+    if smaller < 1 and too_large.filter(prompt_sha256=prompt.sha256).exists():
         detail = "The request was too large, and this session's evidence cannot be made smaller"
         return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
     return prompt

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from grading.judging import first_rubric
+from grading.judging.rubrics import first_rubric
 from grading.core.prompt import rubric_sha256
 
 

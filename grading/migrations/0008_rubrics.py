@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='judgejob',
             name='purpose',
-            field=models.CharField(choices=[('verdict', 'verdict'), ('repeat', 'repeat'), ('second', 'second'), ('trial', 'trial')], default=grading.models.judging.Purpose['VERDICT'], max_length=32),
+            field=models.CharField(choices=[('verdict', 'verdict'), ('repeat', 'asked twice'), ('second', 'second opinion'), ('trial', 'trial of a rubric')], default=grading.models.judging.Purpose['VERDICT'], max_length=32),
         ),
         migrations.AlterField(
             model_name='judgejob',

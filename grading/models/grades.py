@@ -81,6 +81,9 @@ class Grade(models.Model):
         ]
         indexes = [models.Index(fields=["session", "source", "-id"], name="grade_current")]
 
+    def __str__(self) -> str:
+        return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")
+
     @property
     def beside(self) -> str:
         """What a parallel opinion was asked for, in words; empty for what the chain reads."""
@@ -88,9 +91,6 @@ class Grade(models.Model):
             return ""
         purpose = self.evidence.get("purpose")
         return Purpose(purpose).words if purpose in set(Purpose) else "beside the chain"
-
-    def __str__(self) -> str:
-        return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")
 
 
 class Settlement(models.Model):

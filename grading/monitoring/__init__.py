@@ -12,7 +12,7 @@ from grading.monitoring.flags import (
     independent_work,
     recent_flags,
 )
-from grading.monitoring.judges import JudgeOut, about
+from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Rule, Severity
 from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch
 

@@ -11,7 +11,8 @@ from grading.models import RuleRun, Session
 from grading.monitoring.alarms import keep
 from grading.monitoring.flags import ImpossiblePair, inspect_flags, restore_flags
 from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
-from grading.monitoring.judges import JudgeOut, LeftUnasked, Unforeseen, WastedJudging
+from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
+from grading.monitoring.outage import JudgeOut
 from grading.monitoring.rule import Finding, Rule, stamp
 
 logger = logging.getLogger(__name__)

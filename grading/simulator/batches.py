@@ -27,7 +27,7 @@ class Batches:
     """
 
     polls: int = 0
-    mode: Mode = Mode.VERDICT
+    mode: Mode | str = Mode.VERDICT
     calls: list[str] = field(default_factory=list)
     held: dict[str, Batch] = field(default_factory=dict)
     _outcomes: deque[Step] = field(default_factory=deque)
@@ -70,8 +70,10 @@ class Batches:
             self.calls.append(call)
             if self._queue:
                 return self._queue.popleft()
-            creates = call == "POST /v1/messages/batches"
-            return {"mode": otherwise if creates and self.mode is Mode.VERDICT and otherwise in TROUBLES else self.mode}
+            mode = Mode(self.mode)
+            if mode is Mode.VERDICT and call == "POST /v1/messages/batches" and otherwise in TROUBLES:
+                mode = otherwise
+            return {"mode": mode}
 
     def create(self, requests: list[tuple[str, Request]], api_key: str, url: str) -> Reply:
         names = [name for name, _ in requests]

@@ -5,9 +5,9 @@
         sim.mode = "usage_limits"                                     # and every call after them
         sim.calls                                                     # what came in
 
-Over HTTP: `GET /_state`, `GET /_calls?after=0`, and `POST /_script` with {"mode": ..., "options": {...}, "queue": [...],
-"limits": {...}, "latency": ..., "release": true, "reset": true, "batches": {"polls": ..., "outcomes": [...], "queue":
-[...], "mode": ...}}.
+Over HTTP: `GET /_state`, `GET /_calls?after=0`, and `POST /_script` with {"mode": ..., "options": {...},
+"queue": [...], "limits": {...}, "latency": ..., "release": true, "reset": true, "batches": {"polls": ...,
+"outcomes": [...], "queue": [...], "mode": ...}}.
 """
 
 import threading
@@ -43,8 +43,8 @@ class Call:
 class Simulator:
     """A judge on 127.0.0.1. `mode`, with `options`, is what it does when nothing is scripted; `calls` is what came in.
 
-    `limits` are enforced for each API key and model; without, everybody is let in and the headers tell of the
-    default ones. The buckets are `filled` at first, a share in [0, 1]. A scripted error is answered before the limits
+    `limits` are enforced for each API key and model; without, everybody is let in and the headers tell of
+    generous ones. The buckets are `filled` at first, a share in [0, 1]. A scripted error is answered before the limits
     and takes nothing from them. `latency` is the mean time of a reply in seconds: between half and one and a half of
     it, by the prompt.
     `hang` calls wait until `release()` (then a verdict is sent) or `close()` (then the connection is dropped).

@@ -88,6 +88,9 @@ BAD = {
     "no stage": {key: value for key, value in GOOD.items() if key != "reached"},
     "an invented stage": {**GOOD, "reached": "perfect"},
     "no rationale": {**GOOD, "rationale": ""},
+    "a verdict behind a quotation": f"The notes say {json.dumps(GOOD)}",
+    "a verdict in a fence": f"```json\n{json.dumps(GOOD)}\n```",
+    "a verdict before words": f"{json.dumps(GOOD)} as the transcript says",
     "two verdicts": json.dumps(GOOD) + json.dumps(GOOD),
 }
 
@@ -108,6 +111,35 @@ def test_a_refusal_is_refused_with_its_words():
     said = {"type": "refusal", "category": "cyber", "explanation": "not this"}
     assert read(None, stop="refusal", stop_details=said) == Refused(detail="not this")
     assert isinstance(read(GOOD, stop="refusal"), Refused)
+
+
+@pytest.mark.parametrize("reached", list(Reached))
+def test_i44_a_verdict_names_the_stage_that_was_reached(reached):
+    assert read({**GOOD, "reached": reached}).reached is reached
+    assert schema(DIMENSIONS)["properties"]["reached"]["enum"] == list(Reached)
+
+
+def echoed(evidence):
+    return read_reply(message(json.dumps(GOOD)), dimensions=DIMENSIONS, citable={4, 5}, evidence=evidence)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        GOOD["rationale"],
+        f"[4] result\n  | {json.dumps(GOOD)}",
+        "  | The pull\n  | request was OPENED and its checks pass.".replace("OPENED", "opened"),
+        json.dumps(json.dumps(GOOD)),
+    ],
+)
+def test_a_rationale_that_stands_in_the_evidence_is_no_verdict(evidence):
+    result = echoed(f"[1] user\n  | Fix it\n{evidence}\n[9] assistant")
+    assert isinstance(result, Invalid)
+    assert "copied" in result.detail
+
+
+def test_a_rationale_may_name_what_the_evidence_says():
+    assert isinstance(echoed("The pull request was opened"), Graded)
 
 
 def test_without_events_nothing_need_be_cited():

@@ -8,8 +8,8 @@ import pytest
 import time_machine
 
 from grading.core.vocabulary import Reason
-from grading.judging import costs
-from grading.judging.costs import Spend
+from grading.judging.outlook import costs
+from grading.judging.outlook.costs import Spend
 from grading.models import JudgeAttempt, JudgeBatch
 from grading.models.judging import AttemptOutcome, Purpose
 from tests import cast
@@ -121,9 +121,15 @@ def test_costs_are_told_by_agent_model_purpose_and_day(viewer):
     quota_cast.judged(NOW - DAY, agent=cast.agent("bob"), batch=JudgeBatch.objects.create(), cost_usd=0.0229)
     assert {name: spend.attempts for name, spend in table(viewer, "agent").items()} == {"alice": 1, "bob": 2}
     assert set(table(viewer, "model")) == {"claude-haiku-5-5", "claude-sonnet-5-5"}
-    assert set(table(viewer, "purpose")) == {"Verdict", "Judged twice", "Verdict, in a batch at half price"}
+    assert set(table(viewer, "purpose")) == {"Verdict", "Asked twice", "Verdict, in a batch at half price"}
     assert list(table(viewer, "day")) == ["31 Mar 2026", "30 Mar 2026"]
     assert table(viewer, "day")["30 Mar 2026"].usd == pytest.approx(0.0458 + 0.0229)
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_whatever_a_call_is_for_has_its_row(viewer, purpose):
+    quota_cast.judged(NOW, purpose=purpose)
+    assert list(table(viewer, "purpose", f"?purpose={purpose}")) == [purpose.words.capitalize()]
 
 
 def test_a_day_ends_at_midnight_of_the_sites_zone(viewer, settings):
@@ -197,7 +203,7 @@ def test_hostile_text_stays_text(viewer):
 
 
 def test_every_attempt_is_of_exactly_one_kind():
-    from grading.judging.attempts import KINDS
+    from grading.judging.outlook.attempts import KINDS
 
     job, batch = quota_cast.job(NOW), JudgeBatch.objects.create()
     for outcome in AttemptOutcome:

@@ -1,5 +1,6 @@
 """What every page has in common: login, roles, the content policy, the alarm banner, the judge's state."""
 
+import datetime as dt
 import re
 
 import pytest
@@ -7,6 +8,7 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.admin.house import judge_state
+from grading.core.vocabulary import Reason
 from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.quota import QuotaState
@@ -19,7 +21,7 @@ PAGES = (
 )  # fmt: skip
 OPERATOR_PAGES = (
     "/connect/", "/samples/", "/grading/agent/", "/grading/agent/add/", "/grading/apitoken/", "/grading/artifactrule/",
-    "/grading/rubric/", "/bandit/arm/", "/bandit/ledgerentry/",
+    "/rubrics/", "/bandit/arm/", "/bandit/ledgerentry/",
 )  # fmt: skip
 
 
@@ -132,7 +134,11 @@ def test_the_pill_says_what_the_judge_can_do(settings):
     assert judge_state(quota(QuotaState.MISCONFIGURED)).trouble
     assert judge_state(quota(QuotaState.EXHAUSTED)).words == "Judge out"
     midnight = timezone.now().replace(hour=0, minute=0, second=0)
+    assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).words == "Judge out, asking again"
+    midnight += dt.timedelta(days=1)
     assert judge_state(quota(QuotaState.EXHAUSTED, until=midnight)).words == "Judge out until 00:00 UTC"
+    assert judge_state(quota(QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)).words == "Budget spent"
+    assert judge_state(quota(QuotaState.PAUSED)).words == "Judge paused"
     settings.SIMULATED = True
     assert judge_state(None).words == "Judge open, simulated"
 

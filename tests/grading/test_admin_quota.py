@@ -7,7 +7,7 @@ import time_machine
 
 from grading import monitoring, rewards
 from grading.core.vocabulary import Reason
-from grading.judging import budget
+from grading.judging.allowance import budget
 from grading.models import JudgeJob, JudgePolicy, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -80,14 +80,14 @@ def test_an_outage_is_said_in_words_with_the_providers_own_and_what_it_means(vie
     ("state", "fields", "heading", "meaning"),
     [
         (QuotaState.OPEN, {}, "Open", "Verdicts come in as sessions do."),
-        (QuotaState.PACING, {"until": NOW}, "Pacing until 19:40 UTC", "no job loses an attempt"),
+        (QuotaState.PACING, {"until": NOW}, "Pacing until 19:40:00", "no job loses an attempt"),
         (QuotaState.MISCONFIGURED, {"detail": "401"}, "Misconfigured", "The key or the model was refused"),
         (QuotaState.PAUSED, {"detail": "moving"}, "Paused", "Somebody paused the judge."),
         (
             QuotaState.EXHAUSTED,
             {"reason": Reason.BUDGET_SPENT, "until": MIDNIGHT},
             "Budget spent until 00:00 UTC",
-            "is spent. Nothing more is sent before midnight",
+            "Today&#x27;s budget is spent. Nothing more is sent before midnight",
         ),
     ],
 )  # fmt: skip
@@ -107,6 +107,12 @@ def test_without_a_key_the_page_says_how_to_get_a_judge_and_what_it_costs_not_to
     assert "No judge is configured" in html
     assert "Set ANTHROPIC_API_KEY and restart" in html
     assert "1 session of the last 14 days" in html
+
+
+def test_once_its_time_has_come_an_outage_says_that_it_asks_again(viewer):
+    exhausted(until=NOW - dt.timedelta(minutes=1))
+    assert '<span class="big red">Exhausted, asking again</span>' in shown(viewer)
+    assert "since 12:04, until it answers again." in shown(viewer, "/")
 
 
 def test_the_other_judges_have_a_line_each_and_decide_no_pill(viewer, settings):
@@ -323,7 +329,7 @@ def test_a_policy_is_a_row_with_its_author(operator):
         ("daily_budget_usd", "1e9", "an amount from 0"),
         ("daily_budget_usd", "five", "an amount from 0"),
         ("reserved_share", "1.5", "Reserve for new sessions is a share from 0 to 1"),
-        ("repeat_share", "", "Judged twice is a share from 0 to 1"),
+        ("repeat_share", "", "Asked twice is a share from 0 to 1"),
         ("second_share", "inf", "Second opinion is a share from 0 to 1"),
     ],
 )

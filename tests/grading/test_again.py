@@ -7,9 +7,10 @@ from django.utils import timezone
 
 from grading import judging, rewards
 from grading.core.vocabulary import Outcome
-from grading.judging import again, plans, progress, rubrics
-from grading.judging.estimates import Estimate, estimate, pace
-from grading.judging.plans import LeftOut
+from grading.judging import judges
+from grading.judging.outlook.estimates import Estimate, estimate, pace
+from grading.judging.rubrics import again, plans, progress, versions
+from grading.judging.rubrics.plans import LeftOut
 from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
 from grading.models.judging import JobState
 from grading.simulator import Simulator
@@ -49,8 +50,8 @@ def new_rubric(olga, text="Grade it strictly.") -> Rubric:
     """Another rubric, in force."""
     held = Rubric.objects.earliest("pk")
     draft = Rubric(title="Strict", text=text, dimensions=held.dimensions, bands=held.bands, parent=held)
-    made, _ = rubrics.save(draft, author=olga)
-    rubrics.activate(made, by=olga)
+    made, _ = versions.save(draft, author=olga)
+    versions.activate(made, by=olga)
     return made
 
 
@@ -95,8 +96,8 @@ def test_each_part_of_the_identity_makes_it_a_new_question(sim, olga, settings, 
     elif change == "evidence":
         judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
     elif change == "digest":
-        monkeypatch.setattr("grading.judging.plans.VERSION", "digest/99")
-        monkeypatch.setattr("grading.judging.verdicts.VERSION", "digest/99")
+        monkeypatch.setattr("grading.judging.rubrics.plans.VERSION", "digest/99")
+        monkeypatch.setattr("grading.judging.rubrics.verdicts.VERSION", "digest/99")
     else:
         settings.JUDGE_MODEL = "claude-opus-5-5"
     assert planned(session).ask == (session.pk,)
@@ -164,19 +165,13 @@ def test_batches_cost_half(sim):
 def test_the_tightest_limit_sets_the_pace(sim):
     made = Estimate(count=10, input_tokens=18_400, output_tokens=900, price_in=2, price_out=10, measured=1)
     assert pace(made) is None
-    judging_quota = Quota.objects.get_or_create(model="claude-sonnet-5-5", key=_fingerprint())[0]
+    judge = judges.first()
     limits = {"requests": 50, "input_tokens": 30_000, "output_tokens": 8_000}
-    judging_quota.limits = {name: {"limit": limit, "remaining": limit} for name, limit in limits.items()}
-    judging_quota.save()
+    told = {name: {"limit": limit, "remaining": limit} for name, limit in limits.items()}
+    Quota.objects.create(key=judge.fingerprint, model=judge.model, limits=told, limits_at=timezone.now())
     # 50 a minute by requests, 30,000 ÷ 18,400 = 1.63 by input, 8,000 ÷ 900 = 8.9 by output.
-    assert pace(made).dimension == "input tokens"
-    assert pace(made).per_minute == pytest.approx(1.6304, abs=1e-4)
-
-
-def _fingerprint():
-    from grading.judging import judges
-
-    return judges.first().fingerprint
+    assert pace(made).dimension == "input_tokens"
+    assert pace(made).per_minute == pytest.approx(0.98 * 1.6304, abs=1e-4)
 
 
 # --- the run ---------------------------------------------------------------------------------------------------------
@@ -227,7 +222,7 @@ def test_going_back_to_an_earlier_rubric_takes_its_verdicts_again_unasked(sim, o
     sim.script({"score": 0.8})
     work()
     assert rewards.live(session).value == 0.8
-    rubrics.activate(first, by=olga)
+    versions.activate(first, by=olga)
     run = start(olga, session)
     assert len(sim.calls) == 2
     taken = session.grades.chain().verdicts().last()
@@ -266,10 +261,17 @@ def test_a_crash_in_the_middle_makes_no_job_twice(sim, olga, monkeypatch):
     assert run_counts(run) == (4, {})
 
 
-def test_one_session_that_breaks_does_not_hold_up_the_others(sim, olga, monkeypatch, caplog):
+def test_a_session_that_was_erased_does_not_hold_up_the_others(sim, olga):
     sessions = [judge_cast.session() for _ in range(3)]
     run = again.start([0, *[each.pk for each in sessions]], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
     assert run_counts(run) == (3, {LeftOut.GONE: 1})
+
+
+def test_a_session_that_cannot_be_looked_up_does_not_hold_up_the_others(sim, olga, caplog):
+    others = [judge_cast.session().pk for _ in range(2)]
+    run = again.start(["garbled", *others], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
+    assert run_counts(run) == (2, {LeftOut.UNREADABLE: 1})
+    assert "cannot be judged again" in caplog.text
 
 
 def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(sim, olga, monkeypatch):

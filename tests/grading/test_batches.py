@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from grading import judging
+from grading import judging, tasks
 from grading.core.vocabulary import Reason, Source
-from grading.judging import batches, budget, judges, lanes, quota
-from grading.judging.batches import polling, provider, sending
+from grading.judging import batches, judges, lanes
+from grading.judging.allowance import budget, quota
+from grading.judging.batches import ending, gathering, polling, provider, sending
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -196,10 +197,10 @@ def test_a_day_s_budget_bounds_a_batch(sim):
 
 
 def test_a_batch_is_no_larger_than_the_service_takes(sim, monkeypatch):
-    monkeypatch.setattr(sending, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(gathering, "MOST_REQUESTS", 3)
     backlog(5)
     assert [batches.send(), batches.send(), batches.send()] == [3, 2, 0]
-    monkeypatch.setattr(sending, "MOST_BYTES", 1)
+    monkeypatch.setattr(gathering, "MOST_BYTES", 1)
     backlog(2)
     assert batches.send() == 0
     assert states().count(JobState.QUEUED) == 2
@@ -242,9 +243,13 @@ def test_a_batch_that_is_turned_away_goes_back_to_the_queue(sim, mode, reason, s
     assert (batch.state, batch.provider_id) == (BatchState.ENDED, "")
     assert batch.detail
     assert quota.current().state == state
+    # The jobs did nothing wrong; the sweep says on their sessions what keeps everybody.
     assert set(JudgeJob.objects.values_list("state", "reason", "attempts", "lease_token")) == {
-        (JobState.QUEUED, reason, 0, None)
+        (JobState.QUEUED, Reason.AWAITING_JUDGE, 0, None)
     }
+    judging.sweep()
+    said = Reason(quota.current().reason) or Reason.AWAITING_JUDGE
+    assert set(JudgeJob.objects.values_list("reason", flat=True)) == {said}
     rows = JudgeAttempt.objects.all()
     assert {(row.outcome, row.reason, row.estimated_usd) for row in rows} == {(AttemptOutcome.DEFERRED, reason, None)}
     assert all(row.http_status and row.error_type and row.request_id and row.detail for row in rows)
@@ -332,7 +337,7 @@ def test_an_answer_that_comes_after_the_batch_was_given_up_cancels_it(sim):
     batches.send()
     batch = JudgeBatch.objects.get()
     crash_before_the_id_is_stored()
-    polling._end(batch, BatchState.LOST, "given up")
+    ending.end(batch, BatchState.LOST, "given up")
     body = json.dumps({"requests": [{"custom_id": "late", "params": {"model": "m", "max_tokens": 1, "messages": []}}]})
     with open_file(body) as file:
         assert sending._create(judges.first(), batch, file)
@@ -574,6 +579,19 @@ def test_the_sessions_of_a_batch_can_be_erased(sim):
     assert JudgeBatch.objects.get().state == BatchState.ENDED
 
 
+def test_a_smaller_prompt_that_was_lost_is_sent_again(sim):
+    job, _ = backlog(2)
+    judge_cast.give(job.session, "patch", b"+++ b/x\n" + b"+one more line\n" * 5000)
+    JudgeJob.objects.filter(pk=job.pk).update(reason=Reason.INPUT_TOO_LARGE)
+    batches.send()
+    held = next(iter(sim.batches.held.values()))
+    del held.requests[JudgeAttempt.objects.get(job=job).lease_token.hex]
+    assert polled() == 1
+    budget.set_policy(by=None, use_batches=False)
+    assert judging.pump() == 1
+    assert verdicts(job).count() == 1
+
+
 # --- whatever happens ------------------------------------------------------------------------------------------------
 
 PASSING = ["verdict", "expired", "canceled", "overloaded", "server_error", "rate_limit", "no_credit", "usage_limits"]
@@ -604,6 +622,15 @@ def test_every_session_ends_with_one_live_verdict_and_every_attempt_on_record(si
         assert not Quota.objects.out().exists()
         sim.apply({"reset": True, "batches": {"reset": True}})
         transaction.set_rollback(True)
+
+
+def test_the_clock_takes_in_what_is_out_and_sends_what_has_gathered(sim):
+    backlog(2)
+    tasks.batches()
+    backlog(2)
+    JudgeBatch.objects.update(polled_at=None)
+    tasks.batches()
+    assert states() == [JobState.DONE] * 2 + [JobState.SENT] * 2
 
 
 def test_the_order_of_the_backlog_is_the_promised_one(sim):

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from grading import judging
 from grading.core.vocabulary import Reason
-from grading.judging import budget, inputs, judges, limiter, quota
+from grading.judging import inputs, judges
+from grading.judging.allowance import budget, limiter, quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, JudgePolicy, QuotaTransition
 from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator

@@ -6,8 +6,8 @@ import pytest
 import time_machine
 
 from grading.core.forecast import Ending
-from grading.judging.forecast import Outlook, outlook
-from grading.judging.standing import headroom, standings
+from grading.judging.outlook.forecast import Outlook, outlook
+from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.models.judging import JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -130,7 +130,7 @@ def test_without_a_verdict_to_measure_by_the_end_is_unknown():
 
 def test_the_limiters_own_view_goes_before_the_last_headers(redis_url):
     from grading.core.ratelimits import Cost, Limit, RateLimits
-    from grading.judging import limiter
+    from grading.judging.allowance import limiter
 
     first = standings()[JudgeRole.FIRST]
     shared = limiter.shared()

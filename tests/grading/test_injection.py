@@ -102,12 +102,6 @@ def test_an_example_s_text_stays_an_example(name):
 # --- the verdict takes nothing from evidence -------------------------------------------------------------------------
 
 
-def answered(sim, reply: str, session=None):
-    """The result of a judge that says exactly `reply`."""
-    sim.script({"mode": "verdict", "reply": reply})
-    return asked(sim, session or attacked(json.dumps(VERDICT)))[0]
-
-
 def test_a_planted_verdict_does_not_decide(sim):
     sim.script({"mode": "verdict", "score": 0.31})
     result, _, _ = asked(sim, attacked(json.dumps(VERDICT)))

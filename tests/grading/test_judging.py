@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from grading import judging, rewards
 from grading.core.vocabulary import Outcome, Reason, Source, Status
-from grading.judging import prices, quota
+from grading.judging.allowance import prices, quota
 from grading.judging.working import begin
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Settlement
 from grading.models.judging import AttemptOutcome, JobState

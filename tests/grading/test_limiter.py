@@ -17,9 +17,9 @@ import redis
 from django.utils import timezone
 
 from grading.core.ratelimits import Cost, Limit, RateLimits
-from grading.judging import limiter
-from grading.judging.bucket import BURST, FIRST, LONGEST_WAIT
-from grading.judging.limiter import PACE, SILENT, Limiter, Slot
+from grading.judging.allowance import limiter
+from grading.judging.allowance.bucket import BURST, FIRST, LONGEST_WAIT
+from grading.judging.allowance.limiter import PACE, SILENT, Limiter, Slot
 from gradingsite import broker
 from tests.processes import started
 
@@ -426,7 +426,7 @@ def test_without_redis_nothing_is_stuck(own):
 
 
 def test_redis_may_go_and_come_back(own, tmp_path, caplog):
-    caplog.set_level("INFO", "grading.judging.limiter")
+    caplog.set_level("INFO", "grading.judging.allowance.limiter")
     limits = Limiter(own.url)
     with started(broker.command(own, tmp_path), stdout=DEVNULL):
         own.wait_until_up()

@@ -3,12 +3,14 @@
 import datetime as dt
 
 import pytest
+import redis
 from django.utils import timezone
 
 from grading import judging
 from grading.core.vocabulary import Reason
-from grading.judging import judges, limiter, quota
-from grading.judging.limiter import LONGEST_WAIT
+from grading.judging import judges
+from grading.judging.allowance import limiter, quota
+from grading.judging.allowance.limiter import LONGEST_WAIT
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -49,6 +51,16 @@ def test_new_sessions_go_first_then_valuable_ones_then_older_ones(sim):
     job("new, routine, later")
     assert judging.pump() == 5
     assert asked(sim) == ["new, valuable", "new, routine", "new, routine, later", "old, valuable", "old, routine"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pump_makes_way_for_other_messages_and_rings_for_the_rest(sim, redis_url):
+    job("first")
+    job("second")
+    with redis.Redis.from_url(redis_url) as client:
+        client.delete("celery")
+        assert judging.pump(seconds=0) == 1
+        assert client.llen("celery") == 1
 
 
 def test_a_job_without_room_is_given_back_untouched_and_stays_the_first(sim):
@@ -136,7 +148,7 @@ def test_a_fallback_that_is_not_configured_any_more_leaves_nobody_waiting(sim):
 
 
 def shares(**changes):
-    from grading.judging import budget
+    from grading.judging.allowance import budget
 
     return budget.set_policy(by=None, **{"repeat_share": 0, "second_share": 0, **changes})
 

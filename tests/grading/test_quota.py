@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from grading import judging, rewards
 from grading.core.vocabulary import Reason, Source
-from grading.judging import judges, quota
+from grading.judging import judges
+from grading.judging.allowance import quota
 from grading.judging.working import begin
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState

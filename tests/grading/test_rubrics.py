@@ -6,7 +6,7 @@ import pytest
 
 from grading import judging, rewards
 from grading.core.vocabulary import Reason, Source, Status
-from grading.judging import examples, rubrics, trials, verdicts
+from grading.judging.rubrics import examples, trials, verdicts, versions
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation
 from grading.models.judging import Purpose
 from grading.simulator import Simulator
@@ -44,7 +44,7 @@ def version(olga, text="Grade it strictly.", **fields) -> Rubric:
         title=fields.pop("title", "Strict"), text=text, dimensions=held.dimensions, bands=held.bands, parent=held,
         **fields,
     )  # fmt: skip
-    return rubrics.save(draft, author=olga)[0]
+    return versions.save(draft, author=olga)[0]
 
 
 def typed(rubric=None, **changes) -> dict:
@@ -94,7 +94,7 @@ def test_an_edit_is_a_new_row_and_changes_none(operator, olga):
     made = Rubric.objects.get(text="Grade it strictly.")
     assert response.url == f"/rubrics/{made.pk}/"
     assert (made.parent, made.author, made.is_active, made.note) == (first(), olga, False, "stricter")
-    assert made.sha256 == rubrics.sha256(made)
+    assert made.sha256 == versions.sha256(made)
     assert Rubric.objects.values().get(pk=first().pk) == before
 
 
@@ -177,7 +177,17 @@ def test_sessions_that_people_graded_become_examples(operator, olga):
     post(operator, example=[str(grade.pk)], shows_examples="on")
     (example,) = Rubric.objects.get(parent=first()).examples
     assert (example["score"], example["why"], example["grade"]) == (0.8, "merged without a comment", grade.pk)
-    assert "Add a retry guard" in example["summary"]
+    assert "Fix the retry guard and commit" in example["summary"]
+
+
+def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(sim, olga):
+    graded, other = graded_by(olga, why="merged without a comment"), judge_cast.session()
+    made = version(olga, examples=[examples.make(graded)])
+    for session in (graded.session, other):
+        judging.run(trials.try_on(session, made).pk)
+    own, others = (call.request.system for call in sim.calls)
+    assert "merged without a comment" not in own
+    assert "merged without a comment" in others
 
 
 def test_without_the_switch_no_example_is_stored_and_the_content_is_the_old_one(operator, olga):
@@ -194,6 +204,25 @@ def test_an_example_stays_word_for_word_when_its_rubric_is_edited(operator, olga
     grade.session.save()
     post(operator, made, text="Another text", example=[str(grade.pk)], shows_examples="on")
     assert Rubric.objects.get(parent=made).examples == made.examples
+
+
+def test_nothing_but_a_persons_grade_becomes_an_example(operator, olga):
+    judge = cast.grade(judge_cast.session(), Source.JUDGE, 0.9)
+    post(operator, text="Grade it strictly.", example=[str(judge.pk)], shows_examples="on")
+    assert Rubric.objects.get(parent=first()).examples == []
+
+
+def test_an_example_whose_evidence_is_gone_is_said(operator, olga, settings, tmp_path):
+    grade = graded_by(olga)
+    settings.MEDIA_ROOT = tmp_path
+    page = post(operator, text="Grade it strictly.", example=[str(grade.pk)], shows_examples="on").content.decode()
+    assert "The evidence of an example could not be read" in page
+    assert "Grade it strictly." in page
+
+
+def test_what_no_database_takes_is_left_out_of_a_text(operator):
+    post(operator, text="Grade it\0 strictly.\r\nVery.", remove="dimensions-" + "9" * 5000)
+    assert Rubric.objects.get(parent=first()).text == "Grade it strictly.\nVery."
 
 
 def test_more_examples_than_fit_are_refused(operator, olga):
@@ -278,6 +307,17 @@ def test_the_same_trial_is_not_paid_for_twice(sim, olga):
     assert len(sim.calls) == 1
 
 
+def test_a_changed_question_may_be_asked_again(sim, operator, olga):
+    session, draft = judge_cast.session(), version(olga)
+    judging.run(trials.try_on(session, draft).pk)
+    address = f"/rubrics/{draft.pk}/try/"
+    assert "is not asked twice" in operator.get(address, {"session": session.external_id}).content.decode()
+    judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
+    page = operator.get(address, {"session": session.external_id}).content.decode()
+    assert "is to another question" in page
+    assert "Ask the judge, " in page
+
+
 def test_a_second_trial_waits_for_the_first(sim, olga):
     session, draft = judge_cast.session(), version(olga)
     job = trials.try_on(session, draft)
@@ -320,13 +360,13 @@ def test_putting_a_rubric_in_force_moves_the_queue_and_is_on_record(operator, ol
 
 
 def test_putting_the_one_in_force_in_force_changes_nothing(olga):
-    assert rubrics.activate(first(), by=olga) == 0
+    assert versions.activate(first(), by=olga) == 0
     assert not RubricActivation.objects.exists()
 
 
 def test_undoing_is_putting_the_earlier_one_back(sim, operator, olga):
     session, draft = judged(sim), version(olga)
-    rubrics.activate(draft, by=olga)
+    versions.activate(draft, by=olga)
     assert verdicts.with_verdict(type(session).objects.all()).get().is_stale
     assert "Put back…" in operator.get("/rubrics/").content.decode()
     operator.post(f"/rubrics/{first().pk}/activate/")
@@ -338,7 +378,7 @@ def test_a_stale_verdict_is_marked_and_holds(sim, operator, olga):
     session = judged(sim, 0.5)
     held = rewards.live(session)
     assert "stale-mark" not in operator.get(f"/sessions/{session.pk}/").content.decode()
-    rubrics.activate(version(olga), by=olga)
+    versions.activate(version(olga), by=olga)
     page = operator.get(f"/sessions/{session.pk}/").content.decode()
     assert f"Given under rubric {first().sha256[:4]}; {Rubric.objects.active().sha256[:4]} is in force now." in page
     assert 'class="tile c-judge decides' in page
@@ -360,7 +400,7 @@ def test_a_verdict_on_an_older_digest_is_stale(sim, monkeypatch):
 def test_a_session_without_a_verdict_is_not_stale(olga):
     session = cast.session()
     cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
-    rubrics.activate(version(olga), by=olga)
+    versions.activate(version(olga), by=olga)
     assert verdicts.with_verdict(type(session).objects.all()).get().is_stale is None
 
 
@@ -368,7 +408,7 @@ def test_what_came_of_each_rubric_is_counted_for_it(sim, operator, olga):
     session = judged(sim, 0.5)
     judged(sim, 0.7)
     cast.grade(session, Source.HUMAN, 0.6, author=olga)
-    figures = rubrics.figures()[first().sha256]
+    figures = versions.figures()[first().sha256]
     assert (figures.verdicts, round(figures.mean, 6), figures.pairs) == (2, 0.6, 1)
     assert (round(figures.error, 6), round(figures.bias, 6)) == (0.1, -0.1)
     page = operator.get("/rubrics/").content.decode()
@@ -381,4 +421,4 @@ def test_an_example_says_nothing_about_how_well_its_rubric_agrees(sim, olga):
     grade = cast.grade(session, Source.HUMAN, 0.5, author=olga)
     made = version(olga, examples=[examples.make(grade)])
     cast.grade(session, Source.JUDGE, 0.5, rubric=made.sha256)
-    assert rubrics.figures()[made.sha256].pairs == 0
+    assert versions.figures()[made.sha256].pairs == 0

@@ -12,7 +12,7 @@ from bandit.core.posterior import Policy, fold
 from bandit.core.table import Row
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit
-from grading import judging
+from grading import judging, tasks
 from grading.judging import worth
 from grading.models import JudgeJob
 from grading.models.judging import JobState
@@ -171,6 +171,6 @@ def test_many_jobs_and_arms_cost_few_queries(django_assert_max_num_queries):
 def test_without_a_time_it_is_now():
     job = cast.open_judge_job(cast.session())
     JudgeJob.objects.filter(pk=job.pk).update(created_at=timezone.now() - dt.timedelta(days=1))
-    judging.prioritise()
+    tasks.prioritise()
     job.refresh_from_db()
     assert (job.backlog, job.worth > 0) == (True, True)

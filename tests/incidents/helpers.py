@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from bandit.models import Bucket
 from grading import intake, judging
-from grading.judging import budget
+from grading.judging.allowance import budget
 from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import JobState
 from grading.simulator import Simulator

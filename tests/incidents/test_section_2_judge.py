@@ -13,7 +13,8 @@ from bandit.models import Bucket, Grader
 from grading import judging, monitoring, rewards, trust
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Reason, Source
-from grading.judging import budget, inputs, results, working
+from grading.judging import inputs, results, working
+from grading.judging.allowance import budget
 from grading.models import Grade, Rubric
 from tests import cast
 from tests.grading import logs
@@ -199,8 +200,7 @@ def test_i41_a_fixed_share_gets_a_second_family_chosen_by_the_session_s_name_bes
     sessions = [submit(name) for name in names]
     while work():
         pass
-    agent = sessions[0].agent_id
-    chosen = {name for name in names if falls_into(0.25, f"second/{agent}/{name}")}
+    chosen = {name for name in names if falls_into(0.25, f"second/{name}")}
     parallel = Grade.objects.verdicts().filter(parallel=True)
     assert 0 < len(chosen) < 12
     assert set(parallel.values_list("session__external_id", "model")) == {(name, "gpt-6") for name in chosen}
@@ -255,9 +255,10 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     work()
     turn = working.claim(judging.add(session, Rubric.objects.active()).pk)
     attempt, answer = working._ask(turn, session)
-    results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=None)
+    read = inputs.inputs_sha256(inputs.inputs(session))
+    results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
-    assert "1 verdicts within a day were there already" in alarms("A15")[0]
+    assert "1 of the last day's verdicts had been given already" in alarms("A15")[0]
 
 
 def test_i42_a_repeat_that_measures_the_judge_is_no_waste(sim):
@@ -299,6 +300,33 @@ def test_i43_two_graders_together_do_not_hide_each_other():
     monitoring.watch()
     (said,) = alarms("A26")
     assert said.startswith("claude-haiku-5-5 at api")
+
+
+# --- I44: a submission that failed scored as a task that failed -------------------------------------------------------
+
+
+@pytest.mark.parametrize("stage", ["nothing", "attempted", "delivered", "verified"])
+def test_i44_a_verdict_names_the_stage_that_was_reached(sim, stage):
+    sim.script({"reached": stage})
+    session = submit("71a3")
+    work()
+    assert session.grades.verdicts().get().evidence["reached"] == stage
+
+
+def test_i44_a_verdict_of_an_unknown_stage_is_none(sim):
+    sim.script({"reached": "nearly"}, {"reached": "nearly"})
+    session = submit("71a3")
+    work()
+    assert rewards.live(session).reason == Reason.UNPARSABLE_VERDICT
+    assert not session.grades.verdicts().exists()
+
+
+def test_i44_a_session_that_never_began_is_neither_judged_nor_rewarded(sim):
+    session = submit("71a3", outcome="infrastructure", outcome_reason="the answer file could not be mounted")
+    assert work() == 0
+    assert not sim.calls
+    assert rewards.live(session).value is None
+    assert not learned()
 
 
 # --- I45: the reviewer finds the fault, the exit status says fine ----------------------------------------------------

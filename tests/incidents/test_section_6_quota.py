@@ -9,7 +9,8 @@ from django.utils import timezone
 from grading import judging, monitoring, rewards
 from grading.core.ratelimits import RateLimits
 from grading.core.vocabulary import Reason
-from grading.judging import budget, judges, limiter, quota
+from grading.judging import judges
+from grading.judging.allowance import budget, limiter, quota
 from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import JobState
 from grading.models.quota import QuotaState
@@ -41,7 +42,7 @@ def test_i90_an_open_quota_is_not_shown_as_a_judge_that_answers(sim, client):
     answers(sim, GOOD, Mode.DROP, Mode.DROP, Mode.DROP)
     assert quota.current().state == QuotaState.OPEN
     html = page(client)
-    assert "Judge not answering" in html
+    assert "Judge failing" in html
     assert "Judge open" not in html
     assert "Not fully." in html
     sim.mode = GOOD
@@ -81,7 +82,7 @@ def test_i91_a_judge_marked_out_and_unasked_for_three_days_is_an_alarm_of_its_ow
         judging.sweep()
         (said,) = alarms("A28")
         assert f"fingerprint is {judges.first().fingerprint[:8]}" in said
-        assert "1 sessions wait" in said
+        assert "while 1 job waits" in said
         quota.probe_now()
         work()
         assert not alarms("A28")
@@ -152,6 +153,7 @@ def test_i93_every_judge_is_watched_by_its_own_name(sim, settings):
     assert rewards.live(session).final
     (said,) = alarms("A2")
     assert said.startswith("gpt-6: Quota exhausted")
+    assert "decides no reward" in said
     settings.ANTHROPIC_API_KEY = "sk-new"
     sim.script(Mode.AUTH)
     submit("a517")
@@ -237,6 +239,9 @@ def test_a_pause_is_its_operator_s_business_for_a_day_and_worth_a_word_after(sim
         (said,) = alarms("A2")
         assert "An operator paused the judge" in said
         assert "Resume it on the quota page" in said
+        clock.shift(dt.timedelta(days=3))
+        judging.sweep()
+        assert not alarms("A28")
         quota.resume(by=otto)
         assert not alarms("A2")
 

@@ -30,10 +30,11 @@ def test_the_steady_state_is_between_the_first_burst_and_the_last_calls():
     assert (window.answered_429, window.used) == (pytest.approx(3 / 12), pytest.approx(0.9))
 
 
-def test_what_the_bucket_still_held_at_the_start_was_there_to_be_served():
-    """At a burst's end the refill of its 6 s is in the bucket: serving that too is no more than all."""
-    seconds = run(*[second(100)] * 6, second(70), *[second(10)] * 9, second(1))
-    window = steady(seconds, LIMITS, sessions=761, threads=1, filled=1.0)
+def test_what_the_bucket_held_was_there_to_be_served():
+    """A burst that lasts through the first half: all of the second half's refill and what was left is all there was."""
+    seconds = run(*[second(40)] * 20, *[second(15)] * 10, second(1))
+    window = steady(seconds, {"requests": 900}, sessions=951, threads=1, filled=1.0)
+    assert window.start == 15
     assert window.used == pytest.approx(1.0)
 
 

@@ -9,7 +9,7 @@ import pytest
 from bandit.models import Bucket, LedgerEntry
 from grading import intake, judging, rewards
 from grading.core.vocabulary import Reason, Source
-from grading.judging import quota
+from grading.judging.allowance import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
 from grading.simulator import Simulator
 from grading.tasks import sweep

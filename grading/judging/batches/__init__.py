@@ -4,7 +4,7 @@ backlog ─► lease ─► prompts to a file ─► batch and attempt rows, job
                                                                                 │
                                       no answer: looked for in the provider's list, else lost and queued again
 
-sending (gather and create) · polling (ask after, apply, mend) · provider (the calls)
+gathering · sending · polling · reading (a result as an answer) · ending (what has none) · provider (the calls)
 """
 
 from grading.judging.batches.polling import poll

@@ -16,7 +16,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from grading.core.api_errors import SPEND_CODES, NotItsProtocol
-from grading.judging import client, deadline, quota
+from grading.judging import client, deadline
+from grading.judging.allowance import quota
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 

@@ -1,16 +1,10 @@
-"""Sending: the backlog of one judge is leased, its prompts are written to a file one by one, and the file is a batch.
+"""Sending: what was gathered is one batch. It is on record first: jobs SENT, an attempt each, the batch.
 
-What will be sent is on record first: jobs SENT, an attempt each, the batch. Where the provider takes nothing in, all of
-it goes back to the queue.
+Where the provider takes nothing in, all of it goes back to the queue.
 """
 
 import datetime as dt
-import json
 import logging
-import time
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from random import Random, SystemRandom
 from tempfile import TemporaryFile
 from typing import IO
@@ -19,47 +13,16 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.core.batch import pack
-from grading.core.prompt import Prompt
-from grading.core.verdict import Deferred
-from grading.judging import budget, client, inputs, lanes, limiter, prices, quota, results, working
+from grading.judging import lanes, working
+from grading.judging.allowance import budget, quota
 from grading.judging.batches import provider
+from grading.judging.batches.gathering import AT_ONCE, Letter, Parcel, gather
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
-from grading.judging.working import Turn
-from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy, Session
+from grading.models import JudgeAttempt, JudgeBatch, JudgeJob
 from grading.models.judging import AttemptOutcome, BatchState, JobState
 
 logger = logging.getLogger(__name__)
-
-# Well below what the provider takes (100,000 and 256 MB).
-MOST_REQUESTS, MOST_BYTES = 10_000, 200_000_000
-AT_ONCE = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """One request of a batch, without its text: the job, its lease, and what the attempt's row will say."""
-
-    job_id: int
-    token: uuid.UUID
-    prompt_sha256: str
-    inputs_sha256: str
-    citable: list[list[int]]
-    usd: float
-
-
-@dataclass(slots=True, kw_only=True)
-class Parcel:
-    """What is gathered for a batch: `body` holds the requests, `letters` the rest. `unpaid`: the budget ended it."""
-
-    body: IO[bytes]
-    letters: list[Letter] = field(default_factory=list)
-    unpaid: float | None = None
-
-    @property
-    def usd(self) -> float:
-        return sum(letter.usd for letter in self.letters)
 
 
 def send(*, rng: Random | None = None) -> int:
@@ -71,104 +34,15 @@ def send(*, rng: Random | None = None) -> int:
 
 def _send(judge: Judge, rng: Random) -> int:
     with TemporaryFile(dir=settings.STATE_DIR) as body:
-        parcel = _gather(judge, Parcel(body=body), rng)
-        if parcel.unpaid is None and len(parcel.letters) < settings.JUDGE_BATCH_LEAST:
-            return _give_back(parcel)
-        batch = _write_down(judge, parcel)
+        parcel = gather(judge, body, rng)
+        enough = parcel.unpaid is not None or len(parcel.letters) >= settings.JUDGE_BATCH_LEAST
+        batch = _write_down(judge, parcel) if enough else None
         if batch is None:
-            return _give_back(parcel)
+            parcel.give_back()
+            return 0
         if parcel.unpaid is not None:
             budget.affords(judge, parcel.unpaid, timezone.now())
         return len(parcel.letters) if _create(judge, batch, body) else 0
-
-
-# --- gathering -------------------------------------------------------------------------------------------------------
-
-
-def _gather(judge: Judge, parcel: Parcel, rng: Random) -> Parcel:
-    """Lease jobs and write their requests, for as long as the batch, the budget and half a lease hold."""
-    left, started = _affordable(), time.monotonic()
-    parcel.body.write(b'{"requests":[')
-    for turn in _turns(judge):
-        made = _prepare(turn, rng)
-        if made is not None:
-            letter, request = made
-            if left is not None and parcel.usd + letter.usd > left:
-                parcel.unpaid = letter.usd
-            if parcel.unpaid is not None or parcel.body.tell() + len(request) > MOST_BYTES:
-                working.give_back(turn)
-                break
-            parcel.body.write((b"," if parcel.letters else b"") + request)
-            parcel.letters.append(letter)
-        if time.monotonic() - started > settings.JUDGE_LEASE_SECONDS / 2:
-            break
-    parcel.body.write(b"]}")
-    return parcel
-
-
-def _turns(judge: Judge) -> Iterator[Turn]:
-    """The backlog, leased one by one in the promised order."""
-    wanted = lanes.backlog(timezone.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
-    for job_id in list(wanted):
-        turn = working.claim(job_id)
-        if turn is not None:
-            yield turn
-
-
-def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
-    """A job's letter and request; None where it needs no call, or its evidence cannot be read."""
-    session = Session.objects.with_people().get(pk=turn.job.session_id)
-    inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
-    if not working.is_needed(turn, session, inputs_sha256):
-        results.close(turn.job, turn.token, "these very inputs were judged already")
-        return None
-    prompt = working.prompt_for(turn, session)
-    if isinstance(prompt, Deferred):
-        attempt = working.begin(turn)
-        if attempt is not None:
-            results.apply(attempt, Answer(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
-        return None
-    return _letter(turn, prompt, inputs_sha256), _request(turn, prompt)
-
-
-def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str) -> Letter:
-    cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
-    tokens = {"input_tokens": round(cost.input_tokens), "output_tokens": round(cost.output_tokens)}
-    return Letter(
-        job_id=turn.job.pk,
-        token=turn.token,
-        prompt_sha256=prompt.sha256,
-        inputs_sha256=inputs_sha256,
-        citable=pack(prompt.citable),
-        usd=prices.cost(turn.judge.model, **tokens, batch=True),
-    )
-
-
-def _request(turn: Turn, prompt: Prompt) -> bytes:
-    params = client.request(turn.judge, prompt, turn.job.rubric)
-    return json.dumps({"custom_id": turn.token.hex, "params": params}).encode()
-
-
-def _affordable() -> float | None:
-    """What is left of today's budget, in dollars; None where there is none."""
-    limit = JudgePolicy.objects.current().daily_budget_usd
-    return None if limit is None else limit - budget.spent_today(timezone.now())
-
-
-def _give_back(parcel: Parcel) -> int:
-    """Nothing was sent: the leases end."""
-    for tokens in _chunks(parcel.letters):
-        mine = JudgeJob.objects.filter(state=JobState.LEASED, lease_token__in=tokens)
-        mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None)
-    return 0
-
-
-def _chunks(letters: list[Letter]) -> Iterator[list[uuid.UUID]]:
-    for start in range(0, len(letters), AT_ONCE):
-        yield [letter.token for letter in letters[start : start + AT_ONCE]]
-
-
-# --- sending ---------------------------------------------------------------------------------------------------------
 
 
 def _write_down(judge: Judge, parcel: Parcel) -> JudgeBatch | None:
@@ -180,7 +54,7 @@ def _write_down(judge: Judge, parcel: Parcel) -> JudgeBatch | None:
             return None
         batch = JudgeBatch.objects.create(judge=judge.role, model=judge.model, created_at=now)
         # A job whose lease was lost meanwhile has an attempt too, because its request is in the file.
-        for tokens in _chunks(parcel.letters):
+        for tokens in parcel.tokens():
             mine = JudgeJob.objects.filter(state=JobState.LEASED, lease_token__in=tokens)
             mine.update(state=JobState.SENT, leased_until=None)
         attempts = (_attempt(judge, batch, letter, now) for letter in parcel.letters)
@@ -227,7 +101,7 @@ def _take_back(batch: JudgeBatch, answer: Answer) -> None:
     with transaction.atomic():
         attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
         sent = JudgeJob.objects.filter(state=JobState.SENT, lease_token__in=attempts.values("lease_token"))
-        sent.update(state=JobState.QUEUED, lease_token=None, reason=reason)
+        sent.update(state=JobState.QUEUED, lease_token=None)
         attempts.update(
             **answer.row,
             outcome=AttemptOutcome.DEFERRED,
@@ -236,7 +110,7 @@ def _take_back(batch: JudgeBatch, answer: Answer) -> None:
             detail=detail,
             estimated_usd=None,
         )
-        JudgeBatch.objects.filter(pk=batch.pk).update(state=BatchState.ENDED, ended_at=now, detail=detail)
+        JudgeBatch.objects.open().filter(pk=batch.pk).update(state=BatchState.ENDED, ended_at=now, detail=detail)
 
 
 def _cancel(judge: Judge, provider_id: str) -> None:

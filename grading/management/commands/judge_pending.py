@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from grading import judging
-from grading.judging import quota
+from grading.judging.allowance import quota
 
 
 class Command(BaseCommand):

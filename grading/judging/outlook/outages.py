@@ -33,6 +33,15 @@ class Period:
     def is_outage(self) -> bool:
         return self.row.state in CLOSED_STATES
 
+    @property
+    def words(self) -> str:
+        """What happened, as one says it afterwards."""
+        if self.row.reason == Reason.BUDGET_SPENT:
+            return "The day's budget was spent"
+        if self.row.state == QuotaState.PAUSED:
+            return "Paused"
+        return Reason(self.row.reason).words or self.row.state.capitalize()
+
 
 def periods(quota: Quota, start: dt.datetime) -> list[Period]:
     """The quota's states from `start` on, oldest first: two queries. It was open before anything was written."""

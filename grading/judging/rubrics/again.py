@@ -12,22 +12,22 @@ from grading import monitoring, rewards
 from grading.core.vocabulary import Reason
 from grading.judging import asking, inputs
 from grading.judging.inputs import JUDGED_KINDS
-from grading.judging.plans import NO_REWARD, LeftOut
-from grading.judging.verdicts import answers, verdicts
+from grading.judging.rubrics.plans import NO_REWARD, LeftOut
+from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.judging import JobState, Purpose
 
 logger = logging.getLogger(__name__)
 
-# Sessions dealt with in one transaction, and in one turn of the sweep; a run of so few is dealt with at once.
-AT_A_TIME, A_TURN = 25, 500
+# Sessions dealt with in one transaction, and in one turn of the beat; a run of so few is dealt with at once.
+AT_A_TIME, A_TURN = 25, 250
 AT_ONCE = 50
 IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric")
 
 
 def start(sessions: Sequence[int], rubric: Rubric, *, by: User, why: str, estimated_usd: float | None) -> JudgeRun:
     """Ask for these sessions (by primary key) to be judged again under a rubric. A small run has its jobs at once;
-    a large one gets them from the sweep, some hundred at a time.
+    a large one gets them from the beat, some hundred at a time.
     """
     run = JudgeRun.objects.create(
         rubric=rubric, by=by, why=why, estimated_usd=estimated_usd, sessions=list(sessions), total=len(sessions)
@@ -89,9 +89,10 @@ def _place_some(run_id: int) -> int:
         run = JudgeRun.objects.select_for_update().select_related("rubric").get(pk=run_id)
         if run.cancelled_at is not None or run.placed == run.total:
             return 0
-        part = run.sessions[run.placed : run.placed + AT_A_TIME]
-        for session_id in part:
-            why = _place_safely(session_id, run)
+        # The rubric in force, which may have changed since the run was started.
+        rubric = Rubric.objects.active() or run.rubric
+        for session_id in run.sessions[run.placed : run.placed + AT_A_TIME]:
+            why = _place_safely(session_id, run, rubric)
             if why is not None:
                 run.left_out[why] = run.left_out.get(why, 0) + 1
         run.placed = min(run.placed + AT_A_TIME, run.total)
@@ -100,53 +101,52 @@ def _place_some(run_id: int) -> int:
         return AT_A_TIME
 
 
-def _place_safely(session_id: int, run: JudgeRun) -> LeftOut | None:
+def _place_safely(session_id: int, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
     """One session that breaks must not keep the others of the run waiting for ever."""
     try:
         with transaction.atomic():
-            return _place(session_id, run)
+            return _place(session_id, run, rubric)
     except Exception:
         logger.exception("session %s cannot be judged again", session_id)
         return LeftOut.UNREADABLE
 
 
-def _place(session_id: int, run: JudgeRun) -> LeftOut | None:
+def _place(session_id: int, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
     """A job for one session, or why there is none."""
     session = Session.objects.select_for_update(of=("self",)).filter(pk=session_id).first()
     if session is None:
         return LeftOut.GONE
     if session.outcome in NO_REWARD:
         return LeftOut.NO_REWARD
-    held = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
-    if held is not None:
-        mine = JudgeJob.objects.filter(pk=held.pk, state=JobState.QUEUED).update(run=run, rubric=_rubric(run))
+    job = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
+    if job is not None:
+        mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
         return None if mine else LeftOut.JUDGING
-    if not inputs.inputs(session):
+    return _ask(session, run, rubric)
+
+
+def _ask(session: Session, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
+    """A job of the run's own, done at once where the question was answered before."""
+    held = inputs.inputs(session)
+    if not held:
         return LeftOut.NO_EVIDENCE
-    known = answers(session, _rubric(run)).order_by("parallel", "pk")
+    known = list(answers(session, rubric, held).order_by("parallel", "pk"))
     latest = verdicts().filter(session=session).first()
-    if latest is not None and latest in known:
+    if latest in known:
         return LeftOut.UNCHANGED
+    wanted = JudgeJob(session=session, rubric=rubric, run=run, backlog=True)
     if known:
-        _take(session, known[0], run)
-    else:
-        _ask(session, run, settles=latest is None)
+        _take(wanted, known[0])
+        return None
+    wanted.save()
+    if latest is None:  # a verdict may come now where none could before
+        rewards.settle(session)
     return None
 
 
-def _rubric(run: JudgeRun) -> Rubric:
-    """The rubric in force, which may have changed since the run was started."""
-    return Rubric.objects.active() or run.rubric
-
-
-def _ask(session: Session, run: JudgeRun, *, settles: bool) -> None:
-    JudgeJob.objects.create(session=session, rubric=_rubric(run), run=run, backlog=True)
-    if settles:  # a verdict may come now where none could before
-        rewards.settle(session)
-
-
-def _take(session: Session, known: Grade, run: JudgeRun) -> None:
+def _take(job: JudgeJob, known: Grade) -> None:
     """The same question was answered before, and another verdict holds: that answer holds again, unasked."""
+    session = job.session
     identity = {name: getattr(known, name) for name in IDENTITY}
     replicate = session.grades.filter(**identity).aggregate(last=Max("replicate"))["last"] + 1
     Grade.objects.create(
@@ -159,7 +159,7 @@ def _take(session: Session, known: Grade, run: JudgeRun) -> None:
         cost_usd=0.0,
         **identity,
     )
-    done = {"state": JobState.DONE, "reason": Reason.NONE, "finished_at": timezone.now()}
-    JudgeJob.objects.create(session=session, rubric=_rubric(run), run=run, backlog=True, **done)
+    job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, timezone.now()
+    job.save()
     rewards.settle(session)
     monitoring.inspect(session)

@@ -26,7 +26,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from grading.core.ratelimits import DIMENSIONS, Cost, RateLimits
-from grading.judging.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, Bucket
+from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, Bucket
 
 logger = logging.getLogger(__name__)
 
@@ -159,6 +159,10 @@ class Limiter:
             input_tokens=round(characters * state.tokens_per_character),
             output_tokens=round(state.output_tokens),
         )
+
+    def characters_per_token(self, name: str) -> float:
+        """How this judge has counted so far, in quarters, so that a session's prompt stays the same for a while."""
+        return max(round(4 / self.state(name).tokens_per_character) / 4, 1.0)
 
     def state(self, name: str) -> State:
         """What the limiter knows. With Redis away: the last known limits, and `is_shared` is false."""

@@ -37,12 +37,12 @@ def staleness(verdict: Grade | None, active: Rubric | None) -> str:
     return ""
 
 
-def answers(session: Session, rubric: Rubric) -> QuerySet[Grade]:
-    """Verdicts on exactly the session's evidence of now, under this rubric, by the first judge: never asked for twice.
+def answers(session: Session, rubric: Rubric, held: dict[str, str]) -> QuerySet[Grade]:
+    """Verdicts on this very evidence (`inputs.inputs`), under this rubric, by the first judge: never asked for twice.
 
     Trials are among them. The latest first.
     """
     judge = judges.first()
-    held = inputs.inputs_sha256(inputs.inputs(session))
-    rows = session.grades.verdicts().filter(inputs_sha256=held, rubric=rubric.sha256, version=VERSION)
+    sha256 = inputs.inputs_sha256(held)
+    rows = session.grades.verdicts().filter(inputs_sha256=sha256, rubric=rubric.sha256, version=VERSION)
     return rows.filter(model__startswith=judge.model if judge else "").order_by("-pk")

@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from grading.core import forecast as core
 from grading.core.forecast import Allowance, Conditions, Curve, Forecast, Pace
-from grading.judging import costs, limiter, quota
-from grading.judging.standing import Headroom, Standing
+from grading.judging.allowance import limiter, quota
+from grading.judging.outlook import costs
+from grading.judging.outlook.standing import Headroom, Standing
 from grading.models import JudgeJob, JudgePolicy
 from grading.models.judging import JobState, JudgeRole
 from grading.models.quota import QuotaState

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, Min, Q, QuerySet
 
 from grading.core.vocabulary import Reason
-from grading.judging.outages import TROUBLE
+from grading.judging.outlook.outages import TROUBLE
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
 

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from grading.core.ratelimits import Cost
-from grading.judging import prices, quota
+from grading.judging.allowance import prices, quota
 from grading.judging.judges import Judge
 from grading.models import JudgeAttempt, JudgePolicy
 

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count
 
 from grading.core.vocabulary import Reason
-from grading.judging.plans import LeftOut
-from grading.judging.verdicts import verdicts
+from grading.judging.outlook import costs
+from grading.judging.rubrics.plans import LeftOut
+from grading.judging.rubrics.verdicts import verdicts
 from grading.models import JudgeAttempt, JudgeJob, JudgeRun
 from grading.models.judging import JobState
 
@@ -82,9 +83,7 @@ def progress(run: JudgeRun) -> Progress:
         counts.setdefault(state, Counter())[Reason(reason)] += n
     states = {state: counts.get(state, Counter()) for state in JobState}
     left_out = {LeftOut(why): n for why, n in run.left_out.items()}
-    costs = JudgeAttempt.objects.filter(job__run=run).aggregate(
-        spent=Sum("cost_usd"), untold=Sum("estimated_usd", filter=Q(cost_usd=None))
-    )
+    spend = costs.spend(JudgeAttempt.objects.filter(job__run=run))
     with_jobs = sum(each.total() for each in states.values())
     # Called off before their jobs were made: as good as cancelled ones.
     never = run.total - run.placed if run.cancelled_at else 0
@@ -98,8 +97,8 @@ def progress(run: JudgeRun) -> Progress:
         waiting=states[JobState.QUEUED],
         failed=states[JobState.ABANDONED],
         left_out=left_out,
-        spent=costs["spent"] or 0.0,
-        untold=costs["untold"] or 0.0,
+        spent=spend.usd or 0.0,
+        untold=spend.expected_usd,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from grading.judging import prices
+from grading.judging.allowance import prices
 from grading.models import JudgeAttempt
 from grading.models.judging import AttemptOutcome
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
-from grading.judging import judges, limiter
+from grading.judging import judges
+from grading.judging.allowance import limiter
 from grading.judging.judges import Judge
 from grading.models import Quota
 from grading.models.judging import JudgeRole

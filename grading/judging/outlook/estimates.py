@@ -4,11 +4,14 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from grading.core import prompt
+from grading.core import forecast, prompt
+from grading.core.forecast import Pace
 from grading.core.prompt import Case
-from grading.judging import inputs, judges, prices
-from grading.models import JudgeAttempt, JudgePolicy, Quota, Rubric
-from grading.models.judging import AttemptOutcome
+from grading.judging import inputs, judges
+from grading.judging.allowance import limiter, prices
+from grading.judging.outlook.standing import headroom, standings
+from grading.models import JudgeAttempt, JudgePolicy, Rubric
+from grading.models.judging import AttemptOutcome, JudgeRole
 
 # The means are of this many verdicts at most, and before the first one a reply is taken to be this long.
 LATEST, UNKNOWN_OUTPUT = 200, 700
@@ -50,19 +53,6 @@ class Estimate:
         return self.count * self.each_usd
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How many verdicts a minute the tightest limit allows: `limit` a minute of `dimension`, `each` a verdict."""
-
-    dimension: str
-    limit: float
-    each: float
-
-    @property
-    def per_minute(self) -> float:
-        return self.limit / self.each
-
-
 def estimate(count: int, rubric: Rubric) -> Estimate:
     """What `count` verdicts under a rubric should cost: what the last ones took, for this rubric's length."""
     judge = judges.first()
@@ -86,17 +76,11 @@ def estimate(count: int, rubric: Rubric) -> Estimate:
 
 def pace(found: Estimate) -> Pace | None:
     """How fast verdicts of this size can come, by the limits that the provider last named; None until it has."""
-    judge = judges.first()
-    held = judge and Quota.objects.filter(key=judge.fingerprint, model=judge.model).first()
-    if not held:
+    first = standings().get(JudgeRole.FIRST)
+    if first is None:
         return None
     each = {"requests": 1.0, "input_tokens": found.input_tokens, "output_tokens": found.output_tokens}
-    known = [
-        Pace(dimension=name.replace("_", " "), limit=float(said["limit"]), each=each[name])
-        for name, said in held.limits.items()
-        if name in each and said.get("limit")
-    ]
-    return min(known, key=lambda pace: pace.per_minute, default=None)
+    return forecast.pace(headroom(first).limits, each, share=limiter.PACE)
 
 
 def _latest(model: str) -> list[tuple[int, int, int]]:

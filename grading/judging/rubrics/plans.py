@@ -11,9 +11,9 @@ from django.db.models import Max, QuerySet
 from grading.core.prompt import VERSION
 from grading.core.vocabulary import Outcome
 from grading.judging import judges
-from grading.judging.estimates import Estimate, estimate
 from grading.judging.inputs import JUDGED_KINDS
-from grading.judging.verdicts import verdicts
+from grading.judging.outlook.estimates import Estimate, estimate
+from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Evidence, JudgeJob, Rubric, Session
 from grading.models.judging import JobState, Purpose
 

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import Avg, Count, F, OuterRef, Subquery
 
 from grading.core.prompt import rubric_sha256
-from grading.judging import examples
-from grading.judging.verdicts import verdicts
+from grading.judging.rubrics import examples
+from grading.judging.rubrics.verdicts import verdicts
 from grading.models import JudgeJob, Rubric, RubricActivation
 from grading.models.judging import JobState, Purpose
 
@@ -37,13 +37,8 @@ def sha256(rubric: Rubric) -> str:
 
 def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
     """The row of a draft, and whether it is new: the same content is the same rubric, whatever its title."""
-    draft.sha256, draft.author = sha256(draft), author
-    with transaction.atomic():
-        held = Rubric.objects.filter(sha256=draft.sha256).first()
-        if held is not None:
-            return held, False
-        draft.save(force_insert=True)
-    return draft, True
+    about = {"title": draft.title, "note": draft.note, "parent": draft.parent, "author": author}
+    return Rubric.objects.get_or_create(sha256=sha256(draft), defaults={**content(draft), **about})
 
 
 def activate(rubric: Rubric, *, by: User) -> int:

@@ -19,7 +19,8 @@ from grading import monitoring
 from grading.core.ratelimits import RateLimits
 from grading.core.verdict import Deferred, Result, Scope
 from grading.core.vocabulary import Reason
-from grading.judging import judges, limiter
+from grading.judging import judges
+from grading.judging.allowance import limiter
 from grading.judging.judges import Judge
 from grading.models import Quota, QuotaTransition
 from grading.models.quota import QuotaState

@@ -1,0 +1,135 @@
+"""Gathering: the backlog of one judge is leased, and its prompts are written to a file one by one."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import IO
+
+from django.conf import settings
+from django.utils import timezone
+
+from grading.core.batch import pack
+from grading.core.prompt import Prompt
+from grading.core.verdict import Deferred
+from grading.judging import client, inputs, lanes, results, working
+from grading.judging.allowance import budget, limiter, prices
+from grading.judging.client import Answer
+from grading.judging.judges import Judge
+from grading.judging.working import Turn
+from grading.models import JudgeJob, JudgePolicy, Session
+from grading.models.judging import JobState
+
+# Well below what the provider takes (100,000 and 256 MB).
+MOST_REQUESTS, MOST_BYTES = 10_000, 200_000_000
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """One request of a batch, without its text: the job, its lease, and what the attempt's row will say."""
+
+    job_id: int
+    token: uuid.UUID
+    prompt_sha256: str
+    inputs_sha256: str
+    citable: list[list[int]]
+    usd: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Parcel:
+    """What is gathered for a batch: `body` holds the requests, `letters` the rest. `unpaid`: the budget ended it."""
+
+    body: IO[bytes]
+    letters: list[Letter] = field(default_factory=list)
+    usd: float = 0.0
+    unpaid: float | None = None
+
+    def add(self, letter: Letter, request: bytes) -> None:
+        self.body.write((b"," if self.letters else b"") + request)
+        self.letters.append(letter)
+        self.usd += letter.usd
+
+    def tokens(self) -> Iterator[list[uuid.UUID]]:
+        """The leases, some at a time."""
+        for start in range(0, len(self.letters), AT_ONCE):
+            yield [letter.token for letter in self.letters[start : start + AT_ONCE]]
+
+    def give_back(self) -> None:
+        """Nothing was sent: the leases end."""
+        for tokens in self.tokens():
+            mine = JudgeJob.objects.filter(state=JobState.LEASED, lease_token__in=tokens)
+            mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None)
+
+
+def gather(judge: Judge, body: IO[bytes], rng: Random) -> Parcel:
+    """Lease jobs and write their requests to `body`, for as long as the batch, the budget and half a lease hold."""
+    parcel = Parcel(body=body)
+    left, started = _affordable(), time.monotonic()
+    body.write(b'{"requests":[')
+    for turn in _turns(judge):
+        made = _prepare(turn, rng)
+        if made is not None:
+            letter, request = made
+            if left is not None and parcel.usd + letter.usd > left:
+                parcel.unpaid = letter.usd
+            if parcel.unpaid is not None or body.tell() + len(request) > MOST_BYTES:
+                working.give_back(turn)
+                break
+            parcel.add(letter, request)
+        if time.monotonic() - started > settings.JUDGE_LEASE_SECONDS / 2:
+            break
+    body.write(b"]}")
+    return parcel
+
+
+def _turns(judge: Judge) -> Iterator[Turn]:
+    """The backlog, leased one by one in the promised order."""
+    wanted = lanes.backlog(timezone.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
+    for job_id in list(wanted):
+        turn = working.claim(job_id)
+        if turn is not None:
+            yield turn
+
+
+def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
+    """A job's letter and request; None where it needs no call, or its evidence cannot be read."""
+    session = Session.objects.with_people().get(pk=turn.job.session_id)
+    inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
+    if not working.is_needed(turn, session, inputs_sha256):
+        results.close(turn.job, turn.token, "these very inputs were judged already")
+        return None
+    prompt = working.prompt_for(turn, session)
+    if isinstance(prompt, Deferred):
+        attempt = working.begin(turn)
+        if attempt is not None:
+            results.apply(attempt, Answer(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+        return None
+    return _letter(turn, prompt, inputs_sha256), _request(turn, prompt)
+
+
+def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str) -> Letter:
+    cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
+    tokens = {"input_tokens": round(cost.input_tokens), "output_tokens": round(cost.output_tokens)}
+    return Letter(
+        job_id=turn.job.pk,
+        token=turn.token,
+        prompt_sha256=prompt.sha256,
+        inputs_sha256=inputs_sha256,
+        citable=pack(prompt.citable),
+        usd=prices.cost(turn.judge.model, **tokens, batch=True),
+    )
+
+
+def _request(turn: Turn, prompt: Prompt) -> bytes:
+    params = client.request(turn.judge, prompt, turn.job.rubric)
+    return json.dumps({"custom_id": turn.token.hex, "params": params}).encode()
+
+
+def _affordable() -> float | None:
+    """What is left of today's budget, in dollars; None where there is none."""
+    limit = JudgePolicy.objects.current().daily_budget_usd
+    return None if limit is None else limit - budget.spent_today(timezone.now())

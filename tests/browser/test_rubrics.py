@@ -1,0 +1,146 @@
+"""Rubrics and judging again in a real Chromium: they fit, follow the judge while open, and work without script."""
+
+import pytest
+
+from grading import judging
+from grading.core.vocabulary import Source
+from grading.judging.rubrics import again, trials, versions
+from grading.models import JudgePolicy, JudgeRun, Rubric
+from grading.simulator import Simulator
+from tests import cast
+from tests.browser.test_pages import listen, log_in
+from tests.grading import judge_cast
+
+pytestmark = pytest.mark.browser
+
+ATTACK = "<script>window.pwned = 1</script>"
+
+
+@pytest.fixture
+def sim(settings, live_site):
+    with Simulator() as running:
+        judge_cast.use(settings, running)
+        JudgePolicy.objects.create(repeat_share=0, second_share=0)
+        yield running
+
+
+@pytest.fixture
+def olga(live_site):
+    return cast.person("olga", "operator")
+
+
+@pytest.fixture
+def sessions(sim, olga):
+    """Three judged sessions, one of them graded by a person too."""
+    made = []
+    for score in (0.3, 0.5, 0.7):
+        sim.script({"score": score})
+        job = judge_cast.job(title=f"{ATTACK} a session of {score}")
+        judging.run(job.pk)
+        made.append(job.session)
+    cast.grade(made[0], Source.HUMAN, 0.8, author=olga, detail=f"merged {ATTACK}")
+    return made
+
+
+def sterner(olga) -> Rubric:
+    held = Rubric.objects.earliest("pk")
+    draft = Rubric(
+        title="Sterner", text=f"Be stern. {ATTACK}", dimensions=held.dimensions, bands=held.bands, parent=held
+    )
+    return versions.save(draft, author=olga)[0]
+
+
+def test_every_page_fits_and_keeps_the_content_policy(page, sim, olga, sessions):
+    draft = sterner(olga)
+    judging.run(trials.try_on(sessions[0], draft).pk)
+    versions.activate(draft, by=olga)
+    run = again.start([each.pk for each in sessions], draft, by=olga, why=ATTACK, estimated_usd=0.1)
+    complaints = listen(page)
+    log_in(page)
+    named = f"bob/{sessions[0].external_id}"
+    paths = (
+        "/rubrics/", f"/rubrics/{draft.pk}/", f"/rubrics/{draft.pk}/edit/", "/rubrics/1/activate/",
+        f"/rubrics/{draft.pk}/try/", f"/rubrics/{draft.pk}/try/?session={named}", "/runs/", f"/runs/{run.pk}/",
+        "/runs/plan/", "/runs/plan/?stale=yes", "/sessions/?stale=yes", f"/sessions/{sessions[0].pk}/",
+    )  # fmt: skip
+    for width, theme in ((1440, "light"), (800, "dark")):
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        for url in paths:
+            assert page.goto(url).status == 200, url
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{url} is wider than {width}"
+            assert page.evaluate("window.pwned") is None, f"{url} ran text of a session"
+    assert complaints == []
+
+
+def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
+    complaints = listen(page)
+    log_in(page)
+    page.goto("/rubrics/")
+    page.click("text=Edit a copy of")
+    page.fill("[name=title]", "Sterner")
+    page.fill("[name=dimension_weight] >> nth=0", ".4")
+    assert page.inner_text("[data-sum]") == ".9"
+    page.click("text=Save as a new version")
+    assert "these sum to 0.9: add 0.1 to one of them" in page.inner_text(".problem")
+    assert page.input_value("[name=title]") == "Sterner"
+    page.fill("[name=dimension_weight] >> nth=1", ".45")
+    page.check("[name=shows_examples]")
+    page.check("[name=example] >> nth=0")
+    page.click("text=Preview the prompt")
+    assert "Examples that people graded" in page.inner_text("#system")
+    assert "merged <script>" in page.inner_text("#system")
+    page.click("text=Save as a new version")
+    assert "It is not in force" in page.inner_text(".messages")
+    page.get_by_role("link", name="Put it in force").click()
+    page.get_by_role("button", name="3 verdicts become stale").click()
+    page.click("text=Judge 3 stale ones again")
+    page.fill("[name=why]", "the rubric is sterner")
+    page.click("text=/Judge 3 sessions again, .*¢/")
+    page.wait_for_selector("text=In the queue: waiting for the judge")
+    # The judge works, and the open page follows without anybody's doing.
+    for job in JudgeRun.objects.get().jobs.all():
+        judging.run(job.pk)
+    page.wait_for_selector("text=3 of 3 sessions need nothing more")
+    page.wait_for_selector("text=mean of 3 sessions judged before and after")
+    assert complaints == []
+
+
+def test_ticked_sessions_are_judged_again(page, sim, olga, sessions):
+    versions.activate(sterner(olga), by=olga)
+    log_in(page)
+    page.goto("/sessions/")
+    page.check("[data-tick-all]")
+    page.uncheck(f"[name=session][value='{sessions[0].pk}']")
+    page.click("text=Judge the ticked again")
+    page.click("text=/Judge 2 sessions again/")
+    page.wait_for_selector("text=0 of 2 sessions need nothing more")
+    page.click("text=Call off what is still queued")
+    assert "2 queued questions called off" in page.inner_text(".messages")
+    assert "Called off" in page.inner_text(".state-line")
+
+
+def test_it_all_works_without_script(chromium, live_site, sim, olga, sessions):
+    context = chromium.new_context(base_url=live_site, java_script_enabled=False)
+    page = context.new_page()
+    log_in(page)
+    page.goto("/rubrics/")
+    page.click("text=Edit a copy of")
+    page.fill("[name=title]", "With harm")
+    page.click("text=Add a dimension")
+    page.fill("[name=dimension_name] >> nth=3", "care")
+    page.fill("[name=dimension_weight] >> nth=3", "0")
+    page.fill("[name=dimension_text] >> nth=3", "Was it careful?")
+    page.click("[aria-label^='Remove band 5']")
+    assert page.input_value("[name=title]") == "With harm"
+    page.click("text=Save and try it on this session")
+    page.click("text=/Ask the judge, .*¢/")
+    assert "In the queue." in page.inner_text("[role=status]")
+    made = Rubric.objects.get(title="With harm")
+    assert [row["name"] for row in made.dimensions][-1] == "care"
+    assert len(made.bands) == 4
+    assert judging.pump() == 1
+    page.reload()
+    assert "is not asked twice" in page.inner_text("main")
+    assert "Care" in page.inner_text("main table")
+    context.close()
