@@ -11,7 +11,7 @@ from drill.site import WORKERS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A named fault. `many` sessions in multiples of the usual number, `kills` as a share of all.
+    """A named fault. `many` sessions in multiples of the usual number, one `every` so many seconds; `kills` as a share.
 
     `is_out`: the judge is out for everybody, so an order is promised, and an alarm where `alarms`; meanwhile `probes`
     are expected. `alone` phases are left out of a quick drill: their faults are in the last phase too.
@@ -20,6 +20,7 @@ class Phase:
     name: str
     scripts: tuple[Callable[[Scene], Script], ...] = ()
     many: float = 1
+    every: float = 0.3
     kills: float = 0
     is_out: bool = False
     alarms: bool = True
@@ -30,7 +31,7 @@ class Phase:
 KILLS = tuple(partial(faults.kills, worker=worker) for worker in WORKERS)
 PHASES = (
     Phase(name="none"),
-    Phase(name="quota gone, reset named (400)", scripts=(faults.quota_gone,), many=5, is_out=True),
+    Phase(name="quota gone, reset named (400)", scripts=(faults.quota_gone,), many=5, every=0.1, is_out=True),
     Phase(name="credit gone, no reset (400)", scripts=(faults.credit_gone,), is_out=True, probes=True, alone=True),
     Phase(name="key refused (401)", scripts=(faults.key_refused,), is_out=True),
     Phase(name="paused by an operator", scripts=(faults.paused,), is_out=True, alarms=False),

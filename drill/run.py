@@ -54,7 +54,7 @@ class Drill:
         scene = Scene(site=self.site, stream=stream, rng=self.rng, quick=self.plan.quick, kills_left=share)
         began = timezone.now()
         scripts = [script(scene) for script in phase.scripts]
-        scripts += [sessions(scene, round(self.plan.sessions * phase.many)), self.tell(scene)]
+        scripts += [sessions(scene, round(self.plan.sessions * phase.many), phase.every), self.tell(scene)]
         play(scripts, self.site)
         self.drain()
         stream.close()

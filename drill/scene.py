@@ -51,7 +51,7 @@ def play(scripts: list[Script], site: Site) -> None:
 # --- what agents do --------------------------------------------------------------------------------------------------
 
 
-def sessions(scene: Scene, count: int, every: float = 0.1) -> Script:
+def sessions(scene: Scene, count: int, every: float) -> Script:
     """A stream of sessions, one in two of which ended long ago: backlog."""
     for _ in range(count):
         scene.stream.send(minutes_ago=scene.rng.choice([1, 90]))
