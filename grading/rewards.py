@@ -12,6 +12,7 @@ from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.models import Grade, Session, Settlement
+from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import Purpose
 
 
@@ -19,10 +20,12 @@ def policy() -> Policy:
     """The chain policy in force; its version changes with any of its numbers."""
     weights = settings.EVIDENCE_WEIGHTS
     numbers = ",".join(f"{source}={weights[source]:g}" for source in sorted(weights))
+    floor = f"floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g}"
     return Policy(
-        version=f"chain/{settings.CHAIN_VERSION} floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g} {numbers}",
+        version=f"chain/{settings.CHAIN_VERSION} {floor} veto={settings.VETO_CAP:g} {numbers}",
         floor=settings.FLOOR,
         threshold=settings.FLOOR_THRESHOLD,
+        veto_cap=settings.VETO_CAP,
         weights=weights,
     )
 
@@ -43,6 +46,12 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
     ]
 
 
+def vetoes(session: Session) -> list[str]:
+    """The mandatory checks that the caller saw fail, by name."""
+    failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
+    return list(failed.order_by("key").values_list("key", flat=True))
+
+
 def settle(session: Session) -> Settlement:
     """Resolve the session's grades; append a settlement and move the bandits where the result differs.
 
@@ -56,6 +65,7 @@ def settle(session: Session) -> Settlement:
             judge_open=locked.judge_jobs.open().filter(purpose=Purpose.VERDICT).exists(),
             outcome=Outcome(locked.outcome),
             outcome_reason=locked.outcome_reason,
+            vetoes=vetoes(locked),
         )
         settlement = _append(locked, resolution)
         _record(locked, settlement)

@@ -71,13 +71,13 @@ def _look(session: Session, parsed: Mapping[str, Signals]) -> Seen:
     transcript = evidence.usable(session, EvidenceKind.TRANSCRIPT)
     changes = evidence.usable(session, EvidenceKind.PATCH)
     signals, fault = _signals(session, transcript, parsed)
-    facts = Artifact.objects.filter(session=session, origin=Origin.FACTS)
+    work = Artifact.objects.filter(session=session, origin=Origin.FACTS).exclude(kind=ArtifactKind.CHECK_FAILED)
     return Seen(
         session=session,
         transcript=transcript,
         signals=signals,
         patch=changes,
-        has_independent_work=bool(changes and changes.report.get("files")) or facts.exists(),
+        has_independent_work=bool(changes and changes.report.get("files")) or work.exists(),
         fault=fault,
     )
 

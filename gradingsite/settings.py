@@ -223,6 +223,8 @@ CELERY_BEAT_SCHEDULE = {
 CHAIN_VERSION = "1"
 FLOOR = env_number("GRADE_FLOOR", 0.1, low=0, high=1)
 FLOOR_THRESHOLD = env_number("GRADE_FLOOR_THRESHOLD", 0.1, low=0, high=1)
+# The most that machines can say of a session whose caller saw a mandatory check fail (I45).
+VETO_CAP = env_number("GRADE_VETO_CAP", 0.2, low=0, high=1)
 EVIDENCE_WEIGHTS = {
     "human": 1.0,
     "judge": 1.0,

@@ -67,6 +67,11 @@ def pull_request(session: Session, url: str = "") -> Artifact:
     )
 
 
+def failed_check(session: Session, name: str = "ci") -> Artifact:
+    """A mandatory check that the caller saw fail."""
+    return Artifact.objects.create(session=session, kind=ArtifactKind.CHECK_FAILED, key=name, origin=Origin.FACTS)
+
+
 def open_judge_job(session: Session) -> JudgeJob:
     rubric = Rubric.objects.filter(is_active=True).get()
     return JudgeJob.objects.create(session=session, rubric=rubric)

@@ -163,7 +163,10 @@ PARTS = {
     "transcript": "The harness's own log file, unchanged.",
     "journal": "What the agent wrote about the session.",
     "patch": "The session's changes, as git diff or git format-patch write them.",
-    "facts": 'What you saw yourself: {"commits": [{"sha": "…"}], "pull_requests": ["https://…"], "exit_code": 0}.',
+    "facts": 'What you saw yourself: {"commits": [{"sha": "…"}], "pull_requests": ["https://…"], "exit_code": 0, '
+    '"checks": [{"name": "ci", "passed": false, "detail": "…", "mandatory": true}]}. A mandatory check that failed '
+    "caps the grade until later facts say that it passed, or a person grades the session. A check is mandatory by "
+    "default. The same bytes again are no news.",
 }
 
 

@@ -1,6 +1,6 @@
 """`resolve`: the whole chain as one pure function, from grade rows to a reward with its explanation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -38,9 +38,15 @@ def resolve(
     judge_open: bool,
     outcome: Outcome = Outcome.COMPLETED,
     outcome_reason: str = "",
+    vetoes: Sequence[str] = (),
 ) -> Resolution:
-    """The reward of a session from all its grade rows, in any order. `judge_open`: a judge job can still succeed."""
-    decision = decide(grades, policy, judge_open=judge_open, outcome=outcome, outcome_reason=outcome_reason)
+    """The reward of a session from all its grade rows, in any order.
+
+    `judge_open`: a judge job can still succeed. `vetoes`: the names of the mandatory checks that failed.
+    """
+    decision = decide(
+        grades, policy, judge_open=judge_open, outcome=outcome, outcome_reason=outcome_reason, vetoes=vetoes
+    )
     return Resolution(
         value=decision.value,
         source=decision.decider,

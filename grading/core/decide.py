@@ -1,8 +1,9 @@
-"""From grade rows to one decision: judge, else trajectory, else journal, else floor; `max` with consumption; a person
-overrides (20-chain.md). Pure and without a clock. This is the only place that knows how grades become a reward.
+"""From grade rows to one decision: judge, else trajectory, else journal, else floor; `max` with consumption; a failed
+mandatory check caps what machines say; a person overrides (20-chain.md). Pure and without a clock. This is the only
+place that knows how grades become a reward.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from grading.core.vocabulary import Outcome, Reason, Source, Status
@@ -10,11 +11,12 @@ from grading.core.vocabulary import Outcome, Reason, Source, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How much each source counts. `weights` in [0, 1] by source; `floor` and `threshold` in [0, 1]."""
+    """How much each source counts. `weights` in [0, 1] by source; `floor`, `threshold` and `veto_cap` in [0, 1]."""
 
     version: str
     floor: float
     threshold: float
+    veto_cap: float
     weights: Mapping[str, float]
 
 
@@ -37,6 +39,7 @@ class GradeView:
 
 
 Holds = Mapping[Source, GradeView]
+MACHINES = frozenset({Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +47,26 @@ class Decision:
     """What the chain makes of the grades that hold.
 
     `value` in [0, 1], or None for "no reward"; `decider` None where an infrastructure outcome gives no reward.
-    `production` and `production_by` are the outcome of the chain before `max`. `judge_open`: a verdict may still come.
+    `production` and `production_by` are the outcome of the chain before `max`, `joined` after it and before a veto.
+    `vetoes` names the mandatory checks that failed. `judge_open`: a verdict may still come.
     """
 
     holds: Holds
     policy: Policy
     production: float | None
     production_by: Source | None
+    joined: float | None
+    vetoes: Sequence[str]
     value: float | None
     decider: Source | None
     judge_open: bool
     outcome: Outcome
     outcome_reason: str
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether a veto took something from what the machines say, and no person overrides it."""
+        return self.decider in MACHINES and self.value != self.joined
 
     @property
     def is_judged(self) -> bool:
@@ -121,11 +132,16 @@ def decide(
     judge_open: bool,
     outcome: Outcome = Outcome.COMPLETED,
     outcome_reason: str = "",
+    vetoes: Sequence[str] = (),
 ) -> Decision:
-    """The decision of 20-chain.md over all grade rows of one session, in any order."""
+    """The decision of 20-chain.md over all grade rows of one session, in any order.
+
+    `vetoes`: the mandatory checks that failed. With any, no machine's value is above `policy.veto_cap` (I45).
+    """
     holds = current(grades)
     production, production_by = _production(holds, policy)
-    value, decider = _joined(production, production_by, value_of(holds, Source.CONSUMPTION))
+    joined, decider = _joined(production, production_by, value_of(holds, Source.CONSUMPTION))
+    value = min(joined, policy.veto_cap) if vetoes and joined is not None else joined
     human = holds.get(Source.HUMAN)
     if human is not None:
         value, decider = human.value, Source.HUMAN
@@ -138,6 +154,8 @@ def decide(
         policy=policy,
         production=production,
         production_by=production_by,
+        joined=joined,
+        vetoes=vetoes,
         value=value,
         decider=decider,
         judge_open=judge_open,

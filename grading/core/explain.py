@@ -1,5 +1,6 @@
 """A decision in words: one step a source (the tiles of the chain) and one sentence. The only explanation there is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,6 +51,7 @@ NOTHING_THERE = frozenset(
         Reason.NO_TRANSCRIPT,
     }
 )
+NAMED = 3
 DECIDERS = {
     Source.JUDGE: "The judge",
     Source.TRAJECTORY: "The trajectory",
@@ -75,6 +77,19 @@ def weight(value: float | None) -> str:
     return "–" if value is None else f"{value:g}".removeprefix("0") or "0"
 
 
+def failed_checks(vetoes: Sequence[str]) -> str:
+    """Failed mandatory checks in words, at least one of them; the first three by name.
+
+    >>> failed_checks(["ci"]), failed_checks(["ci", "lint"])
+    ('the mandatory check ci failed', 'the mandatory checks ci and lint failed')
+    """
+    more = [f"{len(vetoes) - NAMED} more"] if len(vetoes) > NAMED else []
+    *most, last = [*vetoes[:NAMED], *more]
+    if not most:
+        return f"the mandatory check {last} failed"
+    return f"the mandatory checks {', '.join(most)} and {last} failed"
+
+
 def steps(decision: Decision) -> tuple[Step, ...]:
     """One step a source, in the order of the chain."""
     return tuple(_step(source, decision) for source in ORDER)
@@ -89,11 +104,11 @@ def sentence(decision: Decision) -> str:
         return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
         effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
-        return (
-            f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}.{_hope(decision)}"
-        )
+        told = f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}."
+        return f"{told}{_veto(decision)}{_hope(decision)}"
     finality = "final" if decision.is_final else "provisional"
-    return f"Reward {number(decision.value)}, {finality}. {_body(decision, decision.decider)}{_hope(decision)}"
+    told = f"Reward {number(decision.value)}, {finality}. {_body(decision, decision.decider)}"
+    return f"{told}{_veto(decision)}{_hope(decision)}"
 
 
 def _human_sentence(decision: Decision) -> str:
@@ -110,16 +125,27 @@ def _body(decision: Decision, decider: Source) -> str:
     if consumption is None or decision.production is None:
         return f"{DECIDERS[decider]} decides, at weight {weighs}."
     joined = (
-        f"max({number(decision.production)}, {number(consumption)}) = {number(decision.value)}, at weight {weighs}."
+        f"max({number(decision.production)}, {number(consumption)}) = {number(decision.joined)}, at weight {weighs}."
     )
     if decider is Source.CONSUMPTION:
         return f"What the session left behind is worth more than what it produced: {joined}"
     return f"{DECIDERS[decider]} decides: {joined}"
 
 
+def _veto(decision: Decision) -> str:
+    if not decision.vetoes:
+        return ""
+    cap, why = number(decision.policy.veto_cap), failed_checks(decision.vetoes)
+    if decision.is_capped:
+        return f" The {number(decision.joined)} is capped at {cap}: {why}."
+    return f" Machines can give at most {cap}: {why}."
+
+
 def _hope(decision: Decision) -> str:
     if decision.is_final:
         return ""
+    if decision.judge_open and decision.vetoes:
+        return " The judge's verdict does not lift that cap."
     if decision.judge_open and decision.decider is Source.CONSUMPTION:
         return " The judge's verdict can raise it, and does not lower it."
     if decision.judge_open:
@@ -197,6 +223,8 @@ def _headline(grade: GradeView) -> str:
 
 def _why(grade: GradeView, decision: Decision) -> str:
     said = grade.detail or grade.reason.words or "It has a score"
+    if decision.is_capped and grade.source is decision.decider:
+        return f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}. {said}"
     if grade.value is None or grade.source is decision.decider or decision.decider is None:
         return said
     return ". ".join(part for part in (_not_used(grade, decision), said) if part)

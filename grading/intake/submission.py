@@ -12,6 +12,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StrictBool,
     StringConstraints,
     TypeAdapter,
     ValidationError,
@@ -163,6 +164,18 @@ class CommitFact(Strict):
         return self.sha
 
 
+class CheckFact(Strict):
+    """A check that the caller saw pass or fail. A mandatory one that failed caps what machines say of the session.
+
+    `detail` is what was said, of any length. Only true and false are taken: 0 is a good exit status and a false value.
+    """
+
+    name: Line = Field(min_length=1, max_length=200)
+    passed: StrictBool
+    detail: str = ""
+    mandatory: StrictBool = True
+
+
 def _pull_request(url: str) -> str:
     """One spelling for one pull request: without query, user name, sub-page and upper case."""
     parts = urlsplit(url)
@@ -174,6 +187,7 @@ def _pull_request(url: str) -> str:
 
 
 PullRequest = Annotated[Line, Field(max_length=400), AfterValidator(_pull_request)]
+CHECK: TypeAdapter[CheckFact] = TypeAdapter(CheckFact)
 COMMIT: TypeAdapter[CommitFact] = TypeAdapter(CommitFact)
 PULL_REQUEST: TypeAdapter[str] = TypeAdapter(PullRequest)
 
@@ -181,11 +195,12 @@ PULL_REQUEST: TypeAdapter[str] = TypeAdapter(PullRequest)
 class Facts(BaseModel):
     """What the caller observed itself, independently of the transcript. Other keys are kept with the evidence.
 
-    Entries are checked one by one (`COMMIT`, `PULL_REQUEST`), so that one bad entry does not lose the others.
+    Entries are checked one by one (`CHECK`, `COMMIT`, `PULL_REQUEST`), so that one bad entry does not lose the others.
     """
 
     commits: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
     pull_requests: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
+    checks: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
     exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31)
 
 

@@ -8,7 +8,7 @@ from grading import evidence
 from grading.core import prompt
 from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
 from grading.models import Artifact, Evidence, Rubric, Session
-from grading.models.evidence import EvidenceKind, Origin
+from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 
 JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
 TEXT_LIMIT = 200_000
@@ -92,4 +92,10 @@ def _refused(session: Session) -> str:
 
 def _facts(session: Session) -> list[str]:
     rows = Artifact.objects.filter(session=session, origin=Origin.FACTS)
-    return [f"{row.get_kind_display()} {row.key}" for row in rows]
+    return [_fact(row) for row in rows]
+
+
+def _fact(row: Artifact) -> str:
+    if row.kind != ArtifactKind.CHECK_FAILED:
+        return f"{row.get_kind_display()} {row.key}"
+    return f"mandatory check failed: {row.key}" + (f" ({row.seen_at})" if row.seen_at else "")

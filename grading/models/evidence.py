@@ -60,6 +60,7 @@ class ArtifactKind(StrEnum):
     KNOWLEDGE = "knowledge"
     COMMIT = "commit"
     PULL_REQUEST = "pull_request"
+    CHECK_FAILED = "check_failed"
 
 
 class Origin(StrEnum):
@@ -93,10 +94,11 @@ class ArtifactRule(models.Model):
 
 
 class Artifact(models.Model):
-    """Something a session left behind: an idea, a task, a post, a note, or a commit or pull request known from facts.
+    """Something a session left behind: an idea, a task, a post, a note, or a commit or pull request known from facts;
+    or a mandatory check that failed, as the latest facts that name it say.
 
-    `key` is what it is (path, URL, full commit hash or the line). A commit or pull request known from facts belongs to
-    one session at most (L11); the constraint says so.
+    `key` is what it is (path, URL, full commit hash, line, name of the check). A commit or pull request known from
+    facts belongs to one session at most (L11); the constraint says so.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts")

@@ -1,6 +1,7 @@
 """The chain's rules as tables: 20-chain.md, R1 of the incident catalogue, L2 and L6."""
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ POLICY = Policy(
     version="test",
     floor=0.1,
     threshold=0.1,
+    veto_cap=0.2,
     weights={"human": 1, "judge": 1, "consumption": 1, "trajectory": 0.3, "journal": 0.3, "floor": 0},
 )
 MISSING = {
@@ -31,9 +33,17 @@ def grade(number: int, source: Source, value: float | None, reason: Reason = Rea
     return GradeView(id=number, source=source, status=Status.SCORED, value=value)
 
 
-def reward(*, judge_open: bool = True, outcome: Outcome = Outcome.COMPLETED, **values: float | None) -> Resolution:
+def reward(
+    *,
+    judge_open: bool = True,
+    outcome: Outcome = Outcome.COMPLETED,
+    vetoes: Sequence[str] = (),
+    **values: float | None,
+) -> Resolution:
     grades = [grade(n, Source(name), value) for n, (name, value) in enumerate(values.items(), start=1)]
-    return resolve(grades, POLICY, judge_open=judge_open, outcome=outcome, outcome_reason="login expired")
+    return resolve(
+        grades, POLICY, judge_open=judge_open, outcome=outcome, outcome_reason="login expired", vetoes=vetoes
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,3 +154,67 @@ def test_a_judge_that_was_not_asked_is_hollow_not_failed():
     skipped = GradeView(id=1, source=Source.JUDGE, status=Status.SKIPPED, reason=Reason.INFRASTRUCTURE)
     result = resolve([skipped], POLICY, judge_open=False, outcome=Outcome.INFRASTRUCTURE, outcome_reason="no login")
     assert (result.steps[0].state, result.steps[0].headline) == (StepState.SKIPPED, "Not asked")
+
+
+# --- a mandatory check that failed (I45)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "by"),
+    [
+        ({"judge": 0.9}, 0.2, Source.JUDGE),
+        ({"judge": 0.9, "consumption": 0.6}, 0.2, Source.JUDGE),
+        ({"judge": 0.1, "consumption": 0.6}, 0.2, Source.CONSUMPTION),
+        ({"judge": None, "trajectory": 0.7}, 0.2, Source.TRAJECTORY),
+        ({"trajectory": 0.1, "journal": 0.32}, 0.2, Source.JOURNAL),
+        ({"consumption": 0.6}, 0.2, Source.CONSUMPTION),
+        ({"judge": 0.15}, 0.15, Source.JUDGE),  # a cap raises nothing
+        ({"judge": None}, 0.1, Source.FLOOR),
+        ({"judge": 0.9, "human": 0.7}, 0.7, Source.HUMAN),
+    ],
+)
+def test_a_failed_mandatory_check_caps_what_machines_say(values, expected, by):
+    result, free = reward(**values, vetoes=["ci"]), reward(**values)
+    assert (result.value, result.source) == (expected, by)
+    assert (result.source, result.final, result.weight) == (free.source, free.final, free.weight)
+
+
+def test_a_veto_rewards_no_session_that_died_of_infrastructure():
+    assert reward(trajectory=0.9, outcome=Outcome.INFRASTRUCTURE, vetoes=["ci"]).value is None
+
+
+def test_a_capped_grade_keeps_its_number_and_says_what_capped_it():
+    result = reward(judge=0.9, consumption=0.6, vetoes=["ci"])
+    (judge,) = (step for step in result.steps if step.state is StepState.DECIDES)
+    assert (judge.source, judge.value) == (Source.JUDGE, 0.9)
+    assert judge.why == "Capped at .20: the mandatory check ci failed. It has a score"
+    assert result.sentence == (
+        "Reward .20, final. The judge decides: max(.90, .60) = .90, at weight 1. "
+        "The .90 is capped at .20: the mandatory check ci failed."
+    )
+
+
+def test_a_veto_is_named_where_it_takes_nothing_yet():
+    assert reward(trajectory=0.15, vetoes=["ci"]).sentence == (
+        "Reward .15, provisional. The trajectory decides, at weight .3. "
+        "Machines can give at most .20: the mandatory check ci failed. The judge's verdict does not lift that cap."
+    )
+
+
+def test_many_failed_checks_are_counted_after_the_third():
+    sentence = reward(judge=0.9, vetoes=["a", "b", "c", "d", "e"]).sentence
+    assert sentence.endswith("capped at .20: the mandatory checks a, b, c and 2 more failed.")
+
+
+@given(optional_value, optional_value, optional_value, optional_value)
+def test_no_machine_lifts_a_vetoed_grade_above_the_cap(judge, trajectory, journal, consumption):
+    values = {"judge": judge, "trajectory": trajectory, "journal": journal, "consumption": consumption}
+    vetoed, free = reward(**values, vetoes=["ci"]), reward(**values)
+    assert vetoed.value == min(free.value, POLICY.veto_cap)
+
+
+@given(optional_value, st.floats(0, 1), st.sampled_from([Source.JUDGE, Source.TRAJECTORY, Source.CONSUMPTION]))
+def test_a_better_grade_never_lowers_a_vetoed_one(value, more, source):
+    worse = {"judge": value, source.value: min(value or 0.0, more)}
+    better = {"judge": value, source.value: max(value or 0.0, more)}
+    assert reward(**better, vetoes=["ci"]).value >= reward(**worse, vetoes=["ci"]).value

@@ -322,6 +322,66 @@ def test_one_bad_fact_loses_none_of_the_others():
     assert receipt.session.artifacts.count() == 2
 
 
+def check(name: str = "ci", *, passed: bool = False, **said) -> dict:
+    return {"name": name, "passed": passed, **said}
+
+
+def vetoes(*files: list) -> list[str]:
+    """What vetoes a session that was submitted with these checks, one file after the other."""
+    for checks in files:
+        session = submit(facts={"checks": checks}).session
+    return rewards.vetoes(session)
+
+
+def test_a_failed_mandatory_check_is_kept_with_what_was_said():
+    row = submit(facts={"checks": [check(detail="2 failed\n\0" + "x" * 400)]}).session.artifacts.get()
+    assert (row.kind, row.key, row.origin, len(row.seen_at)) == ("check_failed", "ci", Origin.FACTS, 300)
+
+
+def test_a_check_that_passed_or_is_not_mandatory_is_no_veto():
+    assert vetoes([check("lint", passed=True), check("style", mandatory=False), check("ci")]) == ["ci"]
+
+
+@pytest.mark.parametrize("later", [check(passed=True), check(mandatory=False)])
+def test_the_latest_word_on_a_check_counts(later):
+    assert vetoes([check(), check("lint")], [later]) == ["lint"]
+    assert vetoes([check(detail="again")]) == ["ci", "lint"]
+
+
+def test_a_check_that_one_file_says_both_of_failed():
+    assert vetoes([check(), check(passed=True)]) == ["ci"]
+
+
+def test_an_old_file_delivered_again_is_no_new_word_on_a_check():
+    assert vetoes([check()], [check(passed=True)], [check()]) == []
+
+
+def test_a_failed_check_is_no_proof_of_work():
+    submit(transcript=logs.claude("71a3"), facts={"checks": [check()]})
+    assert not Flag.objects.exists()
+    assert last(Session.objects.get(), Source.TRAJECTORY).status == Status.SCORED
+
+
+@pytest.mark.parametrize(
+    ("bad", "part"),
+    [
+        ("ci", ""),
+        ({"passed": False}, ".name"),
+        ({"name": "", "passed": False}, ".name"),
+        ({"name": "a\nb", "passed": False}, ".name"),
+        ({"name": "lint"}, ".passed"),
+        ({"name": "lint", "passed": 0}, ".passed"),  # an exit status of 0 is good, and false
+        ({"name": "lint", "passed": "no"}, ".passed"),
+        (check("lint", mandatory=None), ".mandatory"),
+        (check("lint", mandatroy=False), ".mandatroy"),
+    ],
+)
+def test_a_bad_check_loses_none_of_the_other_facts(bad, part):
+    receipt = submit(facts={"checks": [bad, check()], "commits": [{"sha": SHA}]})
+    assert [problem.part for problem in receipt.problems] == [f"facts.check[0]{part}"]
+    assert sorted(receipt.session.artifacts.values_list("key", flat=True)) == [SHA, "ci"]
+
+
 # --- what is known of the session
 
 

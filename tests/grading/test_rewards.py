@@ -107,6 +107,30 @@ def test_excluding_removes_the_reward_and_undo_brings_it_back():
 
 
 @pytest.mark.django_db
+def test_a_person_overrides_a_veto_and_undo_brings_it_back():
+    reviewer = cast.person("rita", "reviewer")
+    session = cast.session()
+    cast.failed_check(session)
+    cast.grade(session, Source.JUDGE, 0.9)
+    assert rewards.settle(session).value == 0.2
+    before = buckets()
+    assert review.record_correction(session, reviewer, value=0.8, reason="the check itself is broken").value == 0.8
+    assert review.undo(Grade.objects.get(source="human"), reviewer).value == 0.2
+    assert buckets() == before
+
+
+@pytest.mark.django_db
+def test_the_cap_is_the_policys_and_in_its_version(settings):
+    session = cast.session()
+    cast.failed_check(session)
+    cast.grade(session, Source.JUDGE, 0.9)
+    settings.VETO_CAP = 0.05
+    settlement = rewards.settle(session)
+    assert settlement.value == 0.05
+    assert "veto=0.05" in settlement.policy_version
+
+
+@pytest.mark.django_db
 def test_a_stale_review_is_refused_with_what_changed():
     reviewer = cast.person("rita", "reviewer")
     session = cast.session()
@@ -179,6 +203,8 @@ step = st.one_of(
     st.tuples(st.just("human"), st.none() | value),
     st.tuples(st.just("undo"), st.none()),
     st.tuples(st.just("redeliver"), st.none()),
+    st.tuples(st.just("check failed"), st.none()),
+    st.tuples(st.just("check passed"), st.none()),
 )
 
 
@@ -204,7 +230,11 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             last = Grade.objects.filter(session=session, source="human", withdraws=None, withdrawn_by=None).last()
             if last is not None:
                 review.undo(last, reviewer)
-        elif verb != "redeliver":
+        elif verb == "check failed" and not rewards.vetoes(session):
+            cast.failed_check(session)
+        elif verb == "check passed":
+            session.artifacts.all().delete()
+        elif verb in set(Source):
             reason = Reason.NONE if given_value is not None else Reason.TIMEOUT
             cast.grade(session, Source(verb), given_value, reason)
         rewards.settle(session)
@@ -214,6 +244,8 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         from grading.core.decide import current
 
         twin = cast.session(category="code", harness=None)
+        for name in rewards.vetoes(session):
+            cast.failed_check(twin, name)
         for source, held in current(rewards.views(session.grades.all())).items():
             if source is Source.HUMAN:
                 excluded = held.value is None

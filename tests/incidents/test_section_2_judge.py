@@ -332,8 +332,54 @@ def test_i44_a_session_that_never_began_is_neither_judged_nor_rewarded(sim):
 # --- I45: the reviewer finds the fault, the exit status says fine ----------------------------------------------------
 
 
+FAULT = {"checks": [{"name": "review", "passed": False, "detail": "the change that was asked for is not in the diff"}]}
+FIXED = {"checks": [{"name": "review", "passed": True}]}
+IDEAS = """diff --git a/idea-backlog.md b/idea-backlog.md
+--- a/idea-backlog.md
++++ b/idea-backlog.md
+@@ -1 +1,4 @@
+ # Ideas
++| first idea |
++| second idea |
++| third idea |
+"""
+
+
+def test_i45_the_reviewers_veto_outweighs_exit_status_judge_and_artifacts(sim):
+    sim.script({"score": 0.9}, {"score": 0.9})
+    for name in ("71a3", "a517"):
+        session = submit(name, patch=IDEAS, facts={**FAULT, "exit_code": 0})
+        before = rewards.live(session)
+        work()
+        held = rewards.live(session)
+        assert before.value <= 0.2
+        assert (held.value, held.source, held.final) == (0.2, Source.JUDGE, True)
+        assert "capped at .20: the mandatory check review failed" in held.sentence
+        assert session.grades.get(source=Source.CONSUMPTION).value > 0.2
+    assert all(s <= 200_000 * n for *_, n, s, _q in learned())
+
+
+def test_i45_the_judge_is_told_of_the_fault(sim):
+    submit("71a3", facts=FAULT)
+    work()
+    (call,) = sim.calls
+    assert "mandatory check failed: review (the change that was asked for is not in the diff)" in call.request.user
+
+
+def test_i45_the_check_passed_later_lifts_the_veto_to_the_last_bit(sim):
+    def lived(*checks):
+        with world():
+            for facts in checks:
+                submit("71a3", facts=facts)
+            sim.script({"score": 0.9})
+            work()
+            return learned()
+
+    assert lived(FAULT, FIXED) == lived(FIXED) != lived(FAULT)
+
+
 def test_i45_an_exit_status_lifts_nothing():
-    """The catalogue's veto cap is not designed yet (see README.md); what holds is that status 0 is no grade."""
+    """Status 0 is no grade, whatever the harness that ignored its reviewer makes of it."""
 
     def lived(exit_code):
         with world():
