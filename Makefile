@@ -35,7 +35,7 @@ bench: ## every benchmark, in its quick mode
 
 drill: ## break the judging in every way, and count what is lost (6 minutes); ARGS="--quick" takes one
 	@bin/setup
-	@$(PYTHON_ENV) -m drill $(ARGS)
+	@$(PYTHON_ENV) -m benchmarks.drill $(ARGS)
 
 lock: ## compile requirements*.in into the pinned, hashed requirements*.txt
 	@bin/setup dev

@@ -12,11 +12,11 @@ from dataclasses import replace
 import pytest
 
 from bandit.models import Bandit, Grader, LedgerEntry
-from drill import checks
-from drill.checks import Sent
-from drill.findings import Outage, broken_promises
-from drill.phases import Phase
-from drill.report import Report, Row
+from benchmarks.drill import checks
+from benchmarks.drill.checks import Sent
+from benchmarks.drill.findings import Outage, broken_promises
+from benchmarks.drill.phases import Phase
+from benchmarks.drill.report import Report, Row
 from grading import rewards
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, JudgeAttempt, JudgeJob, Quota, QuotaTransition
@@ -256,7 +256,7 @@ def drill():
     started = []
 
     def start(*options):
-        command = [sys.executable, "-m", "drill", "--quick", *options]
+        command = [sys.executable, "-m", "benchmarks.drill", "--quick", *options]
         process = subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         started.append(process)
         return process

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from drill import faults
-from drill.scene import Scene, Script, busy
-from drill.site import WORKERS
+from benchmarks.drill import faults
+from benchmarks.drill.scene import Scene, Script, busy
+from benchmarks.drill.site import WORKERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ from random import Random
 
 from django.utils import timezone
 
-from drill import checks, findings
-from drill.findings import Played
-from drill.phases import PHASES, Phase
-from drill.report import Report
-from drill.scene import Scene, Script, play, sessions
-from drill.site import Site
-from drill.stream import Stream
+from benchmarks.drill import checks, findings
+from benchmarks.drill.findings import Played
+from benchmarks.drill.phases import PHASES, Phase
+from benchmarks.drill.report import Report
+from benchmarks.drill.scene import Scene, Script, play, sessions
+from benchmarks.drill.site import Site
+from benchmarks.drill.stream import Stream
 from grading.models import JudgeJob
 
 # An empty queue is waited for so long (seconds).
@@ -35,7 +35,7 @@ class Drill:
 
     def __init__(self, site: Site, plan: Plan, token: str) -> None:
         self.site, self.plan, self.token = site, plan, token
-        self.rng = Random(plan.seed)  # noqa: S311  reproducible, not secret
+        self.rng = Random(plan.seed)
         self.begun = time.monotonic()
 
     def run(self) -> Report:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from drill.site import Site
-from drill.stream import Stream
+from benchmarks.drill.site import Site
+from benchmarks.drill.stream import Stream
 from grading.models import JudgeJob
 
 Script = Iterator[float]

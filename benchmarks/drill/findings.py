@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bandit.audit import audit
-from drill import checks
-from drill.phases import Phase
-from drill.report import Report, Row
-from drill.scene import Scene
-from drill.site import IN_FLIGHT
+from benchmarks.drill import checks
+from benchmarks.drill.phases import Phase
+from benchmarks.drill.report import Report, Row
+from benchmarks.drill.scene import Scene
+from benchmarks.drill.site import IN_FLIGHT
 from grading.models import Grade
 from grading.models.judging import AttemptOutcome
 

@@ -88,7 +88,7 @@ class Site:
         path = self._log(name)
         with path.open("ab") as log:
             self._log_starts[name] = log.tell()
-            self.running[name] = subprocess.Popen(  # noqa: S603  the commands are our own
+            self.running[name] = subprocess.Popen(
                 self.programs[name],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

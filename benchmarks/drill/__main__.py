@@ -1,4 +1,4 @@
-"""python -m drill [--quick] [--sessions N] [--kills N] [--seed N]: exit status 1 where a promise was broken."""
+"""`python -m benchmarks.drill`: break the judging in every way; exit status 1 where a promise was broken."""
 
 import argparse
 import logging
@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from drill import site
+from benchmarks.drill import site
 
 if TYPE_CHECKING:
-    from drill.report import Report
+    from benchmarks.drill.report import Report
 
 USUAL, QUICK = {"sessions": 24, "kills": 100}, {"sessions": 6, "kills": 10}
 
@@ -46,7 +46,7 @@ def main() -> int:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="drill", description="Break the judging in every way, and count what is lost."
+        prog="benchmarks.drill", description="Break the judging in every way, and count what is lost."
     )
     parser.add_argument("--quick", action="store_true", help="under a minute: few sessions and kills, short outages")
     parser.add_argument("--sessions", type=int, help="in a usual phase (24, quick: 6)")
@@ -73,7 +73,7 @@ def drill(state: Path, database_url: str, arguments: argparse.Namespace) -> "Rep
     from django.core.management import call_command
     from django.db import connections
 
-    from drill.run import Drill, Plan
+    from benchmarks.drill.run import Drill, Plan
     from grading.models import Agent, ApiToken
 
     logging.disable()  # the faults are meant, and the programs' logs tell of them

@@ -5,8 +5,8 @@ import datetime as dt
 from django.conf import settings
 from django.utils import timezone
 
-from drill.scene import Scene, Script
-from drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
+from benchmarks.drill.scene import Scene, Script
+from benchmarks.drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
 from grading.judging import doorbell
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeJob
