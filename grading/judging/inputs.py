@@ -91,8 +91,9 @@ def _refused(session: Session) -> str:
 
 
 def _facts(session: Session) -> list[str]:
+    """Failed checks first, as the prompt shows no more than it has room for."""
     rows = Artifact.objects.filter(session=session, origin=Origin.FACTS)
-    return [_fact(row) for row in rows]
+    return [_fact(row) for row in sorted(rows, key=lambda row: row.kind != ArtifactKind.CHECK_FAILED)]
 
 
 def _fact(row: Artifact) -> str:

@@ -360,7 +360,8 @@ def test_i45_the_reviewers_veto_outweighs_exit_status_judge_and_artifacts(sim):
 
 
 def test_i45_the_judge_is_told_of_the_fault(sim):
-    submit("71a3", facts=FAULT)
+    """However many commits there are beside it."""
+    submit("71a3", facts={**FAULT, "commits": [{"sha": f"{number:040x}"} for number in range(500)]})
     work()
     (call,) = sim.calls
     assert "mandatory check failed: review (the change that was asked for is not in the diff)" in call.request.user
