@@ -154,6 +154,8 @@ def database() -> dict[str, Any]:
     elif config["ENGINE"].endswith("postgresql"):
         config["CONN_MAX_AGE"] = 60
         config["CONN_HEALTH_CHECKS"] = True
+        # A process that stands still in a transaction must not hold up the others for ever.
+        config.setdefault("OPTIONS", {}).setdefault("options", "-c idle_in_transaction_session_timeout=30000")
     else:
         raise ImproperlyConfigured(f"Unexpected value DATABASE_URL={url!r}, use sqlite:/// or postgres://")
     return config
@@ -207,12 +209,14 @@ CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_DEFAULT_EXPIRES = 300
 CELERY_TIMEZONE = "UTC"
 SWEEP_SECONDS = env_number("SWEEP_SECONDS", 5, low=0.2, high=300)
+# Long enough that a worker which starts slowly still finds one.
+SWEEP_EXPIRES = max(30, 2 * SWEEP_SECONDS)
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "grading.tasks.sweep", "schedule": SWEEP_SECONDS, "options": {"expires": 2 * SWEEP_SECONDS}},
+    "sweep": {"task": "grading.tasks.sweep", "schedule": SWEEP_SECONDS, "options": {"expires": SWEEP_EXPIRES}},
     "judge again": {
         "task": "grading.tasks.judge_again",
         "schedule": SWEEP_SECONDS,
-        "options": {"expires": 2 * SWEEP_SECONDS},
+        "options": {"expires": SWEEP_EXPIRES},
     },
     "batches": {"task": "grading.tasks.batches", "schedule": 30, "options": {"expires": 30}},
     "prioritise": {"task": "grading.tasks.prioritise", "schedule": 60, "options": {"expires": 60}},

@@ -23,6 +23,7 @@ from grading.models.quota import QuotaState
 
 # What one sweep does at most; the next one comes in seconds.
 RUNG_PER_SWEEP, NOTED_PER_SWEEP = 16, 100
+LOSSES_COUNTED = 5
 # What keeps all jobs waiting, and is over for all of them at once.
 PASSING_REASONS = (
     Reason.QUOTA_EXHAUSTED,
@@ -64,7 +65,8 @@ def release_lost(now: dt.datetime, rng: Random) -> int:
 def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
     with transaction.atomic():
         base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
-        wait = backoff(job.losses, base, rng) if job.losses else dt.timedelta(0)
+        # Workers that die are rarely the job's fault: it waits longer each time, and never for long.
+        wait = backoff(min(job.losses, LOSSES_COUNTED), base, rng) if job.losses else dt.timedelta(0)
         mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.LEASED, lease_token=token)
         released = mine.update(
             state=JobState.QUEUED,
