@@ -135,8 +135,8 @@ def _gap(grade: Grade, judge: Grade | None) -> float | None:
 
 def _last_cost(session: Session) -> float | None:
     """What the last verdict cost, in dollars: about what another one would."""
-    paid = JudgeAttempt.objects.filter(job__session=session, outcome=AttemptOutcome.GRADED).order_by("-pk")
-    return paid.values_list("cost_usd", flat=True).first()
+    paid = JudgeAttempt.objects.filter(job__session=session, outcome=AttemptOutcome.GRADED)
+    return paid.filter(job__purpose=Purpose.VERDICT).order_by("-pk").values_list("cost_usd", flat=True).first()
 
 
 def _citations(judge: Grade | None) -> list[int]:
