@@ -53,6 +53,8 @@ def main() -> None:
             early = beside.submit(ours, place, size, limits) if size is QUICK else None
             windows = {name: rival(place, name, words, size, limits) for name, words in RIVALS.items()}
             windows["ours"] = early.result() if early else ours(place, size, limits)
+        if size is QUICK:
+            print("A quick look: windows of seconds, one processor for all of them. Figures come from the full run.")
         print(json.dumps(figures(windows, lost())))
 
 
