@@ -33,7 +33,7 @@ bench: ## every benchmark, in its quick mode
 	@bin/setup dev
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON_ENV) $$file --quick; done
 
-drill: ## break the judging in every way, and count what is lost (6 minutes); ARGS="--quick" takes one
+drill: ## break the judging in every way, and count what is lost (a dozen minutes); ARGS="--quick" takes one
 	@bin/setup
 	@$(PYTHON_ENV) -m benchmarks.drill $(ARGS)
 
