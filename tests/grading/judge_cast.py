@@ -4,6 +4,7 @@ import io
 import json
 
 from grading import evidence, judging
+from grading.judging.allowance import budget
 from grading.models import Evidence, JudgeAttempt
 from tests import cast
 
@@ -17,6 +18,13 @@ def use(settings, sim) -> None:
     settings.JUDGE_TIMEOUT = 20
     settings.JUDGE_BACKOFF_SECONDS = 0.01
     settings.JUDGE_PROBE_SECONDS = 60
+
+
+def in_batches(settings) -> None:
+    """The backlog goes in batches, from two jobs on, and each is asked after at once."""
+    settings.JUDGE_BATCH_LEAST = 2
+    settings.JUDGE_BATCH_POLL_SECONDS = 0
+    budget.set_policy(by=None, use_batches=True, repeat_share=0, second_share=0)
 
 
 def give(session, kind, data: bytes, filename: str = "") -> Evidence:

@@ -13,7 +13,6 @@ from grading.judging.rubrics import again, plans, progress, versions
 from grading.judging.rubrics.plans import LeftOut
 from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
 from grading.models.judging import JobState
-from grading.simulator import Simulator
 from tests import cast
 from tests.grading import judge_cast
 
@@ -21,11 +20,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 
 @pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        JudgePolicy.objects.create(repeat_share=0, second_share=0)
-        yield running
+def sim(sim, settings):
+    JudgePolicy.objects.create(repeat_share=0, second_share=0)
+    return sim
 
 
 @pytest.fixture

@@ -21,20 +21,15 @@ from grading.judging.batches import ending, gathering, polling, provider, sendin
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
-from grading.simulator import Simulator
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 
 @pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        settings.JUDGE_BATCH_LEAST = 2
-        settings.JUDGE_BATCH_POLL_SECONDS = 0
-        budget.set_policy(by=None, use_batches=True, repeat_share=0, second_share=0)
-        yield running
+def sim(sim, settings):
+    judge_cast.in_batches(settings)
+    return sim
 
 
 def backlog(count):

@@ -10,10 +10,8 @@ import time_machine
 from django.utils import timezone
 
 from grading.judging import batches
-from grading.judging.allowance import budget
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob
 from grading.models.judging import AttemptOutcome, BatchState, JobState
-from grading.simulator import Simulator
 from gradingsite.supervisor import die_with_parent
 from tests.grading import judge_cast
 from tests.processes import for_the_site, wait_for
@@ -22,13 +20,9 @@ pytestmark = [pytest.mark.worker, pytest.mark.django_db(transaction=True), pytes
 
 
 @pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        settings.JUDGE_BATCH_LEAST = 2
-        settings.JUDGE_BATCH_POLL_SECONDS = 0
-        budget.set_policy(by=None, use_batches=True, repeat_share=0, second_share=0)
-        yield running
+def sim(sim, settings):
+    judge_cast.in_batches(settings)
+    return sim
 
 
 def process(sim, what):

@@ -13,20 +13,13 @@ from grading.judging import inputs, judges
 from grading.judging.allowance import budget, limiter, quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, JudgePolicy, QuotaTransition
 from grading.models.quota import QuotaState
-from grading.simulator import Mode, Simulator
+from grading.simulator import Mode
 from tests import cast
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 NOON = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
-
-
-@pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        yield running
 
 
 def expected_usd():

@@ -10,20 +10,12 @@ from grading.core.verdict import Graded, Invalid
 from grading.judging import client, inputs, judges
 from grading.models import Artifact, Rubric
 from grading.models.evidence import ArtifactKind, Origin
-from grading.simulator import Simulator
 from tests import cast
 from tests.corpus import grammar, injections, transcripts
 from tests.corpus.injections import MARK, VERDICT
 from tests.grading import judge_cast
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        yield running
 
 
 def attacked(text: str):

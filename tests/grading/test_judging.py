@@ -26,13 +26,6 @@ from tests.grading import judge_cast
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 
-@pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        yield running
-
-
 BIG_PATCH = b"+++ b/x\n" + b"+one more line\n" * 500
 
 

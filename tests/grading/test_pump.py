@@ -14,17 +14,10 @@ from grading.judging.allowance.limiter import LONGEST_WAIT
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
-from grading.simulator import Mode, Simulator
+from grading.simulator import Mode
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
-
-
-@pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        yield running
 
 
 def asked(sim):

@@ -16,19 +16,12 @@ from grading.judging.working import begin
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
-from grading.simulator import Mode, Simulator
+from grading.simulator import Mode
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
 NOON = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
-
-
-@pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        yield running
 
 
 def at(moment=NOON, **later):

@@ -7,7 +7,6 @@ from grading.core.prompt import rubric_sha256
 from grading.judging import client, inputs, judges
 from grading.models import Artifact, Rubric
 from grading.models.evidence import ArtifactKind, Origin
-from grading.simulator import Simulator
 from tests import cast
 from tests.core.test_redact import leaked
 from tests.corpus import places, transcripts
@@ -15,13 +14,6 @@ from tests.corpus.secrets import ALL, HARMLESS
 from tests.grading import judge_cast
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        yield running
 
 
 # The middle of a key, as a title of 300 characters would cut it, is base64 like that of an image.

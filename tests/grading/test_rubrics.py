@@ -9,18 +9,10 @@ from grading.core.vocabulary import Reason, Source, Status
 from grading.judging.rubrics import examples, trials, verdicts, versions
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation
 from grading.models.judging import Purpose
-from grading.simulator import Simulator
 from tests import cast
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
-
-
-@pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        yield running
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from grading.core.vocabulary import Source
 from grading.judging import doorbell
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
-from grading.simulator import Simulator
 from tests.grading import judge_cast
 from tests.processes import for_the_site, wait_for
 
@@ -23,11 +22,9 @@ LEASE = 3
 
 
 @pytest.fixture
-def sim(settings):
-    with Simulator() as running:
-        judge_cast.use(settings, running)
-        settings.JUDGE_LEASE_SECONDS = LEASE
-        yield running
+def sim(sim, settings):
+    settings.JUDGE_LEASE_SECONDS = LEASE
+    return sim
 
 
 @pytest.fixture

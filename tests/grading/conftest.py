@@ -1,0 +1,16 @@
+"""What the tests of the judge share: the simulator, as the site's judge."""
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def sim(settings) -> Iterator:
+    """The site's judge. A module may override it to say more: `def sim(sim, settings)`."""
+    from grading.simulator import Simulator
+    from tests.grading import judge_cast
+
+    with Simulator() as running:
+        judge_cast.use(settings, running)
+        yield running
