@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.core.vocabulary import Source, Status
+from grading.days import midnight, start_of_day
 from grading.models import Flag, Grade, JudgeAttempt, JudgeJob, Quota, Session
 
 WINDOW_DAYS = 7
@@ -117,7 +118,7 @@ def day_cells(today: dt.date) -> list[Cell]:
     """Sessions of the last fourteen days by day, deciding source, finality and flag: one query."""
     flags = Flag.objects.open().filter(session=OuterRef("pk"))
     rows = (
-        Session.objects.filter(ended_at__gte=_midnight(today - dt.timedelta(days=CHART_DAYS - 1)))
+        Session.objects.filter(ended_at__gte=midnight(today - dt.timedelta(days=CHART_DAYS - 1)))
         .with_reward()
         .annotate(day=TruncDate("ended_at"), flagged=Exists(flags))
         .order_by()
@@ -195,12 +196,3 @@ def _sentence(today: Share, flagged: int, *, any_sessions: bool) -> tuple[str, s
 
 def _count(cells: list[Cell]) -> int:
     return sum(cell.count for cell in cells)
-
-
-def _midnight(day: dt.date) -> dt.datetime:
-    return timezone.make_aware(dt.datetime.combine(day, dt.time()))
-
-
-def start_of_day(now: dt.datetime) -> dt.datetime:
-    """Midnight in the site's zone of the day that holds `now`."""
-    return _midnight(timezone.localdate(now))

@@ -14,13 +14,13 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading import charts
+from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.attempts import BY_NAME, KINDS
 from grading.judging.outlook.costs import Spend
 from grading.models import Agent, JudgeAttempt
 from grading.models.judging import Purpose
 from grading.templatetags.house import usd
-from grading.trust import start_of_day
 
 PAGE_SIZE = 50
 DAYS = 30

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from grading import charts
 from grading.core.explain import weight
 from grading.core.forecast import Ending
+from grading.days import start_of_day
 from grading.judging.outlook import attempts, costs, outages
 from grading.judging.outlook.attempts import Held, Tally
 from grading.judging.outlook.forecast import Outlook
@@ -19,7 +20,6 @@ from grading.judging.outlook.outages import Period, Spell
 from grading.judging.outlook.standing import DIMENSIONS, Headroom, Standing
 from grading.models import JudgePolicy
 from grading.templatetags.house import moment, stamp, usd
-from grading.trust import start_of_day
 
 DAYS = 14
 DAY_HOURS = 24

@@ -6,7 +6,7 @@ place that knows how grades become a reward.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.core.vocabulary import NO_REWARD, Outcome, Reason, Source, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def decide(
     human = holds.get(Source.HUMAN)
     if human is not None:
         value, decider = human.value, Source.HUMAN
-    elif outcome in (Outcome.INFRASTRUCTURE, Outcome.REFUSED):
+    elif outcome in NO_REWARD:
         value, decider = None, None
     elif value is None:
         value, decider = policy.floor, Source.FLOOR

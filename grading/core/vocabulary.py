@@ -32,6 +32,10 @@ class Outcome(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
+# A session that ended so says nothing about an arm: it has no reward (L12), and no judge is asked about it.
+NO_REWARD = frozenset({Outcome.INFRASTRUCTURE, Outcome.REFUSED})
+
+
 class Reason(StrEnum):
     """Why a source gave no value, in one closed list (L1). `words` is what the screens show."""
 

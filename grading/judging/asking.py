@@ -11,14 +11,13 @@ from grading import rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.shares import falls_into
-from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.core.vocabulary import NO_REWARD, Reason, Source, Status
 from grading.judging import inputs, judges, results
 from grading.judging.allowance import quota
 from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import JobState, JudgeRole, Purpose
 
 CAUGHT_UP_AT_ONCE = 200
-NO_REWARD = (Outcome.INFRASTRUCTURE, Outcome.REFUSED)
 
 
 def enqueue(session: Session) -> JudgeJob | None:
@@ -48,7 +47,6 @@ def add(
     judge: JudgeRole = JudgeRole.FIRST,
     reason: Reason = Reason.AWAITING_JUDGE,
     backlog: bool | None = None,
-    **fields: object,
 ) -> JudgeJob:
     """A queued job, and the doorbell once the caller's transaction is committed.
 
@@ -61,7 +59,6 @@ def add(
         judge=judge,
         reason=reason,
         backlog=is_backlog(session, timezone.now()) if backlog is None else backlog,
-        **fields,
     )
     ring()
     return job
@@ -122,7 +119,7 @@ def further_opinions(job: JudgeJob) -> list[JudgeJob]:
 
     Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen (I41).
     """
-    if job.purpose != Purpose.VERDICT:
+    if job.is_parallel:
         return []
     policy = JudgePolicy.objects.current()
     wanted = [(Purpose.REPEAT, JudgeRole.FIRST, policy.repeat_share)]

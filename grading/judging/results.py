@@ -21,7 +21,7 @@ from grading.judging.allowance import quota
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
-from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.models.judging import AttemptOutcome, JobState, JudgeRole
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +51,8 @@ def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256:
         if isinstance(answer.result, Graded):
             _verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
-            parallel = job.purpose != Purpose.VERDICT
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
-            record(session, said, parallel=parallel, **identity)
+            record(session, said, parallel=job.is_parallel, **identity)
         rewards.settle(session)
         monitoring.inspect(session)
     return outcome
@@ -61,7 +60,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256:
 
 def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
     """End a claimed job that needs no call."""
-    mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.LEASED, lease_token=token)
+    mine = JudgeJob.objects.filter(pk=job.pk).held_by(token)
     with transaction.atomic():
         ended = mine.update(
             state=JobState.DONE,
@@ -115,7 +114,7 @@ def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime
 
 def _next_judge(job: JudgeJob, coming: Next, attempts: int) -> JudgeRole:
     """Whom to ask next: another model behind the same key, in turns, once the first's service failed often enough."""
-    if job.purpose != Purpose.VERDICT:
+    if job.is_parallel:
         return JudgeRole(job.judge)
     its_turn = coming.counts and asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
     return JudgeRole.FALLBACK if its_turn and judges.fallback() is not None else JudgeRole.FIRST
@@ -216,7 +215,7 @@ def _verdict(
             "purpose": str(attempt.job.purpose),
         },
         replicate=same.count(),
-        parallel=attempt.job.purpose != Purpose.VERDICT,
+        parallel=attempt.job.is_parallel,
         cost_usd=answer.cost_usd,
         duration_ms=int((timezone.now() - attempt.started_at).total_seconds() * 1000),
         **identity,

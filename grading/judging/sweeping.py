@@ -67,14 +67,8 @@ def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
         base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
         # Workers that die are rarely the job's fault: it waits longer each time, and never for long.
         wait = backoff(min(job.losses, LOSSES_COUNTED), base, rng) if job.losses else dt.timedelta(0)
-        mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.LEASED, lease_token=token)
-        released = mine.update(
-            state=JobState.QUEUED,
-            lease_token=None,
-            leased_until=None,
-            next_attempt_at=now + wait,
-            losses=F("losses") + 1,
-        )
+        mine = JudgeJob.objects.filter(pk=job.pk).held_by(token)
+        released = mine.queue_again(next_attempt_at=now + wait, losses=F("losses") + 1)
         if released:
             JudgeAttempt.objects.filter(lease_token=token, outcome=AttemptOutcome.RUNNING).update(
                 outcome=AttemptOutcome.LOST,

@@ -23,6 +23,7 @@ from grading.core.vocabulary import Reason
 from grading.judging import asking, client, inputs, judges, results
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.allowance.limiter import Slot
+from grading.judging.allowance.quota import Permit
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
@@ -118,11 +119,11 @@ def claim(job_id: int) -> Turn | None:
         until = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
         if not mine.update(state=JobState.LEASED, lease_token=token, leased_until=until):
             return None
-        probes = quota.current(judge).is_out
-        if not quota.take(judge, now):
+        permit = quota.take(judge, now)
+        if permit is None:
             transaction.set_rollback(True)
             return None
-    return Turn(job=job, judge=judge, token=token, probes=probes)
+    return Turn(job=job, judge=judge, token=token, probes=permit is Permit.PROBE)
 
 
 # --- a turn ----------------------------------------------------------------------------------------------------------
@@ -175,10 +176,11 @@ def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
     """Unchanged inputs under the same identity are not paid for twice (I42), unless that is what the job is for."""
     if turn.job.purpose == Purpose.REPEAT:
         return True
-    grades = session.grades.verdicts().filter(inputs_sha256=inputs_sha256, rubric=turn.job.rubric.sha256)
-    grades = grades.filter(parallel=turn.job.purpose != Purpose.VERDICT, version=VERSION)
-    grades = grades.filter(route__in=[turn.judge.route, turn.judge.batch_route])
-    return not grades.filter(model__startswith=turn.judge.model).exists()
+    answers = session.grades.answering(
+        inputs_sha256=inputs_sha256, rubric=turn.job.rubric.sha256, version=VERSION, model=turn.judge.model
+    )
+    routes = [turn.judge.route, turn.judge.batch_route]
+    return not answers.filter(parallel=turn.job.is_parallel, route__in=routes).exists()
 
 
 def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
@@ -223,8 +225,7 @@ def _room(turn: Turn, cost: Cost) -> Slot | None:
 
 def give_back(turn: Turn, **columns: object) -> None:
     """Undo a claim: nothing was sent."""
-    mine = JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token)
-    mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None, **columns)
+    JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token).queue_again(**columns)
     _return_probe(turn)
 
 
@@ -239,7 +240,7 @@ def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None)
     """
     now = timezone.now()
     with transaction.atomic():
-        leased = JudgeJob.objects.filter(pk=turn.job.pk, state=JobState.LEASED, lease_token=turn.token)
+        leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
         may_ask = turn.probes or quota.is_due(quota.current(turn.judge), now)
         if leased.exists() and may_ask and (usd is None or budget.affords(turn.judge, usd, now)):
             return JudgeAttempt.objects.create(

@@ -20,6 +20,11 @@ class GradeQuerySet(models.QuerySet["Grade"]):
         """The scored grades of judges, parallel ones too."""
         return self.filter(source=Source.JUDGE, status=Status.SCORED)
 
+    def answering(self, *, inputs_sha256: str, rubric: str, version: str, model: str) -> "GradeQuerySet":
+        """The verdicts on the same question: evidence, rubric, digest, and a model whose dated names count too."""
+        same = {"inputs_sha256": inputs_sha256, "rubric": rubric, "version": version}
+        return self.verdicts().filter(**same, model__startswith=model)
+
 
 class Grade(models.Model):
     """What one source said of one session, once. Never updated, never deleted (L3).

@@ -1,6 +1,8 @@
 """The judge's work: job rows (the queue, L7), attempt rows (nothing silent, L1), batches, runs of judging again."""
 
 from enum import StrEnum
+from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -62,6 +64,18 @@ class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
     def open(self) -> "JudgeJobQuerySet":
         """Those from which a verdict may still come."""
         return self.filter(state__in=OPEN_STATES)
+
+    def held_by(self, *tokens: UUID | str) -> "JudgeJobQuerySet":
+        """Those whose lease is one of these: a worker's own, unless it came back too late."""
+        return self.filter(state=JobState.LEASED, lease_token__in=tokens)
+
+    def sent_with(self, attempts: "models.QuerySet[JudgeAttempt]") -> "JudgeJobQuerySet":
+        """Those that are in a batch with these attempts."""
+        return self.filter(state=JobState.SENT, lease_token__in=attempts.values("lease_token"))
+
+    def queue_again(self, **columns: Any) -> int:
+        """End their leases and put them back into the queue; how many."""
+        return self.update(state=JobState.QUEUED, lease_token=None, leased_until=None, **columns)
 
 
 class JudgeRun(models.Model):
@@ -152,6 +166,11 @@ class JudgeJob(models.Model):
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether its answer stands beside the chain."""
+        return self.purpose != Purpose.VERDICT
 
 
 class BatchState(StrEnum):

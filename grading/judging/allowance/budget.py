@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from grading.core.ratelimits import Cost
+from grading.days import start_of_day
 from grading.judging.allowance import prices, quota
 from grading.judging.judges import Judge
 from grading.models import JudgeAttempt, JudgePolicy
@@ -16,15 +17,15 @@ from grading.models import JudgeAttempt, JudgePolicy
 
 def spent_today(now: dt.datetime) -> float:
     """What the calls since midnight (site's zone) cost, in dollars. One whose cost is not told counts as estimated."""
-    since = quota.tomorrow(now) - dt.timedelta(days=1)
     known = Coalesce(F("cost_usd"), F("estimated_usd"))
-    total = JudgeAttempt.objects.filter(started_at__gte=since).aggregate(total=Sum(known))["total"]
+    total = JudgeAttempt.objects.filter(started_at__gte=start_of_day(now)).aggregate(total=Sum(known))["total"]
     return float(total or 0.0)
 
 
-def estimate(judge: Judge, cost: Cost) -> float:
-    """What a call that takes `cost` tokens should cost, in dollars."""
-    return prices.cost(judge.model, input_tokens=round(cost.input_tokens), output_tokens=round(cost.output_tokens))
+def estimate(judge: Judge, cost: Cost, *, batch: bool = False) -> float:
+    """What a call that takes `cost` tokens should cost, in dollars; in a batch at its price."""
+    read, written = round(cost.input_tokens), round(cost.output_tokens)
+    return prices.cost(judge.model, input_tokens=read, output_tokens=written, batch=batch)
 
 
 def affords(judge: Judge, usd: float, now: dt.datetime) -> bool:

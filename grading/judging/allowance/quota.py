@@ -8,6 +8,7 @@ nothing is sent, except one probe when it is due. A spent budget is an exhausted
 import datetime as dt
 import logging
 from dataclasses import dataclass
+from enum import Enum
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -19,6 +20,7 @@ from grading import monitoring
 from grading.core.ratelimits import RateLimits
 from grading.core.verdict import Deferred, Result, Scope
 from grading.core.vocabulary import Reason
+from grading.days import tomorrow
 from grading.judging import judges
 from grading.judging.allowance import limiter
 from grading.judging.judges import Judge
@@ -78,17 +80,24 @@ def is_due(quota: Quota, now: dt.datetime) -> bool:
     return quota.state in (QuotaState.PACING, QuotaState.EXHAUSTED) and (quota.until is None or quota.until <= now)
 
 
-def take(judge: Judge, now: dt.datetime) -> bool:
+class Permit(Enum):
+    """The right to go on to a call; a `PROBE` is the one call that an exhausted quota lets through."""
+
+    CALL = "call"
+    PROBE = "probe"
+
+
+def take(judge: Judge, now: dt.datetime) -> Permit | None:
     """The right to go on to a call now. Of several who ask while a probe is due, one gets it."""
     quota = current(judge)
     if not is_due(quota, now):
-        return False
+        return None
     if quota.state != QuotaState.EXHAUSTED:
-        return True
+        return Permit.CALL
     # The probe is held for as long as a lease, so that a probe whose worker died is followed by another.
     held = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
     due = Quota.objects.filter(pk=quota.pk, state=QuotaState.EXHAUSTED, until=quota.until)
-    return bool(due.update(until=held))
+    return Permit.PROBE if due.update(until=held) else None
 
 
 def return_probe(judge: Judge, now: dt.datetime) -> None:
@@ -213,12 +222,6 @@ def probe_gap(failures: int) -> dt.timedelta:
     """Doubling from JUDGE_PROBE_SECONDS up to an hour, for `failures` ≥ 1."""
     base = dt.timedelta(seconds=settings.JUDGE_PROBE_SECONDS)
     return min(base * float(2 ** min(max(failures - 1, 0), 30)), LONGEST_GAP)
-
-
-def tomorrow(now: dt.datetime) -> dt.datetime:
-    """The next midnight in the site's zone."""
-    day = timezone.localdate(now) + dt.timedelta(days=1)
-    return timezone.make_aware(dt.datetime.combine(day, dt.time()))
 
 
 def _exhaust(quota: Quota, result: Deferred, now: dt.datetime, *, is_news: bool) -> None:

@@ -13,7 +13,7 @@ from grading.judging.batches import provider
 from grading.judging.batches.reading import token
 from grading.judging.judges import Judge
 from grading.models import JudgeBatch, JudgeJob
-from grading.models.judging import AttemptOutcome, BatchState, JobState
+from grading.models.judging import AttemptOutcome, BatchState
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +65,7 @@ def end(batch: JudgeBatch, state: BatchState, why: str) -> None:
             return
         left = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
         missing = len(left.select_for_update().values_list("pk"))
-        sent = JudgeJob.objects.filter(state=JobState.SENT, lease_token__in=left.values("lease_token"))
-        sent.update(state=JobState.QUEUED, lease_token=None, losses=F("losses") + 1)
+        JudgeJob.objects.sent_with(left).queue_again(losses=F("losses") + 1)
         left.update(outcome=AttemptOutcome.LOST, finished_at=now, detail=why)
         if missing:
             logger.warning("%s: %d jobs are queued again. %s", batch, missing, why)

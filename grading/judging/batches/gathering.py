@@ -15,12 +15,11 @@ from grading.core.batch import pack
 from grading.core.prompt import Prompt
 from grading.core.verdict import Deferred
 from grading.judging import client, inputs, lanes, results, working
-from grading.judging.allowance import budget, limiter, prices
+from grading.judging.allowance import budget, limiter
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.judging.working import Turn
 from grading.models import JudgeJob, JudgePolicy, Session
-from grading.models.judging import JobState
 
 # Well below what the provider takes (100,000 and 256 MB).
 MOST_REQUESTS, MOST_BYTES = 10_000, 200_000_000
@@ -61,8 +60,7 @@ class Parcel:
     def give_back(self) -> None:
         """Nothing was sent: the leases end."""
         for tokens in self.tokens():
-            mine = JudgeJob.objects.filter(state=JobState.LEASED, lease_token__in=tokens)
-            mine.update(state=JobState.QUEUED, lease_token=None, leased_until=None)
+            JudgeJob.objects.held_by(*tokens).queue_again()
 
 
 def gather(judge: Judge, body: IO[bytes], rng: Random) -> Parcel:
@@ -113,14 +111,13 @@ def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
 
 def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str) -> Letter:
     cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
-    tokens = {"input_tokens": round(cost.input_tokens), "output_tokens": round(cost.output_tokens)}
     return Letter(
         job_id=turn.job.pk,
         token=turn.token,
         prompt_sha256=prompt.sha256,
         inputs_sha256=inputs_sha256,
         citable=pack(prompt.citable),
-        usd=prices.cost(turn.judge.model, **tokens, batch=True),
+        usd=budget.estimate(turn.judge, cost, batch=True),
     )
 
 

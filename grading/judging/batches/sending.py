@@ -55,7 +55,7 @@ def _write_down(judge: Judge, parcel: Parcel) -> JudgeBatch | None:
         batch = JudgeBatch.objects.create(judge=judge.role, model=judge.model, created_at=now)
         # A job whose lease was lost meanwhile has an attempt too, because its request is in the file.
         for tokens in parcel.tokens():
-            mine = JudgeJob.objects.filter(state=JobState.LEASED, lease_token__in=tokens)
+            mine = JudgeJob.objects.held_by(*tokens)
             mine.update(state=JobState.SENT, leased_until=None)
         attempts = (_attempt(judge, batch, letter, now) for letter in parcel.letters)
         JudgeAttempt.objects.bulk_create(attempts, batch_size=AT_ONCE)
@@ -100,8 +100,7 @@ def _take_back(batch: JudgeBatch, answer: Answer) -> None:
     reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")
     with transaction.atomic():
         attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
-        sent = JudgeJob.objects.filter(state=JobState.SENT, lease_token__in=attempts.values("lease_token"))
-        sent.update(state=JobState.QUEUED, lease_token=None)
+        JudgeJob.objects.sent_with(attempts).queue_again()
         attempts.update(
             **answer.row,
             outcome=AttemptOutcome.DEFERRED,

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from grading.core import forecast as core
 from grading.core.forecast import Allowance, Conditions, Curve, Forecast, Pace
-from grading.judging.allowance import limiter, quota
+from grading.days import tomorrow
+from grading.judging.allowance import limiter
 from grading.judging.outlook import costs
 from grading.judging.outlook.standing import Headroom, Standing
 from grading.models import JudgeJob, JudgePolicy
@@ -95,7 +96,7 @@ def _allowance(
     if policy.daily_budget_usd is None or left_usd is None or not each_usd:
         return None
     left, daily = max(left_usd, 0) / each_usd, policy.daily_budget_usd / each_usd
-    return Allowance(left=left, daily=daily, renews_at=quota.tomorrow(now))
+    return Allowance(left=left, daily=daily, renews_at=tomorrow(now))
 
 
 def _past(waiting: int, now: dt.datetime) -> Curve:

@@ -9,10 +9,10 @@ from django.db.models import F, Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from grading import monitoring, rewards
-from grading.core.vocabulary import Reason
+from grading.core.vocabulary import NO_REWARD, Reason
 from grading.judging import asking, inputs
 from grading.judging.inputs import JUDGED_KINDS
-from grading.judging.rubrics.plans import NO_REWARD, LeftOut
+from grading.judging.rubrics.plans import LeftOut
 from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.judging import JobState, Purpose

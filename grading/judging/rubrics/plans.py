@@ -9,15 +9,13 @@ from enum import StrEnum
 from django.db.models import Max, QuerySet
 
 from grading.core.prompt import VERSION
-from grading.core.vocabulary import Outcome
+from grading.core.vocabulary import NO_REWARD
 from grading.judging import judges
 from grading.judging.inputs import JUDGED_KINDS
 from grading.judging.outlook.estimates import Estimate, estimate
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Evidence, JudgeJob, Rubric, Session
 from grading.models.judging import JobState, Purpose
-
-NO_REWARD = (Outcome.INFRASTRUCTURE, Outcome.REFUSED)
 
 
 class LeftOut(StrEnum):

@@ -43,6 +43,9 @@ def answers(session: Session, rubric: Rubric, held: dict[str, str]) -> QuerySet[
     Trials are among them. The latest first.
     """
     judge = judges.first()
-    sha256 = inputs.inputs_sha256(held)
-    rows = session.grades.verdicts().filter(inputs_sha256=sha256, rubric=rubric.sha256, version=VERSION)
-    return rows.filter(model__startswith=judge.model if judge else "").order_by("-pk")
+    return session.grades.answering(
+        inputs_sha256=inputs.inputs_sha256(held),
+        rubric=rubric.sha256,
+        version=VERSION,
+        model=judge.model if judge else "",
+    ).order_by("-pk")

@@ -1,0 +1,20 @@
+"""Days as the site counts them: from midnight to midnight in its own time zone."""
+
+import datetime as dt
+
+from django.utils import timezone
+
+
+def start_of_day(now: dt.datetime) -> dt.datetime:
+    """The midnight that began the day of `now`."""
+    return midnight(timezone.localdate(now))
+
+
+def tomorrow(now: dt.datetime) -> dt.datetime:
+    """The next midnight."""
+    return midnight(timezone.localdate(now) + dt.timedelta(days=1))
+
+
+def midnight(day: dt.date) -> dt.datetime:
+    """The midnight that begins `day`."""
+    return timezone.make_aware(dt.datetime.combine(day, dt.time()))
