@@ -6,6 +6,7 @@ from subprocess import DEVNULL
 import redis
 
 from gradingsite import broker
+from gradingsite.celery import app
 from tests.processes import started
 
 
@@ -57,3 +58,16 @@ def test_strangers_need_the_password_and_cannot_read_it(tmp_path):
     assert not any(ours.password in word for word in command)
     files = [tmp_path / "broker.json", tmp_path / "broker.conf"]
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_a_ring_that_nobody_answered_is_not_given_back(tmp_path):
+    """Giving one back to a broker that is gone ended the worker with kombu's AttributeError."""
+    ours = broker.prepare(tmp_path)
+    with started(broker.command(ours, tmp_path), stdout=DEVNULL):
+        ours.wait_until_up()
+        with app.connection_for_read(ours.url) as connection:
+            bell = connection.SimpleQueue("bell", channel=connection.default_channel)
+            bell.put("rung")
+            bell.get(timeout=10)
+        with redis.Redis.from_url(ours.url) as client:
+            assert client.llen("bell") == 0
