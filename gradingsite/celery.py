@@ -11,6 +11,6 @@ app = Celery("gradingsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
-# A worker that loses its broker must not give its messages back to it: kombu does so through a connection that it has
-# let go already, and the AttributeError ends the worker. What a lost ring was about, the sweep finds.
+# A worker that loses its broker must not give its messages back to it: kombu does so through a connection that it may
+# have let go already, and the AttributeError ends the worker. What a lost ring was about, the sweep finds.
 Channel.do_restore = False

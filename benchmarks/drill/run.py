@@ -45,6 +45,7 @@ class Drill:
         self.say("asking the database what became of them")
         made = findings.report(played, checks.seen_by_judge(self.site.calls(after=0)))
         made.broken += [f"{name} fell by itself" for name in sorted(set(self.site.fell))]
+        made.figures["fell_with_broker"] = self.site.fell_with_broker
         made.figures["seconds"] = round(time.monotonic() - self.begun, 1)
         return made
 

@@ -5,6 +5,7 @@ Here a killed program is started again at once.
 """
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -25,6 +26,9 @@ WORKERS = ("worker 1", "worker 2")
 THREADS = 4
 IN_FLIGHT = THREADS * len(WORKERS)
 GRACE = 8.0
+# A worker may fall with its broker: when the connection goes, kombu can stumble over what it has let go already. The
+# supervisor starts it again and nothing is lost; so long after its broker was killed (seconds), it counts as that.
+WITH_BROKER = 30.0
 LIMITS = {"requests": 60_000, "input-tokens": 60_000_000, "output-tokens": 30_000_000}
 # Names that would tell the site of the drill about another one.
 FOREIGN = ("REDIS_URL", "DEBUG", "HTTPS", "HOST", "SITE_URL", "SITE_TIME_ZONE", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS")
@@ -79,9 +83,11 @@ class Site:
         self.programs, self.logs, self.broker = programs, logs, ours
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.fell: list[str] = []
+        self.fell_with_broker = 0
         self.web = f"http://127.0.0.1:{os.environ['PORT']}"
         self.judge = os.environ["ANTHROPIC_BASE_URL"]
         self._log_starts: dict[str, int] = {}
+        self._broker_killed_at = -math.inf
 
     def start(self, name: str) -> None:
         """Start a program that does not run; its output goes on in its log."""
@@ -99,6 +105,8 @@ class Site:
 
     def kill(self, name: str) -> None:
         """End a program as a power cut does, with its children."""
+        if name == BROKER:
+            self._broker_killed_at = time.monotonic()
         self._signal(name, signal.SIGKILL)
         self.running.pop(name).wait()
 
@@ -113,7 +121,10 @@ class Site:
         """Start again, and remember, what fell by itself."""
         for name, process in list(self.running.items()):
             if process.poll() is not None:
-                self.fell.append(name)
+                if name in WORKERS and time.monotonic() - self._broker_killed_at < WITH_BROKER:
+                    self.fell_with_broker += 1
+                else:
+                    self.fell.append(name)
                 self.start(name)
 
     def is_ready(self, worker: str) -> bool:

@@ -17,10 +17,12 @@ from benchmarks.drill.checks import Sent
 from benchmarks.drill.findings import Outage, broken_promises
 from benchmarks.drill.phases import Phase
 from benchmarks.drill.report import Report, Row
+from benchmarks.drill.site import BROKER, Site
 from grading import rewards
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import JobState
+from gradingsite.broker import Broker
 from tests import cast
 from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
 from tests.processes import stop
@@ -222,6 +224,25 @@ def test_a_promise_that_is_not_kept_is_named(changed, said):
 def test_probes_are_allowed_where_no_reset_is_named_and_a_pause_needs_no_alarm():
     assert broken_promises(replace(OUT, probes=True), replace(KEPT, calls=2)) == []
     assert broken_promises(replace(OUT, alarms=False), replace(KEPT, alarm_s=None)) == []
+
+
+# --- what falls ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_worker_may_fall_with_its_broker_and_only_then(tmp_path, monkeypatch, killed):
+    monkeypatch.setenv("PORT", "1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    site = Site({BROKER: ["sleep", "60"], "worker 1": ["true"]}, tmp_path, Broker(port=1, password=""))
+    site.start(BROKER)
+    site.start("worker 1")
+    site.running["worker 1"].wait(10)
+    if killed:
+        site.kill(BROKER)
+        site.start(BROKER)
+    site.revive()
+    site.stop()
+    assert (site.fell_with_broker, site.fell) == ((1, []) if killed else (0, ["worker 1"]))
 
 
 # --- the report ------------------------------------------------------------------------------------------------------
