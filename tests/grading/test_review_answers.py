@@ -4,7 +4,7 @@ import pytest
 
 from grading import review, rewards
 from grading.core.vocabulary import Source
-from grading.models import Grade, ReviewAnswer, ReviewItem
+from grading.models import Grade, ReviewItem
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import answers, queue
 from tests import cast
