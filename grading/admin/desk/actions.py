@@ -1,6 +1,6 @@
-"""What people do at the desk. Every act is a form sent by POST, goes through `grading.review`, and works without script."""
+"""What people do at the desk. Every act is a form sent by POST that goes through `grading.review`, script or not."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
@@ -17,7 +17,7 @@ from grading.admin.desk.panel import AnswerForm, effect
 from grading.admin.desk.story import Said
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, ItemState
-from grading.review import answers, queue
+from grading.review import answers
 
 REFUSED, STALE = 422, 409
 
@@ -26,7 +26,7 @@ REFUSED, STALE = 422, 409
 def start(request: HttpRequest) -> HttpResponseBase:
     """Claim what should be looked at next and go there; the empty state where nothing waits."""
     if "view" in request.GET:
-        chosen = queue.Filters.parse(QueryDict(request.GET["view"])).query
+        chosen = review.Filters.parse(QueryDict(request.GET["view"])).query
         return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
     found = _next(request, person(request))
     return page.empty(request) if found is None else redirect(_address(request, found.session))
@@ -42,7 +42,7 @@ def show_effect(request: HttpRequest, pk: int) -> HttpResponse:
     """The parts of the panel that follow the grade being typed. Saves nothing."""
     session = _session(pk)
     held = rewards.live(session)
-    hides = answers.hides_judge(session, person(request), held)
+    hides = review.hides_judge(session, person(request), held)
     told = effect(session, held, AnswerForm({**request.GET.dict(), "answer": "grade"}), blind=hides)
     return render(request, "gradingsite/_desk_effect.html", {"effect": told, "session": session})
 
@@ -57,7 +57,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
         return page.render(request, session, form=form, said=Said(text=form.problem, grave=True), status=REFUSED)
     was_open = ReviewItem.objects.open().filter(session=session).exists()
     try:
-        given = answers.submit(
+        given = review.submit(
             session,
             user,
             answer=form.answered,
@@ -65,11 +65,12 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
             reason=form.cleaned_data["reason"],
             claim=form.cleaned_data["claim"],
             seen_revision=form.cleaned_data["seen_revision"],
+            seen_evidence=form.cleaned_data["seen_evidence"],
             seconds=form.seconds,
         )
-    except review.StaleReview:
-        return _stale(request, session, form)
-    except answers.ClaimLost as error:
+    except review.StaleReview as error:
+        return _stale(request, session, form, error)
+    except review.ClaimLost as error:
         return page.render(request, session, form=form, said=Said(text=str(error), grave=True), status=STALE)
     except review.CorrectionError as error:
         return _refused(request, session, form, str(error))
@@ -81,7 +82,7 @@ def reveal(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the judge's answer. What was typed until then is kept as the blind grade; the first time counts."""
     session, form = _session(pk), AnswerForm({**request.POST.dict(), "answer": "grade"})
     form.is_valid()
-    answers.reveal(session, person(request), form.grade)
+    review.reveal(session, person(request), form.grade)
     return page.render(request, session, form=form)
 
 
@@ -92,7 +93,7 @@ def renew(request: HttpRequest, pk: int) -> JsonResponse:
     claim, user = request.POST.get("claim", "")[:64], person(request)
     if item.state != ItemState.OPEN:
         return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
-    if claim and (queue.renew(item, claim) or (page.is_free(item) and queue.take(item, user, claim))):
+    if claim and (review.renew(item, claim) or review.take(item, user, claim)):
         item.refresh_from_db(fields=["claimed_until"])
         return JsonResponse({"until": f"{timezone.localtime(item.claimed_until):%H:%M}"})
     item.refresh_from_db()
@@ -104,32 +105,23 @@ def release(request: HttpRequest, pk: int) -> HttpResponse:
     """Let go of the session as its page is left. A claim that is not this page's stays."""
     item = ReviewItem.objects.filter(session=pk).first()
     if item is not None and request.POST.get("claim"):
-        queue.release(item, request.POST["claim"][:64])
+        review.release(item, request.POST["claim"][:64])
     return HttpResponse(status=204)
 
 
 @require_POST
 def comment(request: HttpRequest, pk: int) -> HttpResponseBase:
-    session, text = _session(pk), request.POST.get("reason", "").strip()
-    if not text:
-        said = Said(text="A comment needs some words; nothing was saved.", grave=True)
-        return page.render(request, session, form=_typed(request), said=said, status=REFUSED)
-    answers.comment(session, person(request), text[:4000])
-    return redirect(_address(request, session))
+    return _noted(request, pk, review.comment)
 
 
 @require_POST
 def flag(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Put the session up for others, with a reason; or take one's own flag back."""
-    session, user, why = _session(pk), person(request), request.POST.get("reason", "").strip()
-    if "unflag" in request.POST:
-        answers.unflag(get_object_or_404(Flag.objects.open(), session=session, rule=Flag.BY_A_PERSON), user)
-        return redirect(_address(request, session))
-    if not why:
-        said = Said(text="Say in a few words what is wrong; nothing was flagged.", grave=True)
-        return page.render(request, session, form=_typed(request), said=said, status=REFUSED)
-    answers.flag(session, user, why[:2000])
-    return redirect(_address(request, session))
+    """Put the session up for others, with a reason; or take a person's flag back."""
+    if "unflag" not in request.POST:
+        return _noted(request, pk, review.flag)
+    raised = get_object_or_404(Flag.objects.open(), session=pk, rule=Flag.BY_A_PERSON)
+    review.unflag(raised, person(request))
+    return redirect(_address(request, _session(pk)))
 
 
 @require_POST
@@ -150,7 +142,7 @@ def hold(request: HttpRequest, pk: int) -> HttpResponseBase:
     given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(given.session_id)
     try:
-        answers.let_hold(given, person(request), request.POST.get("reason", "").strip())
+        review.let_hold(given, person(request), request.POST.get("reason", "").strip())
     except review.CorrectionError as error:
         return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
@@ -162,9 +154,9 @@ def assign(request: HttpRequest, pk: int) -> HttpResponseBase:
     session, user = _session(pk), person(request)
     item = get_object_or_404(ReviewItem, session=session)
     name, wanted = request.POST.get("to", ""), request.POST.get("wanted", "")
-    queue.assign(item, get_object_or_404(User, username=name) if name else None, user)
+    review.assign(item, get_object_or_404(User, username=name) if name else None, user)
     if wanted.isdecimal() and 1 <= int(wanted) <= page.MOST_WANTED:
-        queue.want(item, int(wanted))
+        review.want(item, int(wanted))
     return redirect(_address(request, session))
 
 
@@ -172,9 +164,14 @@ def _session(pk: int) -> Session:
     return get_object_or_404(Session.objects.with_people(), pk=pk)
 
 
-def _typed(request: HttpRequest) -> AnswerForm:
-    """What stands in the form of a page that comes back for another reason."""
-    return AnswerForm({**request.POST.dict(), "answer": "grade", "reason": request.POST.get("typed", "")})
+def _noted(request: HttpRequest, pk: int, note: Callable[[Session, User, str], object]) -> HttpResponseBase:
+    """Leave words on the session, and show it again."""
+    session = _session(pk)
+    try:
+        note(session, person(request), request.POST.get("reason", ""))
+    except review.CorrectionError as error:
+        return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
+    return redirect(_address(request, session))
 
 
 def _address(request: HttpRequest, session: Session, **more: int) -> str:
@@ -184,8 +181,8 @@ def _address(request: HttpRequest, session: Session, **more: int) -> str:
 def _next(request: HttpRequest, user: User, after: ReviewItem | None = None) -> ReviewItem | None:
     filters = filters_of(request)
     if not user.has_perm(page.MAY_GRADE):
-        return queue.waiting(user, filters).first()
-    return queue.next_for(user, new_claim(), filters, after=after)
+        return review.waiting(user, filters).first()
+    return review.next_for(user, new_claim(), filters, after=after)
 
 
 def _go_on(request: HttpRequest, given: ReviewAnswer, *, was_open: bool) -> HttpResponseBase:
@@ -199,16 +196,18 @@ def _go_on(request: HttpRequest, given: ReviewAnswer, *, was_open: bool) -> Http
     return redirect(f"{reverse('admin:review')}?{query}")
 
 
-def _stale(request: HttpRequest, session: Session, form: AnswerForm) -> HttpResponse:
-    """The reward moved on since the form was opened: refused, with the difference; submitting again is on purpose."""
-    seen = session.settlements.filter(revision=form.cleaned_data["seen_revision"]).first()
-    held = rewards.live(session)
-    hides = answers.hides_judge(session, person(request), held)
+def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:
+    """Reward or evidence moved on since the form was opened: refused, with the difference, and what was typed is kept.
+
+    The page that comes back has seen the new state, so that submitting again is on purpose.
+    """
+    hides = review.hides_judge(session, person(request), error.held)
     said = Said(
         text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
         grave=True,
-        then=_told(seen, hides=hides),
-        now=_told(held, hides=hides),
+        then=_told(error.seen, hides=hides),
+        now=_told(error.held, hides=hides),
+        added=", ".join(f"{row.kind} {row.filename}".strip() for row in error.added),
     )
     return page.render(request, session, form=form, said=said, status=STALE)
 
@@ -224,7 +223,7 @@ def _told(settlement: Settlement | None, *, hides: bool) -> str:
 def _refused(request: HttpRequest, session: Session, form: AnswerForm, problem: str) -> HttpResponse:
     """Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first."""
     held, user = rewards.live(session), person(request)
-    if form.answered in GRADING and not form.cleaned_data["reason"] and answers.hides_judge(session, user, held):
-        answers.reveal(session, user, form.grade)
+    if form.answered in GRADING and not form.cleaned_data["reason"] and review.hides_judge(session, user, held):
+        review.reveal(session, user, form.grade)
         problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
     return page.render(request, session, form=form, said=Said(text=problem, grave=True), status=REFUSED)

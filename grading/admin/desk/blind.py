@@ -26,7 +26,7 @@ def with_hidden(items: QuerySet[ReviewItem], reviewer: User, *, grades: bool) ->
     said = ReviewAnswer.objects.filter(**mine).exclude(answer__in=(Answer.SKIP, Answer.UNDO))
     judged = Exists(Grade.objects.verdicts().filter(session=OuterRef("session")))
     looked = Exists(Reveal.objects.filter(**mine)) | Exists(said)
-    return items.annotate(hidden=Q(judged) & ~Q(looked) if grades else Value(False))
+    return items.annotate(hidden=Q(judged) & ~Q(looked) if grades else Value(value=False))
 
 
 def tiles(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The middle of the desk and what the panel tells beside the grade: chain, tabs, rationale, history, answers, comments."""
+"""The middle of the desk, and what the panel tells beside the grade: rationale, history, answers, comments."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from grading.admin.desk import blind, story
 from grading.admin.judge_state import first_quota
 from grading.admin.quota import not_before
 from grading.core.vocabulary import Source
-from grading.models import Comment, Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
+from grading.models import Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
 from grading.models.evidence import EvidenceKind
 from grading.models.judging import Purpose
 
@@ -89,15 +89,16 @@ def rationale(judge: Grade) -> dict[str, Any]:
 def _linked(text: str, cited: set[int]) -> SafeString:
     """Hostile text, escaped, with [97] as a link where the judge did cite event 97."""
     parts = CITATION.split(text)
-    return format_html_join(
-        "",
-        "{}",
-        ((_link(part) if i % 2 and int(part) in cited else f"[{part}]" if i % 2 else part,) for i, part in enumerate(parts)),
-    )
+    shown_as = (_citation(part, cited) if i % 2 else part for i, part in enumerate(parts))
+    return format_html_join("", "{}", ((part,) for part in shown_as))
+
+
+def _citation(number: str, cited: set[int]) -> SafeString | str:
+    return _link(number) if int(number) in cited else f"[{number}]"
 
 
 def _link(number: str) -> SafeString:
-    return format_html('<a href="?tab=transcript&amp;event={}#e{}">[{}]</a>', number, number, number)
+    return format_html('<a class="cite" href="?tab=transcript&amp;event={}#e{}">[{}]</a>', number, number, number)
 
 
 def _values(said: list[ReviewAnswer]) -> list[ReviewAnswer]:
@@ -124,7 +125,11 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     if current == "transcript":
         context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
     elif current == "work":
-        context |= {"work": work, "patch": shown.patch(session), "terms": shown.consumption_terms(_consumption(session))}
+        context |= {
+            "work": work,
+            "patch": shown.patch(session),
+            "terms": shown.consumption_terms(_consumption(session)),
+        }
     elif current == "journal":
         context["journal"] = shown.text(session, EvidenceKind.JOURNAL, shown.JOURNAL_LIMIT)
     else:

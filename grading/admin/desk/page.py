@@ -11,13 +11,15 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
+from grading import review
 from grading.admin.desk import centre, rail, story
 from grading.admin.desk.panel import AnswerForm, effect, held_value
+from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
-from grading.models.review import ItemState
-from grading.review import answers, progress, queue
+from grading.models.review import Answer, ItemState
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
+MOST_WANTED = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +33,11 @@ class Hold:
 
 def person(request: HttpRequest) -> User:
     """Whoever is logged in; every screen needs a login."""
-    return cast(User, request.user)
+    return cast("User", request.user)
 
 
-def filters_of(request: HttpRequest) -> queue.Filters:
-    return queue.Filters.parse(request.GET)
+def filters_of(request: HttpRequest) -> review.Filters:
+    return review.Filters.parse(request.GET)
 
 
 def new_claim() -> str:
@@ -56,7 +58,7 @@ def render(
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
     settlements = list(session.settlements.order_by("revision"))
     held = settlements[-1] if settlements else None
-    hides = grades and answers.hides_judge(session, user, held)
+    hides = grades and review.hides_judge(session, user, held)
     typed = form.data if form is not None else {}
     hold = _hold(item, user, str(typed.get("claim", "")), grades=grades)
     beside = rail.of(user, filters, current=session, grades=grades)
@@ -75,10 +77,11 @@ def render(
         "effect": effect(session, held, form, blind=hides),
         "accepts": None if hides else held_value(held),
         "opened": typed.get("opened") or f"{timezone.now().timestamp():.1f}",
-        "done_today": progress.progress(user, timezone.now()).done_today if grades else 0,
-        "last": answers.last_of(user) if grades else None,
-        "may_grade": grades,
+        "locked": bool(hold.why_not) and form is None,
+        "seen_evidence": review.evidence_version(session),
         "may_assign": user.has_perm(MAY_ASSIGN),
+        "people": _reviewers() if user.has_perm(MAY_ASSIGN) else [],
+        **_person(user, grades=grades),
         **centre.of(request, session, settlements, user, hides=hides),
     }
     return TemplateResponse(request, "gradingsite/review.html", context, status=status)
@@ -94,13 +97,26 @@ def empty(request: HttpRequest) -> TemplateResponse:
         "said": _saved(request, user),
         "rail": beside,
         "query": filters.query,
-        "done_today": progress.progress(user, timezone.now()).done_today if grades else 0,
-        "last": answers.last_of(user) if grades else None,
-        "may_grade": grades,
+        **_person(user, grades=grades),
         "slice": settings.REVIEW_SLICE,
-        "everyone": queue.count(),
+        "everyone": review.count(),
     }
     return TemplateResponse(request, "gradingsite/review_empty.html", context)
+
+
+def _person(user: User, *, grades: bool) -> dict[str, Any]:
+    """What the page says of the person before it. Scripts read the CSRF token from its cookie, by its name."""
+    context: dict[str, Any] = {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": None}
+    if not grades:
+        return context
+    today = ReviewAnswer.objects.holding().filter(reviewer=user, created_at__gte=start_of_day(timezone.now()))
+    return {**context, "last": review.last_of(user), "done_today": today.exclude(answer=Answer.SKIP).count()}
+
+
+def _reviewers() -> list[str]:
+    """Those who may be asked for an answer, by name."""
+    may = User.objects.with_perm("grading.add_grade", backend="django.contrib.auth.backends.ModelBackend")
+    return list(may.order_by("username").values_list("username", flat=True))
 
 
 def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
@@ -119,11 +135,11 @@ def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> H
 
 def keep(item: ReviewItem, user: User, claim: str) -> bool:
     """Hold the item for one page more: renew its claim, or take it where it is free or this person's other page's."""
-    if queue.renew(item, claim):
+    if review.renew(item, claim):
         return True
     if item.claimed_by == user and item.claim:
-        queue.release(item, item.claim)
-    return queue.take(item, user, claim)
+        review.release(item, item.claim)
+    return review.take(item, user, claim)
 
 
 def taken_by(item: ReviewItem, user: User) -> str:

@@ -1,6 +1,5 @@
 """What a person is saying of a session, and what that would do: the form, and the effect of a grade being typed."""
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,6 @@ from django import forms
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from bandit.selection import what_if
 from grading import charts, review
 from grading.core.explain import number
 from grading.core.vocabulary import Source
@@ -39,6 +37,7 @@ class AnswerForm(forms.Form):
     reason = forms.CharField(required=False, max_length=2000, strip=True)
     claim = forms.CharField(required=False, max_length=64)
     seen_revision = forms.IntegerField(required=False, min_value=0)
+    seen_evidence = forms.CharField(required=False, max_length=64)
     opened = forms.FloatField(required=False)
 
     def clean(self) -> dict[str, Any]:
@@ -93,7 +92,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The panel for a grade being typed: `say` where there is none, `moves` None where it moves nothing or is hidden."""
+    """The panel for a grade being typed: `say` where it is none, `moves` None where it moves nothing or is hidden."""
 
     scale: SafeString
     value: float | None = None
@@ -156,30 +155,17 @@ def held_value(settlement: Settlement | None) -> float | None:
 
 def changes(session: Session, value: float, *, blind: bool) -> list[Change]:
     """What a person's `value` in [0, 1] would do to each bandit that learns from this session."""
-    learning = (("category", session.category), ("harness", session.harness))
-    now = timezone.now()
-    return [_change(session, bandit, arm.name, value, now, blind) for bandit, arm in learning if arm is not None]
+    return [_change(effect, blind=blind) for effect in review.preview(session, value).effects]
 
 
-def _change(session: Session, bandit: str, arm: str, value: float, now: dt.datetime, blind: bool) -> Change:  # noqa: FBT001 - private
-    before, after = what_if(
-        bandit=bandit,
-        observation=session.observation,
-        arm=arm,
-        value=value,
-        source=Source.HUMAN,
-        effective_day=timezone.localdate(session.ended_at),
-        now=now,
-    )
-    was, will = (charts.Beta(alpha=it.arms[arm].alpha, beta=it.arms[arm].beta) for it in (before, after))
-    kept: dict[str, Any] = {}
-    if not blind:
-        kept = {"mean_before": was.mean, "share_before": round(before.share_of_next_100(arm))}
+def _change(told: review.Effect, *, blind: bool) -> Change:
+    was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (told.before, told.after))
     return Change(
-        bandit=bandit,
-        arm=arm,
+        bandit=told.bandit,
+        arm=told.arm,
         chart=charts.before_after(None if blind else was, will),
         mean=will.mean,
-        share=round(after.share_of_next_100(arm)),
-        **kept,
+        share=round(told.share_after),
+        mean_before=None if blind else was.mean,
+        share_before=None if blind else round(told.share_before),
     )

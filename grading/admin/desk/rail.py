@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from bandit.models import Arm
+from grading import review
+from grading.admin.desk import blind
 from grading.models import Flag, ReviewItem, SavedView, Session
 from grading.models.review import Entry, View
-from grading.review import queue
-from grading.admin.desk import blind
 
 LISTED = 100
 TITLES = {
@@ -68,12 +68,12 @@ class Rail:
         return self.total - sum(len(section.rows) for section in self.sections)
 
 
-def of(reviewer: User, filters: queue.Filters, *, current: Session | None, grades: bool) -> Rail:
+def of(reviewer: User, filters: review.Filters, *, current: Session | None, grades: bool) -> Rail:
     """What `reviewer` sees of the queue: at most LISTED rows, in a constant number of queries.
 
     `grades`: they may grade, so that judges' answers are hidden from them until they have.
     """
-    waiting = queue.waiting(reviewer, filters)
+    waiting = review.waiting(reviewer, filters)
     items = blind.with_hidden(_with_flags(waiting), reviewer, grades=grades)[:LISTED]
     counts = dict(waiting.order_by().values_list("entered_as").annotate(Count("pk")))
     rows = [_row(item, reviewer, filters, current) for item in items]
@@ -88,7 +88,7 @@ def of(reviewer: User, filters: queue.Filters, *, current: Session | None, grade
     )
 
 
-def address(session: Session, filters: queue.Filters, **more: str | int) -> str:
+def address(session: Session, filters: review.Filters, **more: str | int) -> str:
     """Where the session's desk is, with the queue's filters kept."""
     query = "&".join(part for part in (filters.query, urlencode(more)) if part)
     return reverse("admin:review_session", args=[session.pk]) + (f"?{query}" if query else "")
@@ -98,7 +98,7 @@ def _with_flags(items: QuerySet[ReviewItem]) -> QuerySet[ReviewItem]:
     return items.annotate(flagged=Exists(Flag.objects.open().filter(session=OuterRef("session"))))
 
 
-def _row(item: ReviewItem, reviewer: User, filters: queue.Filters, current: Session | None) -> tuple[str, Row]:
+def _row(item: ReviewItem, reviewer: User, filters: review.Filters, current: Session | None) -> tuple[str, Row]:
     told = vars(item)  # with what was annotated
     return item.entered_as, Row(
         session=item.session,
@@ -122,7 +122,7 @@ def holder(item: ReviewItem | None, reviewer: User) -> str:
     return item.claimed_by.get_username()
 
 
-def _options(reviewer: User, filters: queue.Filters) -> tuple[tuple[str, tuple[Option, ...]], ...]:
+def _options(reviewer: User, filters: review.Filters) -> tuple[tuple[str, tuple[Option, ...]], ...]:
     kinds = [("Everything", ""), ("Raised by an alarm", "entered_as=rule"), ("Random slice", "entered_as=slice")]
     kinds += [("For me", "assigned=me"), ("For nobody yet", "assigned=nobody")]
     waiting = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))

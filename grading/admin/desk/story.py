@@ -1,7 +1,6 @@
 """What people did on a session, in words: the line after saving, the history in the panel, the answers beside."""
 
 import datetime as dt
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
@@ -37,15 +36,16 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What the page says of what was just done or refused.
+    """What the page says of what was just done, or refused (`grave`).
 
-    `grave`: it was refused. `then` and `now`: what the page had shown, and what holds. `undo` is an answer's id.
+    `then`, `now` and `added`: what the page had shown, what holds, what came since. `undo` is an answer's id.
     """
 
     text: str
     grave: bool = False
     then: str = ""
     now: str = ""
+    added: str = ""
     undo: int | None = None
 
 
@@ -88,18 +88,16 @@ def lines(
     hides: bool,
 ) -> list[Told]:
     """The latest of the session's history, newest first; without what is kept from this person."""
-    found: Iterable[history.Entry] = history.of(
-        session, received=received, grades=grades, settlements=settlements, flags=flags, entries=()
-    )
+    found = history.of(session, received=received, grades=grades, settlements=settlements, flags=flags, entries=())
     if hides:
-        found = blind.history(found)
+        found = list(blind.history(found))
     answered = {each.grade_id: each for each in said if each.grade_id}
     told = [_of_entry(entry, answered, person) for entry in found if not entry.what.startswith(ASIDE)]
     told += [_of_answer(each, person) for each in said if each.grade_id is None and each.answer != Answer.UNDO]
     return sorted(told, key=lambda line: line.at, reverse=True)[:LISTED]
 
 
-def _of_entry(entry: history.Entry, answered: dict[int | None, ReviewAnswer], person: User) -> Told:
+def _of_entry(entry: history.Entry, answered: dict[int, ReviewAnswer], person: User) -> Told:
     told = Told(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
     if entry.undo is None:
         return told
