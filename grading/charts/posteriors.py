@@ -11,7 +11,7 @@ from grading.charts.svg import area, line, open_path, rect, svg, text
 from grading.core.explain import number
 
 RIDGE = (520, 58)
-CURVES = (408, 152)
+CURVES = (348, 148)
 PROOF = (348, 12)
 POINTS = 160
 # A ridge ends where its density is less than this share of its peak.

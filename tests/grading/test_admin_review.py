@@ -523,7 +523,7 @@ def test_the_page_asks_as_often_for_a_long_queue_as_for_a_short_one(reviewer):
     asked()
     few = asked()
     desk_cast.queue_of(40)
-    assert asked() == few
+    assert asked() == few < 40
 
 
 @pytest.mark.parametrize("tab", ["transcript", "work", "journal", "attempts", "nonsense"])

@@ -54,7 +54,9 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
     if "preview" in request.POST:
         return page.render(request, session, form=form)
     if not form.is_valid():
-        return page.render(request, session, form=form, said=Said(text=form.problem, grave=True), status=REFUSED)
+        return page.render(
+            request, session, form=form, said=Said(text=form.problem, grave=True, at="id_value"), status=REFUSED
+        )
     was_open = ReviewItem.objects.open().filter(session=session).exists()
     try:
         given = review.submit(
@@ -223,7 +225,9 @@ def _told(settlement: Settlement | None, *, hides: bool) -> str:
 def _refused(request: HttpRequest, session: Session, form: AnswerForm, problem: str) -> HttpResponse:
     """Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first."""
     held, user = rewards.live(session), person(request)
-    if form.answered in GRADING and not form.cleaned_data["reason"] and review.hides_judge(session, user, held):
+    wants_reason = form.answered in GRADING and not form.cleaned_data["reason"]
+    if wants_reason and review.hides_judge(session, user, held):
         review.reveal(session, user, form.grade)
         problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
-    return page.render(request, session, form=form, said=Said(text=problem, grave=True), status=REFUSED)
+    said = Said(text=problem, grave=True, at="id_reason" if wants_reason else "")
+    return page.render(request, session, form=form, said=said, status=REFUSED)

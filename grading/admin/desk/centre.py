@@ -14,6 +14,7 @@ from grading.admin import transcript
 from grading.admin.desk import blind, story
 from grading.admin.judge_state import first_quota
 from grading.admin.quota import not_before
+from grading.core.explain import StepState
 from grading.core.vocabulary import Source
 from grading.models import Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
 from grading.models.evidence import EvidenceKind
@@ -36,7 +37,7 @@ TABS = {"transcript": "Transcript", "work": "Artifacts & patch", "journal": "Jou
 
 
 def of(
-    request: HttpRequest, session: Session, settlements: list[Settlement], person: User, *, hides: bool
+    request: HttpRequest, session: Session, settlements: list[Settlement], person: User, *, hides: bool, waits: bool
 ) -> dict[str, Any]:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
     grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
@@ -44,7 +45,7 @@ def of(
     said = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
     received = list(session.evidence.all())
     judge = latest(grades)
-    tiles = shown.tiles(settlements[-1] if settlements else None)
+    tiles = [_awaiting(tile) if waits else tile for tile in shown.tiles(settlements[-1] if settlements else None)]
     return {
         "tiles": blind.tiles(tiles) if hides else tiles,
         "flags": [flag for flag in flags if flag.cleared_at is None],
@@ -64,6 +65,13 @@ def of(
         "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
         **_tab(request, session, received, citations=[] if hides else shown.citations(judge)),
     }
+
+
+def _awaiting(tile: dict[str, Any]) -> dict[str, Any]:
+    """The tile of people says that it waits for the one who looks at it."""
+    if tile["source"] != Source.HUMAN or tile["state"] != StepState.SKIPPED:
+        return tile
+    return {**tile, "css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
 
 
 def latest(grades: list[Grade]) -> Grade | None:
@@ -114,6 +122,7 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     work = shown.work(session)
     counts = {"work": sum(len(group["items"]) for group in work), "attempts": attempts.count()}
     context: dict[str, Any] = {
+        "work_counts": [_named(group) for group in work],
         "tab": current,
         "tabs": [
             Tab(name=name, title=title, url=_tab_url(request, name), current=name == current, count=counts.get(name))
@@ -135,6 +144,12 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     else:
         context |= {"attempts": attempts[:LISTED], **_job(session)}
     return context
+
+
+def _named(group: dict[str, Any]) -> dict[str, Any]:
+    """What was left behind, for the line of facts; a single pull request by its address."""
+    single = group["kind"] == "pull request" and len(group["items"]) == 1
+    return {**group, "url": group["items"][0].key.removeprefix("https://") if single else ""}
 
 
 def _tab_url(request: HttpRequest, name: str) -> str:

@@ -8,7 +8,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from grading import charts, review
+from grading import charts, review, rewards
 from grading.core.explain import number
 from grading.core.vocabulary import Source
 from grading.judging.rubrics.first_rubric import BANDS
@@ -92,7 +92,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The panel for a grade being typed: `say` where it is none, `moves` None where it moves nothing or is hidden."""
+    """The panel for a grade being typed: `say` where it is none, `moves` None where it moves nothing or is hidden.
+
+    `learners` is how many bandits learn from the session, so that the panel keeps room for them.
+    """
 
     scale: SafeString
     value: float | None = None
@@ -100,6 +103,7 @@ class Effect:
     band: Mapping[str, Any] | None = None
     say: str = ""
     blind: bool = False
+    learners: int = 0
     changes: tuple[Change, ...] = ()
 
     @property
@@ -131,19 +135,21 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
     held, source, rows = held_value(settlement), settlement.source if settlement else "", bands()
     shown = None if blind else held
+    learners = sum(arm is not None for _, arm in rewards.learners(session))
     valid = form is not None and form.is_valid()
     value = form.grade if form is not None and valid else None
     picture = charts.scale(rows, value=value, held=shown, source=source)
     if value is None:
         typed = form is not None and bool(str(form.data.get("value", "")).strip())
         say = form.problem if form is not None and typed else ""
-        return Effect(scale=picture, held=shown, say=say, blind=blind)
+        return Effect(scale=picture, held=shown, say=say, blind=blind, learners=learners)
     return Effect(
         scale=picture,
         value=value,
         held=shown,
         band=charts.band_of(rows, value),
         blind=blind,
+        learners=learners,
         changes=tuple(changes(session, value, blind=blind)),
     )
 

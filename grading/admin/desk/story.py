@@ -38,7 +38,8 @@ class Told:
 class Said:
     """What the page says of what was just done, or refused (`grave`).
 
-    `then`, `now` and `added`: what the page had shown, what holds, what came since. `undo` is an answer's id.
+    `then`, `now` and `added`: what the page had shown, what holds, what came since. `more`: all that it did. `at`: the
+    field to mend. `undo` is an answer's id.
     """
 
     text: str
@@ -46,25 +47,27 @@ class Said:
     then: str = ""
     now: str = ""
     added: str = ""
+    more: str = ""
+    at: str = ""
     undo: int | None = None
 
 
 def said(answer: ReviewAnswer) -> Said:
     """The line after saving: "Saved .80: cross-repo .583 → .603"."""
     did = effects_of(answer)
+    first = did[0] if did else ""
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
     undo = None if undone or answer.answer == Answer.UNDO else answer.pk
-    return Said(text=words(answer) + (f": {did}" if did else ""), undo=undo)
+    return Said(text=words(answer) + (f": {first}" if first else ""), more=", ".join(did), undo=undo)
 
 
-def effects_of(answer: ReviewAnswer) -> str:
-    """What an answer did to the bandits: "cross-repo .583 → .603", one an arm whose mean moved."""
-    moved = [
+def effects_of(answer: ReviewAnswer) -> list[str]:
+    """What an answer did to the bandits' means: "cross-repo .583 → .603", the category's arm first."""
+    return [
         f"{each['arm']} {mean3(each['mean_before'])} → {mean3(each['mean_after'])}"
         for each in answer.effects.get("bandits", [])
         if each.get("mean_before") is not None and each.get("mean_after") is not None
     ]
-    return ", ".join(moved)
 
 
 def words(answer: ReviewAnswer) -> str:

@@ -36,7 +36,7 @@
       const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
       const main = $('main.desk', page);
       if (landed.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again: what you typed is kept.', true);
-      else if (main) show(page, main, landed, options);
+      else if (main) show(page, main, landed, { ...options, redirected: reply.redirected });
       else if (reply.ok) location.assign(landed);
       else say(refusal(reply.status), true);
     } catch (error) {
@@ -53,9 +53,9 @@
   }
 
   function show(page, main, landed, options) {
-    const posted = options && options.method === 'POST';
+    const posted = options.method === 'POST';
     const scrolled = $('.rail-list') ? $('.rail-list').scrollTop : 0;
-    const moved = landed.pathname !== location.pathname;
+    const moved = options.still || (landed.pathname !== location.pathname && !(posted && !options.redirected));
     if (posted && moved) forget();
     leave();
     document.title = page.title;
@@ -63,18 +63,21 @@
     if (nav) $('.topbar .nav').replaceWith(nav);
     desk().replaceWith(main);
     landed.searchParams.delete('saved');
-    if (!options || !options.still) history[moved ? 'pushState' : 'replaceState'](null, '', landed);
+    // What was refused comes back in its place: the address stays that of the page it was sent from.
+    const stays = options.still || (posted && !options.redirected);
+    if (!stays) history[moved ? 'pushState' : 'replaceState'](null, '', landed);
     if ($('.rail-list')) $('.rail-list').scrollTop = scrolled;
     if (moved) scrollTo(0, 0);
     begin();
-    if (moved || posted) main.focus({ preventScroll: true });
+    const mend = main.dataset.focus && $('#' + main.dataset.focus);
+    if (mend) mend.focus();
+    else if (moved || posted) main.focus({ preventScroll: true });
   }
 
   function send(form, button) {
     const action = (button && button.getAttribute('formaction')) || form.getAttribute('action');
     const body = new URLSearchParams(new FormData(form, button || undefined));
-    // An answer that could not be given leads back to the page it was given on, not to the address it was sent to.
-    return go(action, { method: 'POST', body, headers: { Accept: 'text/html', 'X-CSRFToken': csrf() }, still: true });
+    return go(action, { method: 'POST', body, headers: { Accept: 'text/html', 'X-CSRFToken': csrf() } });
   }
 
   // ---------- the grade as it is typed ----------
