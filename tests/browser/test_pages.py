@@ -9,7 +9,8 @@ from tests.grading import quota_cast
 pytestmark = pytest.mark.browser
 
 PAGES = (
-    "/", "/sessions/", "/sessions/{pk}/", "/sessions/{pk}/?event=101", "/review/{pk}/", "/review/{pk}/?tab=work", "/review/{pk}/?tab=journal", "/review/{pk}/?tab=attempts", "/bandits/category/",
+    "/", "/sessions/", "/sessions/{pk}/", "/sessions/{pk}/?event=101", "/review/{pk}/",
+    "/review/{pk}/?tab=work", "/review/{pk}/?tab=journal", "/review/{pk}/?tab=attempts", "/bandits/category/",
     "/bandits/harness/", "/quota/", "/quota/costs/", "/quota/policy/",
     "/quota/pause/", "/alarms/", "/review/", "/settings/", "/connect/", "/grading/agent/",
     "/grading/agent/add/", "/grading/apitoken/", "/bandit/arm/", "/bandit/ledgerentry/", "/password_change/",
@@ -75,4 +76,3 @@ def test_an_alarm_is_acknowledged_by_name_from_any_page(page, session):
     assert page.locator(".banner[role=alert]").count() == 0
     page.goto("/alarms/")
     assert "Acknowledged by olga" in page.inner_text("main")
-
