@@ -1,23 +1,25 @@
-"""How far each stratum's rewards are off, from sessions that a person graded too: means of (human − machine), each
-shrunk towards that of the wider stratum it belongs to.
-
-    arm × source × stratum  →  source × stratum  →  source  →  0
+"""How far each stratum's rewards are off, from sessions that a person graded too: the mean of (human − machine), shrunk
+towards that of the wider stratum it belongs to, arm × source × stratum → source × stratum → source → 0.
 
 A stratum's own mean m̂ = Σw·(human − machine) / Σw has the weights w = 1/probability of its pairs (the ratio form of
 Horvitz and Thompson's estimator), which makes up for sessions that were drawn with unlike chances; those pairs are
-worth n = (Σw)²/Σw² equal ones (Kish). It moves from its parent's estimate p by its credibility (Bühlmann 1967; the
-empirical-Bayes estimate of a normal mean under a normal prior, Efron and Morris 1975):
+worth n = (Σw)²/Σw² equal ones (Kish). What is behind it is a sum of three normal effects, each of variance τ², and a
+scatter σ² of single pairs:
 
-    offset = p + n/(n + K)·(m̂ − p)              variance = σ²/(n + K) + (K/(n + K))²·variance of p
+    offset = u[source] + u[source, stratum] + u[arm, source, stratum]        m̂ = offset + noise of variance σ²/n
 
-K = σ²/τ² is how many pairs weigh as much as the parent: the scatter of (human − machine) within a stratum, some .2 to
-.25 of a reward, over that between the true offsets of strata, some .1 to .125. Fewer than two pairs say nothing of
-their own: such a stratum takes its parent's offset, K pairs' worth of doubt wider. σ² is pooled within the leaves, from
-SPREAD with the weight of SPREAD_PAIRS, so that three like pairs are no proof; the interval is Student's.
+The offsets are the best linear prediction of that from all the means (Henderson 1975; the empirical-Bayes estimate of
+Efron and Morris 1975). With one level it is n/(n + K)·m̂ (Bühlmann's credibility, 1967), where K = σ²/τ² is how many
+pairs weigh as much as the parent. K = 2: pairs scatter by σ = .25 within a stratum, and the founding faults put offsets
+of .2 to .7 on theirs, some .3 in all, τ = .18 a level. σ² is pooled within strata, starting from SPREAD with the
+weight of SPREAD_PAIRS pairs, so that three like pairs are no proof; the interval is Student's. Fewer than two pairs say
+nothing of their own: such a stratum takes its parent's offset, one level's doubt wider.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,13 @@ from scipy.stats import t as student
 from bandit.core.rectify import TRUTH, Stratum
 from bandit.core.table import Floats
 
-K = 4.0
+K = 2.0
 SPREAD = 0.25
 SPREAD_PAIRS = 4
 LEAST_PAIRS = 2
 LEVEL = 0.90
+# Positions in (arm, source, stratum).
+LEVELS = ((1,), (1, 2), (0, 1, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +79,14 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Estimate:
+class _Leaf:
+    """A stratum's pairs: how many, what they are worth in equal ones, their weighted mean, their sum of squares."""
+
+    key: Stratum
+    pairs: int
+    n: float
     mean: float
-    variance: float
+    squares: float
 
 
 def fit(pairs: Iterable[Pair], strata: Iterable[Stratum]) -> tuple[Offset, ...]:
@@ -86,49 +95,70 @@ def fit(pairs: Iterable[Pair], strata: Iterable[Stratum]) -> tuple[Offset, ...]:
     A stratum without pairs of its own takes that of its source and stratum, or of its source; one of a source without
     any is left out, as are human grades.
     """
-    held = sorted(pairs, key=lambda pair: (pair.arm, pair.source, pair.stratum, pair.machine, pair.human))
-    sources = {pair.source for pair in held}
-    wanted = {key for key in strata if key[1] in sources} | {(p.arm, p.source, p.stratum) for p in held}
-    spread, freedom = _spread(held)
-    reach = float(student.ppf((1 + LEVEL) / 2, freedom))
-    return tuple(_offset(key, held, spread, reach) for key in sorted(wanted))
-
-
-def _offset(key: Stratum, pairs: Sequence[Pair], spread: float, reach: float) -> Offset:
-    arm, source, stratum = key
-    of_source = [pair for pair in pairs if pair.source == source]
-    of_stratum = [pair for pair in of_source if pair.stratum == stratum]
-    own = [pair for pair in of_stratum if pair.arm == arm]
-    estimate = _Estimate(mean=0.0, variance=0.0)
-    for level in (of_source, of_stratum, own):
-        estimate = _shrunk(level, estimate, spread)
-    half = reach * estimate.variance**0.5
-    low, high = (float(np.clip(end, -1, 1)) for end in (estimate.mean - half, estimate.mean + half))
-    return Offset(arm=arm, source=source, stratum=stratum, offset=estimate.mean, pairs=len(own), low=low, high=high)
-
-
-def _shrunk(pairs: Sequence[Pair], parent: _Estimate, spread: float) -> _Estimate:
-    """One level's estimate: its own mean, as far as its pairs carry it away from its parent's."""
-    if len(pairs) < LEAST_PAIRS:
-        return _Estimate(mean=parent.mean, variance=spread / K + parent.variance)
-    weights = np.array([1 / pair.probability for pair in pairs])
-    own = float((weights * _differences(pairs)).sum() / weights.sum())
-    n = float(weights.sum() ** 2 / (weights**2).sum())
-    left = K / (n + K)
-    return _Estimate(
-        mean=parent.mean + (1 - left) * (own - parent.mean), variance=spread / (n + K) + left**2 * parent.variance
+    leaves = _leaves(pairs)
+    sources = {leaf.key[1] for leaf in leaves}
+    wanted = sorted({key for key in strata if key[1] in sources} | {leaf.key for leaf in leaves})
+    if not leaves:
+        return ()
+    spread, freedom = _spread(leaves)
+    means, variances = _predicted(leaves, wanted, spread)
+    half = student.ppf((1 + LEVEL) / 2, freedom) * np.sqrt(variances)
+    counts = {leaf.key: leaf.pairs for leaf in leaves}
+    columns = zip(wanted, *(np.clip(each, -1, 1).tolist() for each in (means, means - half, means + half)), strict=True)
+    return tuple(
+        Offset(arm=key[0], source=key[1], stratum=key[2], offset=mean, pairs=counts.get(key, 0), low=low, high=high)
+        for key, mean, low, high in columns
     )
 
 
-def _spread(pairs: Sequence[Pair]) -> tuple[float, int]:
-    """σ² of (human − machine) within the leaves, and its degrees of freedom."""
-    leaves: dict[Stratum, list[Pair]] = {}
+def _leaves(pairs: Iterable[Pair]) -> list[_Leaf]:
+    found: dict[Stratum, list[tuple[float, float]]] = {}
     for pair in pairs:
-        leaves.setdefault((pair.arm, pair.source, pair.stratum), []).append(pair)
-    squares = sum(float(((d - d.mean()) ** 2).sum()) for d in map(_differences, leaves.values()))
-    freedom = len(pairs) - len(leaves) + SPREAD_PAIRS
-    return (squares + SPREAD_PAIRS * SPREAD**2) / freedom, freedom
+        key = (pair.arm, pair.source, pair.stratum)
+        found.setdefault(key, []).append((pair.human - pair.machine, 1 / pair.probability))
+    return [_leaf(key, *np.array(sorted(found[key])).T) for key in sorted(found)]
 
 
-def _differences(pairs: Sequence[Pair]) -> Floats:
-    return np.array([pair.human - pair.machine for pair in pairs])
+def _leaf(key: Stratum, differences: Floats, weights: Floats) -> _Leaf:
+    return _Leaf(
+        key=key,
+        pairs=len(differences),
+        n=float(weights.sum() ** 2 / (weights**2).sum()),
+        mean=float((weights * differences).sum() / weights.sum()),
+        squares=float(((differences - differences.mean()) ** 2).sum()),
+    )
+
+
+def _spread(leaves: Sequence[_Leaf]) -> tuple[float, int]:
+    """σ² of (human − machine) within strata, and its degrees of freedom."""
+    freedom = sum(leaf.pairs - 1 for leaf in leaves) + SPREAD_PAIRS
+    return (sum(leaf.squares for leaf in leaves) + SPREAD_PAIRS * SPREAD**2) / freedom, freedom
+
+
+def _predicted(leaves: Sequence[_Leaf], wanted: Sequence[Stratum], spread: float) -> tuple[Floats, Floats]:
+    """The offsets of `wanted` given the leaves' means, and their variances."""
+    effect = spread / K
+    said, asked = _lonely_apart(leaves), [_levels(key) for key in wanted]
+    noise = np.diag([spread / leaf.n for leaf in leaves])
+    gain = np.linalg.solve(effect * _shared(said, said) + noise, effect * _shared(said, asked)).T
+    means = gain @ np.array([leaf.mean for leaf in leaves])
+    return means, effect * (len(LEVELS) - (gain * _shared(asked, said)).sum(axis=1))
+
+
+def _levels(key: Stratum) -> list[object]:
+    return [tuple(key[at] for at in level) for level in LEVELS]
+
+
+def _lonely_apart(leaves: Sequence[_Leaf]) -> list[list[object]]:
+    """Each leaf's three effects; one that fewer than LEAST_PAIRS pairs speak of is nobody else's."""
+    pairs: Counter[object] = Counter()
+    for leaf in leaves:
+        pairs.update(dict.fromkeys(_levels(leaf.key), leaf.pairs))
+    return [
+        [label if pairs[label] >= LEAST_PAIRS else ("alone", label) for label in _levels(leaf.key)] for leaf in leaves
+    ]
+
+
+def _shared(some: Sequence[Sequence[object]], others: Sequence[Sequence[object]]) -> Floats:
+    """How many effects each of `some` has in common with each of `others`."""
+    return np.array([[float(sum(map(eq, one, other))) for other in others] for one in some])
