@@ -19,7 +19,7 @@ from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.rule import Finding, Rule
 from grading.rewards import policy, settle, views
 
-GRADED_BY_A_PERSON = "a person graded it"
+GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
 ACCOUNTED_FOR = "a real grade accounts for it now"
 
 
@@ -72,15 +72,18 @@ def independent_work(session: Session) -> str:
     return " and ".join(part for part in parts if part)
 
 
-def clear_flags(session: Session, *, by: User) -> int:
-    """Take a session that a person graded off the review list, with their name; the caller settles what was graded."""
+def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) -> int:
+    """Take a session that a person graded, or dismissed, off the review list, with their name; settle it if it was."""
     open_flags = Flag.objects.open().filter(session=session)
-    return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=GRADED_BY_A_PERSON)
+    count = open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
+    if count:
+        settle(session)
+    return count
 
 
-def restore_flags(session: Session) -> None:
-    """Put back what a person's grade had cleared, and settle the session where there was anything."""
-    cleared = Flag.objects.filter(session=session, cleared_why=GRADED_BY_A_PERSON)
+def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
+    """Put back what a person's grade, or their dismissal, had cleared, and settle the session where there was any."""
+    cleared = Flag.objects.filter(session=session, cleared_why=why)
     if cleared.update(cleared_at=None, cleared_by=None, cleared_why=""):
         settle(session)
 

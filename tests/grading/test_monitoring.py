@@ -12,8 +12,10 @@ from bandit.models import LedgerEntry
 from grading import monitoring, review, rewards, trust
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, Flag, JudgeAttempt, Quota
+from grading.models.review import Answer
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding
+from grading.review import answers
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +111,25 @@ def test_a_persons_grade_is_in_no_stratum_and_its_undo_restores_the_flagged_one(
     review.record_correction(session, rita, value=0.8, reason="merged")
     assert strata(session)[-1] == ("apply", "human", "")
     review.undo(session.grades.get(source="human"), rita)
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+
+
+def test_a_persons_flag_and_its_return_move_the_reward_along():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32, proof=False)
+    flag = review.flag(session, rita, "the journal is another session's")
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+    review.unflag(flag, rita)
+    assert strata(session)[-1] == ("apply", "journal", "")
+
+
+def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32)
+    review.look(session)
+    answer = review.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="the log is gone")
+    assert strata(session)[-1] == ("apply", "journal", "")
+    answers.undo(answer, rita)
     assert strata(session)[-1] == ("apply", "journal", "flagged")
 
 

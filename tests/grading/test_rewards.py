@@ -216,13 +216,13 @@ step = st.one_of(
     st.tuples(st.just("check passed"), st.none()),
     st.tuples(st.just("pull request"), st.none()),
     st.tuples(st.just("flag"), st.none()),
-    st.tuples(st.just("dismiss"), st.none()),
+    st.tuples(st.just("unflag"), st.none()),
 )
 
 
-def flag_by_hand(session):
-    flag, _ = Flag.objects.get_or_create(session=session, rule=Flag.BY_A_PERSON, defaults={"detail": "odd"})
-    Flag.objects.filter(pk=flag.pk).update(cleared_at=None, cleared_why="")
+def by_hand(session):
+    """The flag that a person put up, where it stands."""
+    return Flag.objects.open().filter(session=session, rule=Flag.BY_A_PERSON).first()
 
 
 class AnyOrderLeavesTheFinalGrades(TestCase):
@@ -256,11 +256,10 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             session.artifacts.filter(kind=ArtifactKind.CHECK_FAILED).delete()
         elif verb == "pull request":
             cast.pull_request(session)
-        elif verb == "flag":
-            flag_by_hand(session)
-        elif verb == "dismiss":
-            by_hand = Flag.objects.open().filter(session=session, rule=Flag.BY_A_PERSON)
-            by_hand.update(cleared_at=cast.NOON, cleared_why="it is as it should be")
+        elif verb == "flag" and not by_hand(session):
+            review.flag(session, reviewer, "odd")
+        elif verb == "unflag" and by_hand(session):
+            review.unflag(by_hand(session), reviewer)
         elif verb in set(Source):
             reason = Reason.NONE if given_value is not None else Reason.TIMEOUT
             cast.grade(session, Source(verb), given_value, reason)
@@ -282,8 +281,8 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
                 review.record_correction(twin, reviewer, value=held.value, exclude=excluded, reason="r")
             else:
                 cast.grade(twin, source, held.value, held.reason)
-        if Flag.objects.open().filter(session=session, rule=Flag.BY_A_PERSON).exists():
-            flag_by_hand(twin)
+        if by_hand(session):
+            review.flag(twin, reviewer, "odd")
         rewards.settle(twin)
         monitoring.inspect(twin)
 
