@@ -104,8 +104,13 @@ def set_reward(
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
     """The applied and not reversed entries of an observation; at most one for each arm."""
-    entries = LedgerEntry.objects.filter(bandit__name=bandit, observation=observation).live()
-    return entries.select_related("bandit", "arm", "grader").order_by("arm__name")
+    return live_entries_of(bandit, [observation])
+
+
+def live_entries_of(bandit: str, observations: Iterable[str]) -> LedgerEntryQuerySet:
+    """The applied and not reversed entries of several observations."""
+    entries = LedgerEntry.objects.filter(bandit__name=bandit, observation__in=sorted(set(observations))).live()
+    return entries.select_related("bandit", "arm", "grader").order_by("observation", "arm__name")
 
 
 def history(observation: str) -> LedgerEntryQuerySet:

@@ -1,6 +1,6 @@
 """Posteriors for pages, the API and selection: read the buckets once, fold them with the policy in force."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -34,6 +34,17 @@ class Outlook:
     def share_of_next_100(self, arm: str) -> float:
         """Expected number of the next hundred decisions that choose this arm."""
         return 100 * self.chances.get(arm, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What may become of one observation: `source` gives it `value` in [0, 1] (None: no reward) on `arm` for `day`."""
+
+    observation: str
+    arm: str
+    value: float | None
+    source: str
+    day: date
 
 
 def site_day(now: datetime) -> date:
@@ -82,19 +93,29 @@ def what_if(
 ) -> tuple[Outlook, Outlook]:
     """The outlook now, and as it would be if `source` gave this observation `value` (None: no reward) on `arm`.
 
-    What is live for the observation is taken out, on every arm, as a correction would. Nothing is saved.
-    Raises UnknownBandit, UnknownArm or ValueError for a value outside [0, 1].
+    As `what_if_many` of this one change, and raises the same.
+    """
+    change = Change(observation=observation, arm=arm, value=value, source=source, day=effective_day)
+    return what_if_many(bandit, [change], now)
+
+
+def what_if_many(bandit: str, changes: Sequence[Change], now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook now, and as it would be after all of `changes`, in any order.
+
+    What is live for their observations is taken out, on every arm, as corrections would. Nothing is saved. Four
+    queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or
+    an observation that is changed twice.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     arms, rows = list(row.arms.all()), rows_of(row, today)
-    changed = rows + [
+    observations = {change.observation for change in changes}
+    if len(observations) < len(changes):
+        raise ValueError(f"{len(changes)} changes of {len(observations)} observations; change each one once")
+    taken = [
         _single(entry.arm.name, entry.grader.source, entry.effective_day, entry.value_micro, -1)
-        for entry in ledger.live_entries(bandit, observation)
+        for entry in ledger.live_entries_of(bandit, observations)
     ]
-    if value is not None:
-        credit = ledger.Credit(value=value, grader=ledger.GraderKey(source=source))
-        name = Arm.objects.resolve(bandit, arm).name
-        changed.append(_single(name, source, effective_day, credit.micro, 1))
+    changed = [*rows, *taken, *_given(bandit, changes)]
     return _outlook(row, arms, rows, today), _outlook(row, arms, changed, today)
 
 
@@ -104,6 +125,17 @@ def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float
         return {}
     scaled = np.array([chance * (factors or {}).get(name, 1.0) for name, chance in best.items()])
     return dict(zip(best, propensities(scaled, floor=floor).tolist(), strict=True))
+
+
+def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
+    """The rewards that the changes would give, as rows."""
+    names = {text: Arm.objects.resolve(bandit, text).name for text in {each.arm for each in changes}}
+    found = []
+    for change in changes:
+        if change.value is not None:
+            credit = ledger.Credit(value=change.value, grader=ledger.GraderKey(source=change.source))
+            found.append(_single(names[change.arm], change.source, change.day, credit.micro, 1))
+    return found
 
 
 def _single(arm: str, source: str, day: date, micro: int, sign: int) -> Row:
