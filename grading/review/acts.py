@@ -66,8 +66,7 @@ _KINDS = {
 class Act:
     """One act. `what` is a short clause ("graded .80"), `why` the person's own words.
 
-    `before` and `after` are the reward in [0, 1] where the act moved it (None: none or not told). `answer` is the row of
-    an answer or undo, with everything that was on the screen.
+    `answer` is the row of an answer or undo, with everything that was on the screen; `effects` is what it changed.
     """
 
     at: dt.datetime
@@ -82,7 +81,7 @@ class Act:
 
     @property
     def reward(self) -> Mapping[str, Any]:
-        """{"before", "after", "source_before"}; empty where no reward was in question."""
+        """{"before", "after", "source_before"}, values in [0, 1] or None; empty where no reward was in question."""
         return self.effects.get("reward") or {}
 
     @property
@@ -211,9 +210,7 @@ def of_policy(row: JudgePolicy) -> Act:
         f"{budget}; {number(row.reserved_share)} kept for new sessions; {number(row.repeat_share)} asked twice; "
         f"{number(row.second_share)} second opinion; batches {'on' if row.use_batches else 'off'}"
     )
-    return Act(
-        at=row.created_at, kind=Kind.QUOTA, pk=row.pk, who=row.by, what="set the judge’s policy", why=told
-    )
+    return Act(at=row.created_at, kind=Kind.QUOTA, pk=row.pk, who=row.by, what="set the judge’s policy", why=told)
 
 
 def of_transition(row: QuotaTransition) -> Act:

@@ -34,16 +34,16 @@ CHUNK = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What the audit is narrowed to; None or empty: not at all. `since` and `until` are days of the site, inclusive.
+    """What the audit is narrowed to; None or empty: not at all.
 
-    `bulk` finds the answers of one bulk correction and what undid them. A filter by arm, session or bulk leaves out
-    whatever is about no session.
+    `since` and `until` are days of the site, inclusive. `sessions` are primary keys. `bulk` finds the answers of one
+    bulk correction and what undid them. A filter by arm, session or bulk leaves out whatever is about no session.
     """
 
     person: int | None = None
     kind: Kind | None = None
     arm: str = ""
-    session: int | None = None
+    sessions: tuple[int, ...] | None = None
     bulk: str = ""
     since: dt.date | None = None
     until: dt.date | None = None
@@ -161,7 +161,9 @@ _TABLES = (
         kinds=(Kind.RUN,),
     ),
     _Table(
-        rows=lambda: JudgeRun.objects.filter(cancelled_by__isnull=False).defer("sessions").select_related("cancelled_by"),
+        rows=lambda: (
+            JudgeRun.objects.filter(cancelled_by__isnull=False).defer("sessions").select_related("cancelled_by")
+        ),
         read=acts.of_cancel,
         at="cancelled_at",
         by="cancelled_by",
@@ -223,13 +225,21 @@ def each(filters: Filters) -> Iterator[Act]:
 
 
 def _rows(index: int, table: _Table, filters: Filters, before: Cursor | None) -> QuerySet[Any]:
-    about_session = filters.arm or filters.bulk or filters.session is not None
-    if (filters.kind and filters.kind not in table.kinds) or (about_session and not table.of_session):
+    if _has_none(table, filters):
         return table.rows().none()
     narrowed = table.rows().filter(_condition(table, filters))
     if before is not None:
         narrowed = narrowed.filter(_older(index, table.at, before))
     return narrowed.order_by(f"-{table.at}", "-pk")
+
+
+def _has_none(table: _Table, filters: Filters) -> bool:
+    of_a_session = filters.arm or filters.sessions is not None
+    return bool(
+        (filters.kind and filters.kind not in table.kinds)
+        or (of_a_session and not table.of_session)
+        or (filters.bulk and table.read is not acts.of_answer)
+    )
 
 
 def _condition(table: _Table, filters: Filters) -> Q:
@@ -238,23 +248,14 @@ def _condition(table: _Table, filters: Filters) -> Q:
         chosen &= Q(**{table.by: filters.person})
     if filters.arm:
         chosen &= Q(session__category__name=filters.arm)
-    if filters.session is not None:
-        chosen &= Q(session=filters.session)
+    if filters.sessions is not None:
+        chosen &= Q(session__in=filters.sessions)
     if filters.since:
         chosen &= Q(**{f"{table.at}__gte": midnight(filters.since)})
     if filters.until:
         chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
-    if table.read is acts.of_answer:
-        return chosen & _of_answers(filters)
-    return chosen & Q(pk__in=()) if filters.bulk else chosen
-
-
-def _of_answers(filters: Filters) -> Q:
-    chosen = Q()
-    if filters.kind is Kind.UNDO:
-        chosen &= Q(answer=Answer.UNDO)
-    if filters.kind is Kind.ANSWER:
-        chosen &= ~Q(answer=Answer.UNDO)
+    if filters.kind and len(table.kinds) > 1:
+        chosen &= Q(answer=Answer.UNDO) if filters.kind is Kind.UNDO else ~Q(answer=Answer.UNDO)
     if filters.bulk:
         chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
     return chosen
