@@ -12,7 +12,7 @@ from bandit.models import Arm
 from grading.admin import exports
 from grading.models import ReviewAnswer, Session
 from grading.models.review import Answer
-from grading.review import audit, records
+from grading.review import audit, exported
 from grading.review.acts import Act, Kind
 from grading.review.audit import Cursor
 
@@ -116,18 +116,18 @@ def bulk(name: str) -> dict[str, Any] | None:
 def export_csv(request: HttpRequest) -> StreamingHttpResponse:
     """What the page shows, all of it, as CSV."""
     acts = audit.each(Filters(request.GET).narrowed())
-    return exports.as_csv("history", records.ACT, (records.of_act(act) for act in acts))
+    return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
 
 
 def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
     """The same as JSONL, each line with everything that the act changed."""
     acts = audit.each(Filters(request.GET).narrowed())
-    return exports.as_jsonl("history", (records.with_effects(act) for act in acts))
+    return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
 
 
 def calibration(request: HttpRequest) -> StreamingHttpResponse:  # noqa: ARG001 - a view
     """The blind pairs as CSV, for whoever calibrates a judge."""
-    return exports.as_csv("calibration", records.PAIR, records.pairs())
+    return exports.as_csv("calibration", exported.PAIR, exported.pairs())
 
 
 def _query(given: QueryDict) -> QueryDict:
