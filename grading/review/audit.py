@@ -24,7 +24,7 @@ from grading.models import (
     RubricActivation,
 )
 from grading.models.review import Answer
-from grading.monitoring.flags import GRADED_BY_A_PERSON
+from grading.monitoring import DISMISSED, GRADED_BY_A_PERSON
 from grading.review import acts
 from grading.review.acts import Act, Kind
 
@@ -93,7 +93,8 @@ def _answers() -> QuerySet[Any]:
 
 
 def _taken_off() -> QuerySet[Any]:
-    by_hand = Flag.objects.filter(cleared_by__isnull=False).exclude(cleared_why=GRADED_BY_A_PERSON)
+    with_an_answer = (GRADED_BY_A_PERSON, DISMISSED)
+    by_hand = Flag.objects.filter(cleared_by__isnull=False).exclude(cleared_why__in=with_an_answer)
     return _of_session(by_hand, "cleared_by")
 
 
