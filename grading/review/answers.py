@@ -23,6 +23,7 @@ __all__ = [
     "comment",
     "flag",
     "hides_judge",
+    "is_opinion",
     "last_of",
     "let_hold",
     "reveal",
@@ -158,7 +159,7 @@ def _verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | No
     held = rewards.live(session)
     if said.answer is Answer.ACCEPT:
         said = _accepting(session, held, said)
-    opinion = item is not None and _is_opinion(session, reviewer, item)
+    opinion = item is not None and is_opinion(session, reviewer, item)
     row = _opinion(session, reviewer, said, held) if opinion else _graded(session, reviewer, said)
     _item_follows(session, reviewer)
     return row
@@ -246,12 +247,12 @@ def _require_claim(item: ReviewItem | None, reviewer: User) -> None:
         raise ClaimLost(item)
 
 
-def _is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
-    """Whether others are asked too and the grade of another holds since the item came in."""
-    held = persons_grade(session)
-    if item.state != ItemState.OPEN or item.wanted <= 1 or held is None:
+def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
+    """Whether an answer stands beside: others are asked too and the grade of another holds since the item came in."""
+    if item.state != ItemState.OPEN or item.wanted <= 1:
         return False
-    return held.author_id != reviewer.pk and held.created_at >= item.entered_at
+    held = persons_grade(session)
+    return held is not None and held.author_id != reviewer.pk and held.created_at >= item.entered_at
 
 
 def _accepting(session: Session, held: Settlement | None, said: Said) -> Said:
