@@ -7,6 +7,7 @@ from celery.signals import worker_shutting_down
 
 from grading import judging
 from grading.judging.rubrics import again
+from grading.notices import send_due
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -43,3 +44,8 @@ def batches() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def prioritise() -> None:
     judging.prioritise()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def notices() -> None:
+    send_due()
