@@ -17,6 +17,7 @@ from grading.admin import (
     correct,
     costs,
     dashboard,
+    notices,
     quota,
     quota_policy,
     registry,
@@ -69,6 +70,8 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
+    ("settings/notices/", "notices", notices.show, VIEW),
+    ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )
 
 
