@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from bandit import ledger
 from bandit.ledger import Credit, GraderKey
+from bandit.models import Arm
 from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy
 from grading.core.vocabulary import Outcome, Reason, Source, Status
@@ -50,6 +51,11 @@ def vetoes(session: Session) -> list[str]:
     """The mandatory checks that the caller saw fail, by name."""
     failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
     return list(failed.order_by("key").values_list("key", flat=True))
+
+
+def learners(session: Session) -> tuple[tuple[str, Arm | None], ...]:
+    """The bandits that learn from a session, each with the arm that ran; None where that is not known."""
+    return (("category", session.category), ("harness", session.harness))
 
 
 def settle(session: Session) -> Settlement:
@@ -106,7 +112,7 @@ def _says_the_same(held: Settlement, new: Settlement) -> bool:
 def _record(session: Session, settlement: Settlement) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
     credit = _credit(settlement)
-    for bandit, arm in (("category", session.category), ("harness", session.harness)):
+    for bandit, arm in learners(session):
         ledger.set_reward(
             bandit=bandit,
             observation=session.observation,

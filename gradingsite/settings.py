@@ -257,6 +257,10 @@ CONSUMPTION_BOOST = 1.1
 CONSUMPTION_PENALTY = 0.8
 CONSUMPTION_MIN_SAMPLES = 5
 
+# --- review (50-review.md) --------------------------------------------------------------------------------------------
+# The chance with which a session comes before a person whatever it looks like: calibration rests on these (I146).
+REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)
+
 # --- evidence ---------------------------------------------------------------------------------------------------------
 EVIDENCE_MAX_BYTES = env_int("EVIDENCE_MAX_BYTES", 256 * 2**20, low=1024, high=2**34)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20

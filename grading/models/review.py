@@ -143,7 +143,7 @@ class ReviewAnswer(models.Model):
     `evidence_sha256` are what was on the screen (I148). `grade` is the row in the chain that it made; None where it
     stands beside as an opinion, or says nothing of the value. `slice_probability` and `stratum` are the item's at that
     time; `seconds` from opening to answering. `effects` lists what it changed, before and after. Answers of one bulk
-    correction share `bulk`.
+    correction share `bulk`; `claim` names the page that sent it, by which a request sent twice is told from two.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="answers")
@@ -162,6 +162,7 @@ class ReviewAnswer(models.Model):
     stratum = models.CharField(max_length=40, blank=True)
     effects = models.JSONField(default=dict, blank=True)
     bulk = models.CharField(max_length=36, blank=True)
+    claim = models.CharField(max_length=64, blank=True)
     undoes = models.OneToOneField("self", null=True, blank=True, on_delete=models.PROTECT, related_name="undone_by")
     created_at = models.DateTimeField(default=timezone.now)
 

@@ -15,7 +15,7 @@ from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.rule import Finding, Rule
 from grading.rewards import policy, views
 
-GRADED_BY_A_PERSON = "a person graded it"
+GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
 
 
 class ImpossiblePair(Rule):
@@ -62,15 +62,15 @@ def independent_work(session: Session) -> str:
     return " and ".join(part for part in parts if part)
 
 
-def clear_flags(session: Session, *, by: User) -> int:
-    """Take a session that a person graded off the review list, with their name."""
+def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) -> int:
+    """Take a session that a person graded, or dismissed, off the review list, with their name."""
     open_flags = Flag.objects.open().filter(session=session)
-    return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=GRADED_BY_A_PERSON)
+    return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
 
 
-def restore_flags(session: Session) -> None:
-    """Put back what a person's grade had cleared."""
-    cleared = Flag.objects.filter(session=session, cleared_why=GRADED_BY_A_PERSON)
+def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
+    """Put back what a person's grade, or their dismissal, had cleared."""
+    cleared = Flag.objects.filter(session=session, cleared_why=why)
     cleared.update(cleared_at=None, cleared_by=None, cleared_why="")
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from grading.models import RuleRun, Session
 from grading.monitoring.alarms import keep
 from grading.monitoring.calibration import Uncalibrated
-from grading.monitoring.flags import ImpossiblePair, inspect_flags, restore_flags
+from grading.monitoring.flags import GRADED_BY_A_PERSON, ImpossiblePair, inspect_flags, restore_flags
 from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
 from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
 from grading.monitoring.outage import JudgeOut
@@ -62,9 +62,9 @@ def inspect(session: Session) -> None:
     refresh()
 
 
-def reopen_flags(session: Session) -> None:
-    """Put back what a person's grade had cleared, now that it was undone; the rules then look again."""
-    restore_flags(session)
+def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
+    """Put back what a person's grade (or dismissal) had cleared, now that it was undone; the rules then look again."""
+    restore_flags(session, why=why)
     inspect(session)
 
 

@@ -12,7 +12,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0010_review'),
+        ('grading', '0012_first_items'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
