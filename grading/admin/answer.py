@@ -1,9 +1,12 @@
 """Can the reward be trusted today? One word, one sentence and one thing to do; pure, so that every state is told."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from grading.review.calibration import ENOUGH, Calibration, Standing
-from grading.templatetags.house import RULES, is_advisory, number
+from grading.core.explain import number
+from grading.monitoring import RULES
+from grading.review.calibration import ENOUGH, Calibration
+from grading.templatetags.house import is_advisory
 from grading.trust import Share
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -17,16 +20,15 @@ class Facts:
 
     `today`: provisional of today's rewards. `contradicted`: open items with a commit or pull request and no real
     grade. `trouble`: what keeps the judge from answering, in words; empty while it answers. `alarms`: ids of open
-    alarms. `blind`: open items of the random slice; `queue`: all open items.
+    alarms. `compared`: the judge against people. `blind`: open items of the random slice; `queue`: all open items.
     """
 
     any_sessions: bool = True
-    today: Share = Share(part=0, whole=0)
+    today: Share = field(default_factory=lambda: Share(part=0, whole=0))
     contradicted: int = 0
     trouble: str = ""
     alarms: tuple[str, ...] = ()
-    standing: Standing | None = None
-    calibration: Calibration | None = None
+    compared: Calibration | None = None
     blind: int = 0
     queue: int = 0
     may_review: bool = False
@@ -53,7 +55,7 @@ class Answer:
 def answer(facts: Facts) -> Answer:
     """The worst that holds decides the word; the sentence says all that is true beside it."""
     others = [rule for rule in facts.alarms if rule not in TOLD and not is_advisory(rule)]
-    step = _step(facts, others)
+    step = next(_steps(facts, others), None)
     if not facts.any_sessions:
         return Answer(
             word="Nothing to trust yet.",
@@ -73,9 +75,9 @@ def answer(facts: Facts) -> Answer:
 
 
 def _without_trouble(facts: Facts, step: Step | None) -> Answer:
-    standing = facts.standing
-    if standing is not None and not standing.is_calibrated:
-        so_far = f"{standing.blind} of the {ENOUGH} blind grades that it takes"
+    compared = facts.compared
+    if compared is not None and not compared.is_calibrated:
+        so_far = f"{compared.whole.n} of the {ENOUGH} blind grades that it takes"
         return Answer(
             word="Unproven.",
             sentence=f"No rule speaks against a reward and {_provisional(facts.today)}, but nobody knows how good the "
@@ -86,7 +88,7 @@ def _without_trouble(facts: Facts, step: Step | None) -> Answer:
         sentence = f"The judge is open; {_provisional(facts.today)} until a verdict or a person makes them final."
         return Answer(word="Mostly.", sentence=sentence, step=step)
     word = "Yes." if facts.today.whole else "Yes, so far."
-    sentence = f"{_capital(_provisional(facts.today))}, no rule speaks against one{_measured(facts.calibration)}."
+    sentence = f"{_capital(_provisional(facts.today))}, no rule speaks against one{_measured(facts.compared)}."
     return Answer(word=word, sentence=sentence, step=step)
 
 
@@ -115,34 +117,38 @@ def _alarm(facts: Facts, others: list[str]) -> str:
     return f"Alarm {rule}{more} is open: {_lower(found)}; {_provisional(facts.today)}."
 
 
-def _measured(calibration: Calibration | None) -> str:
-    if calibration is None or calibration.whole.error is None:
+def _measured(compared: Calibration | None) -> str:
+    if compared is None or compared.whole.error is None:
         return ""
-    whole, error = calibration.whole, calibration.whole.error
+    whole, error = compared.whole, compared.whole.error
     return f", and the judge is {number(error.mean)} from people on average, over {whole.n} blind grades"
 
 
-def _step(facts: Facts, others: list[str]) -> Step | None:
+def _steps(facts: Facts, others: list[str]) -> Iterator[Step]:
+    """What there is to do, the most urgent first."""
     if not facts.any_sessions:
-        return Step(words="Connect an agent", screen="connect") if facts.may_operate else None
-    verb = "Review" if facts.may_review else "See"
+        if facts.may_operate:
+            yield Step(words="Connect an agent", screen="connect")
+        return
+    verb, compared = "Review" if facts.may_review else "See", facts.compared
     if facts.contradicted:
-        return Step(words=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
+        yield Step(words=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
     if facts.trouble:
-        return Step(words="See what the judge says", screen="quota")
+        yield Step(words="See the judge's quota", screen="quota")
     if others or "A1" in facts.alarms:
-        return Step(words=f"Look at alarm {others[0] if others else 'A1'}", screen="alarms")
-    standing = facts.standing
-    if standing is not None and not standing.is_calibrated and facts.blind and facts.may_review:
-        words = f"Grade {count(min(standing.missing, facts.blind))} blind"
-        return Step(words=words, screen="review", query="entered_as=slice")
+        yield Step(words=f"Look at alarm {others[0] if others else 'A1'}", screen="alarms")
+    if compared is not None and not compared.is_calibrated and facts.blind and facts.may_review:
+        words = f"Grade {count(min(ENOUGH - compared.whole.n, facts.blind))} blind"
+        yield Step(words=words, screen="review", query="entered_as=slice")
     if facts.today.part:
-        return Step(words=f"See the {facts.today.part} provisional", screen="sessions", query="behind=provisional")
+        yield Step(
+            words=f"See the {count(facts.today.part)} provisional", screen="sessions", query="behind=provisional"
+        )
     if facts.queue:
-        return Step(words=f"{verb} the {count(facts.queue)} waiting", screen="review")
+        yield Step(words=f"{verb} the {count(facts.queue)} waiting", screen="review")
     if facts.today.whole:
-        return Step(words="See today's rewards", screen="sessions", query="behind=today")
-    return Step(words="See the sessions", screen="sessions")
+        yield Step(words="See today's rewards", screen="sessions", query="behind=today")
+    yield Step(words="See the sessions", screen="sessions")
 
 
 def count(n: int) -> str:
