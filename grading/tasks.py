@@ -7,6 +7,7 @@ from celery.signals import worker_shutting_down
 
 from grading import judging, review
 from grading.judging.rubrics import again
+from grading.notices import send_due
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -44,3 +45,8 @@ def batches() -> None:
 def prioritise() -> None:
     judging.prioritise()
     review.prioritise()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def notices() -> None:
+    send_due()

@@ -19,6 +19,7 @@ from grading.admin import (
     correct,
     costs,
     dashboard,
+    notices,
     quota,
     quota_policy,
     registry,
@@ -77,6 +78,8 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
+    ("settings/notices/", "notices", notices.show, VIEW),
+    ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )
 
 
