@@ -9,7 +9,17 @@ from django.db.models import QuerySet
 from bandit import ledger
 from bandit.erasure import permit
 from grading import evidence, monitoring
-from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.models import (
+    Comment,
+    Evidence,
+    Grade,
+    JudgeAttempt,
+    JudgeJob,
+    Reveal,
+    ReviewAnswer,
+    Session,
+    Settlement,
+)
 
 
 def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
@@ -25,6 +35,11 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
         ledger.erase([session.observation for session in held], counts)
         _delete(counts, JudgeAttempt.objects.filter(job__session__in=ids))
         _delete(counts, JudgeJob.objects.filter(session__in=ids))
+        _delete(counts, Comment.objects.filter(session__in=ids))
+        _delete(counts, Reveal.objects.filter(session__in=ids))
+        answers = ReviewAnswer.objects.filter(session__in=ids)
+        while answers.exists():  # the undo before what it undoes
+            _delete(counts, answers.filter(undone_by=None))
         _delete(counts, Settlement.objects.filter(session__in=ids))
         grades = Grade.objects.filter(session__in=ids)
         while grades.exists():  # the last undo of an undo first

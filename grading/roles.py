@@ -19,17 +19,28 @@ _EVERYTHING = [
     "quotatransition",
     "rubric",
     "session",
+    "reviewitem",
+    "reviewanswer",
+    "comment",
 ]
 _BANDIT = ["bandit", "arm", "armalias", "grader", "ledgerentry", "bucket", "selection", "erasure"]
 
 # Codenames by role; a role holds those of the roles before it.
 PERMISSIONS: dict[str, list[tuple[str, str]]] = {
-    VIEWER: [("grading", f"view_{name}") for name in _EVERYTHING] + [("bandit", f"view_{name}") for name in _BANDIT],
-    REVIEWER: [("grading", "add_grade"), ("grading", "change_flag"), ("grading", "change_alarm")],
+    VIEWER: [
+        *[("grading", f"view_{name}") for name in _EVERYTHING],
+        *[("bandit", f"view_{name}") for name in _BANDIT],
+        ("grading", "add_savedview"),
+    ],
+    REVIEWER: [
+        *[("grading", f"add_{name}") for name in ("grade", "comment", "flag")],
+        *[("grading", f"change_{name}") for name in ("flag", "alarm")],
+    ],
     OPERATOR: [
         *[("grading", f"{verb}_{name}") for verb in ("add", "change") for name in ("agent", "artifactrule", "rubric")],
         *[("grading", f"{verb}_apitoken") for verb in ("view", "add", "change")],
         ("grading", "change_quota"),
+        ("grading", "change_reviewitem"),
         ("grading", "delete_session"),
         *[("bandit", f"{verb}_{name}") for verb in ("add", "change") for name in ("arm", "armalias", "bandit")],
     ],

@@ -6,6 +6,7 @@ from grading.models.grades import Grade, Settlement
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
+from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sessions import Session
 
@@ -15,6 +16,7 @@ __all__ = [
     "ApiToken",
     "Artifact",
     "ArtifactRule",
+    "Comment",
     "Evidence",
     "Flag",
     "Grade",
@@ -25,9 +27,13 @@ __all__ = [
     "JudgeRun",
     "Quota",
     "QuotaTransition",
+    "Reveal",
+    "ReviewAnswer",
+    "ReviewItem",
     "Rubric",
     "RubricActivation",
     "RuleRun",
+    "SavedView",
     "Session",
     "Settlement",
 ]

@@ -15,14 +15,24 @@ class FlagQuerySet(models.QuerySet["Flag"]):
 
 
 class Flag(models.Model):
-    """A session that a validity rule put up for review. One a session and rule; a dismissed one never comes back."""
+    """A session that a validity rule, or a person (`BY_A_PERSON`), put up for review.
+
+    One a session and rule; a dismissed one never comes back.
+    """
+
+    BY_A_PERSON = "person"
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="flags")
     rule = models.CharField(max_length=16)
     detail = models.TextField()
     raised_at = models.DateTimeField(default=timezone.now)
+    raised_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
     cleared_at = models.DateTimeField(null=True, blank=True)
-    cleared_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
+    cleared_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
     cleared_why = models.CharField(max_length=300, blank=True)
 
     objects = FlagQuerySet.as_manager()
