@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
+from urllib.parse import quote
 
 from django.urls import URLPattern, get_resolver, reverse
 
@@ -261,7 +262,8 @@ def url(name: str, world: World) -> str:
 
 def urls(name: str, world: World) -> list[str]:
     """The same with each of its queries."""
-    return [url(name, world) + query.format_map(world.rows) for query in ADDRESSES[name].queries]
+    rows = {word: quote(str(row), safe="") for word, row in world.rows.items()}
+    return [url(name, world) + query.format_map(rows) for query in ADDRESSES[name].queries]
 
 
 def of_kind(*kinds: Kind) -> list[str]:
