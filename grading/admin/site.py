@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 
@@ -39,6 +39,7 @@ View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
 RUBRIC = "grading.view_rubric"
+METHODS = ("GET", "HEAD", "POST")
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
@@ -92,7 +93,9 @@ class GradingAdminSite(admin.AdminSite):
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         screens = [path(route, self.screen(view, need), name=name) for route, name, view, need in SCREENS]
-        return [*screens, *super().get_urls()]
+        # Whoever is staff could ask it whether a row exists, role or not; and no page of ours links to it.
+        pages = [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
+        return [*screens, *pages]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
         """The dashboard."""
@@ -110,6 +113,8 @@ class GradingAdminSite(admin.AdminSite):
         def inner(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
             if not request.user.has_perm(permission):
                 raise PermissionDenied
+            if request.method not in METHODS:
+                return HttpResponseNotAllowed(METHODS)
             response = view(request, **arguments)
             if isinstance(response, TemplateResponse):
                 response.context_data = {**self.each_context(request), **(response.context_data or {})}
