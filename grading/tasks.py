@@ -5,8 +5,9 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from grading import judging
+from grading import judging, transcripts
 from grading.judging.rubrics import again
+from grading.models import Evidence
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -43,3 +44,9 @@ def batches() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def prioritise() -> None:
     judging.prioritise()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def index_transcript(pk: int) -> None:
+    for row in Evidence.objects.filter(pk=pk):
+        transcripts.build(row)
