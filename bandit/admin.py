@@ -19,6 +19,8 @@ else:
 class KeepAdmin(AnyModelAdmin):
     """Rows that may be added and changed, and never deleted: arms retire (I57)."""
 
+    view_on_site = False
+
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
         return False
 

@@ -2,6 +2,8 @@
 
 import uuid
 
+from django.db import transaction
+
 from grading import review, rewards
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Source
@@ -15,9 +17,7 @@ def judged(value: float = 0.5, source: Source = Source.JUDGE, **fields) -> Sessi
     """
     session = cast.session(**fields)
     cast.grade(session, source, value)
-    rewards.settle(session)
-    review.look(session)
-    return session
+    return settled(session)
 
 
 def flagged(value: float = 0.32, **fields) -> Session:
@@ -25,8 +25,14 @@ def flagged(value: float = 0.32, **fields) -> Session:
     session = cast.session(**fields)
     cast.pull_request(session)
     cast.grade(session, Source.JOURNAL, value)
-    rewards.settle(session)
-    review.look(session)
+    return settled(session)
+
+
+def settled(session: Session) -> Session:
+    """Settled and looked at, as intake does."""
+    with transaction.atomic():
+        rewards.settle(session)
+        review.look(session)
     return session
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.models import LedgerEntry
-from grading import monitoring, review, rewards, trust
+from grading import monitoring, review, rewards
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, Flag, JudgeAttempt, Quota
 from grading.models.review import Answer
@@ -286,43 +286,3 @@ def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client
         assert rule.id in html
         assert escape(rule.means) in html
     assert "not yet" not in html
-
-
-# --- the dashboard's figures -----------------------------------------------------------------------------------------
-
-
-def test_coverage_and_validity_are_two_numbers():
-    inspected(proof=False, judge=0.7)
-    inspected(proof=False, trajectory=0.4)
-    inspected(proof=False)
-    inspected(trajectory=None, journal=0.32)
-    figures = trust.trust()
-    assert (figures.coverage.part, figures.coverage.whole) == (3, 4)
-    assert (figures.validity.part, figures.validity.whole) == (1, 3)
-    assert (figures.provisional_today.part, figures.contradicted) == (3, 1)
-
-
-def test_an_empty_site_says_so_and_shows_no_number():
-    figures = trust.trust()
-    assert figures.answer == "Nothing to trust yet."
-    assert figures.coverage.percent is None
-    assert figures.agreement.error is None
-
-
-def test_the_judge_is_compared_with_people_on_the_same_sessions():
-    reviewer = cast.person("rita", "reviewer")
-    for judge, human in ((0.5, 0.7), (0.8, 0.7)):
-        session = cast.session()
-        cast.grade(session, Source.JUDGE, judge)
-        cast.grade(session, Source.HUMAN, human, author=reviewer)
-    found = trust.agreement()
-    assert found.pairs == 2
-    assert found.error == pytest.approx(0.15)
-    assert found.bias == pytest.approx(-0.05)
-
-
-def test_the_dashboard_takes_a_constant_number_of_queries(django_assert_max_num_queries):
-    for _ in range(12):
-        inspected(judge=0.5)
-    with django_assert_max_num_queries(8):
-        trust.trust()
