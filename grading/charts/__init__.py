@@ -5,7 +5,7 @@ Sizes are attributes and colours are classes, so that a strict content policy ho
 
 from grading.charts.days import STACK, Bar, Cost, by_day, costs
 from grading.charts.outages import Outage
-from grading.charts.posteriors import Beta, before_after, proof, ridges, thousandths
+from grading.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
 from grading.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "proof",
     "ridges",
     "share_bar",
+    "shift",
     "thousandths",
     "timeline",
 ]
