@@ -9,9 +9,9 @@ from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
-from grading.admin import exports
+from grading.admin import exports, saved_views
 from grading.models import ReviewAnswer, Session
-from grading.models.review import Answer
+from grading.models.review import Answer, View
 from grading.review import audit, exported
 from grading.review.acts import Act, Kind
 from grading.review.audit import Cursor
@@ -76,6 +76,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "query": query.urlencode(),
         "narrowed": any(query.values()),
         "bulk": bulk(narrowed.bulk) if narrowed.bulk else None,
+        "saved_views": saved_views.menu(request, View.HISTORY),
     }
     return TemplateResponse(request, "gradingsite/history.html", context)
 
