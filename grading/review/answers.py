@@ -136,10 +136,13 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
             monitoring.reopen_flags(session, why=monitoring.DISMISSED)
+        monitoring.refresh()
         effects = changes(before, measure(session))
         said: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
         row = records.append(session, reviewer, Answer.UNDO, seen=seen, **said)
         _item_follows(session, reviewer)
+        if not ReviewItem.objects.open().filter(session=session).exists():
+            queue.follow(session)
         return row
 
 
@@ -174,6 +177,7 @@ def _graded(session: Session, reviewer: User, said: Said) -> ReviewAnswer:
         seen_revision=said.seen_revision,
         seen_evidence=said.seen_evidence,
     )
+    monitoring.refresh()
     effects = changes(before, measure(session))
     return _append(session, reviewer, said, seen=seen, grade=persons_grade(session), effects=effects)
 
@@ -209,15 +213,15 @@ def _append(session: Session, reviewer: User, said: Said, **columns: Any) -> Rev
 
 
 def _item_follows(session: Session, by: User) -> None:
-    """The session's item has its answers now, or lacks some: it is closed or waits again, and nobody's."""
-    item = ReviewItem.objects.filter(session=session).first()
-    if item is not None:
-        state = queue.state_of(item)
-        if state == ItemState.OPEN:
-            ReviewItem.objects.filter(pk=item.pk).update(state=state, closed_at=None, **FREE)
-            return
+    """The session's item has its answers now and is closed, or lacks some and waits, no longer in these hands."""
+    items = ReviewItem.objects.filter(session=session)
+    item = items.first()
+    state = None if item is None else queue.state_of(item)
+    if state == ItemState.OPEN:
+        items.exclude(state=state).update(state=state, closed_at=None)
+        items.filter(claimed_by=by).update(**FREE)
+    elif state is not None:
         queue.close(session, state, by)
-    queue.follow(session)
 
 
 def _locked(session: Session) -> Session:

@@ -217,9 +217,9 @@ def test_a_decision_is_closed_by_one_session_and_a_session_closes_one():
         complete(second, observation="", executed_arm="code", now=NOW)
 
 
-def test_reading_a_posterior_takes_three_queries(django_assert_num_queries):
+def test_reading_a_posterior_takes_four_queries(django_assert_num_queries):
     teach()
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         posterior_of("category", NOW)
 
 
@@ -270,7 +270,7 @@ def test_what_if_of_nothing_changes_nothing_and_twice_the_same_is_refused():
 def test_what_if_of_many_asks_as_often_as_of_one(django_assert_num_queries):
     teach()
     changes = [Change(observation=f"code-{n}", arm="code", value=0.5, source="human", day=DAY) for n in range(12)]
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6 + 1):
         what_if_many("category", changes, NOW)
 
 
