@@ -47,7 +47,7 @@ class Filters(forms.Form):
         given = self.cleaned_data
         person, arm = given.get("person"), given.get("arm")
         return audit.Filters(
-            person=person.pk if person else None,
+            person=person.username if person else "",
             kind=Kind(given["kind"]) if given.get("kind") else None,
             arm=arm.name if arm else "",
             sessions=_named(given["session"]) if given.get("session") else None,

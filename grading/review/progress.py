@@ -20,7 +20,7 @@ WEEK = dt.timedelta(days=6)
 # Who skipped or took back has not answered.
 NOT_DONE = (Answer.SKIP, Answer.UNDO)
 COLUMNS = (
-    "pk", "session", "reviewer", "created_at", "value", "blind_value", "revealed", "seconds", "slice_probability",
+    "pk", "session", "reviewer", "created_at", "answer", "value", "blind_value", "revealed", "seconds", "slice_probability",
     "bulk", "grade", "judge__value", "undone_by",
 )  # fmt: skip
 
@@ -33,6 +33,7 @@ class _Given:
     session: int
     reviewer: int
     at: dt.datetime
+    answer: str
     value: float | None
     blind: float | None
     revealed: bool
@@ -177,7 +178,11 @@ def _with_judge(held: Iterable[_Given]) -> Agreement:
     apart = [
         answer.blind - answer.judge
         for answer in held
-        if answer.slice_probability is not None and answer.blind is not None and answer.judge is not None
+        if answer.slice_probability is not None
+        and answer.blind is not None
+        and answer.judge is not None
+        # Who agrees with what was on the screen says nothing of their own.
+        and (answer.answer == Answer.GRADE or answer.revealed)
     ]
     if not apart:
         return Agreement(n=0, mean=None)
