@@ -20,8 +20,8 @@ WEEK = dt.timedelta(days=6)
 # Who skipped or took back has not answered.
 NOT_DONE = (Answer.SKIP, Answer.UNDO)
 COLUMNS = (
-    "pk", "session", "reviewer", "created_at", "answer", "value", "blind_value", "revealed", "seconds", "slice_probability",
-    "bulk", "grade", "judge__value", "undone_by",
+    "pk", "session", "reviewer", "created_at", "answer", "value", "blind_value", "revealed", "seconds",
+    "slice_probability", "bulk", "grade", "judge__value", "undone_by",
 )  # fmt: skip
 
 
