@@ -20,6 +20,7 @@ from grading.admin import (
     costs,
     dashboard,
     notices,
+    progress,
     quota,
     quota_policy,
     rectifier,
@@ -30,6 +31,7 @@ from grading.admin import (
     rubrics,
     runs,
     sample_data,
+    saved_views,
     session,
     sessions,
     settings_page,
@@ -40,7 +42,7 @@ from grading.admin.house import house
 View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
-RUBRIC = "grading.view_rubric"
+RUBRIC, KEEP = "grading.view_rubric", "grading.add_savedview"
 METHODS = ("GET", "HEAD", "POST")
 
 # Address, name, view, and the permission without which it is a 403.
@@ -77,10 +79,13 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("review/", "review", review.show, VIEW),
     ("review/bulk/", "bulk", bulk.show, CORRECT),
     ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
+    ("review/progress/", "progress", progress.show, VIEW),
     ("history/", "history", audit.show, VIEW),
     ("history.csv", "history_csv", audit.export_csv, VIEW),
     ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
     ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
+    ("views/", "views", saved_views.show, KEEP),
+    ("views/<int:pk>/", "view", saved_views.detail, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
