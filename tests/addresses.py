@@ -128,7 +128,7 @@ SCREENS: dict[str, Address] = {
         acts=OPERATOR,
         of="draft",
         data=lambda world: {"session": world["named"]},
-        queries=("", "?session=eve", "?session={named}", "?state=yes&session={named}"),
+        queries=("?session={named}", "", "?session=eve", "?state=yes&session={named}"),
     ),
     "admin:runs": Address(opens=VIEWER),
     "admin:run": Address(opens=VIEWER, of="run"),
