@@ -8,7 +8,7 @@ from django.contrib.admin.widgets import AdminSplitDateTime, AdminTextInputWidge
 from django.db.models import CharField, DateTimeField, Field, Model
 from django.http import HttpRequest
 
-from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Selection
+from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Rectifier, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,8 +109,14 @@ class SelectionAdmin(RecordAdmin):
 
 
 class GraderAdmin(RecordAdmin):
-    list_display = ["source", "model", "route", "rubric"]
-    list_filter = ["source"]
+    list_display = ["source", "model", "route", "rubric", "stratum"]
+    list_filter = ["source", "stratum"]
+
+
+class RectifierAdmin(RecordAdmin):
+    list_display = ["bandit", "version", "enabled", "by", "created_at", "note"]
+    list_filter = ["bandit", "enabled"]
+    list_select_related = ["bandit"]
 
 
 class ErasureAdmin(RecordAdmin):
@@ -124,6 +130,7 @@ PAGES = {
     Bucket: BucketAdmin,
     Selection: SelectionAdmin,
     Grader: GraderAdmin,
+    Rectifier: RectifierAdmin,
     Erasure: ErasureAdmin,
 }
 

@@ -5,8 +5,9 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from grading import judging
+from grading import judging, review
 from grading.judging.rubrics import again
+from grading.notices import send_due
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -43,3 +44,9 @@ def batches() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def prioritise() -> None:
     judging.prioritise()
+    review.prioritise()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def notices() -> None:
+    send_due()

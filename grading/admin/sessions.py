@@ -15,6 +15,7 @@ from grading.judging.rubrics.verdicts import with_verdict
 from grading.models import Agent, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet
+from grading.trust import Behind, narrow
 
 PAGE_SIZE = 50
 
@@ -43,6 +44,10 @@ class Filters(forms.Form):
     )
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
+    # The links of the dashboard: the sessions that a figure counts.
+    behind = forms.TypedChoiceField(
+        required=False, choices=[(each, each.words) for each in Behind], coerce=Behind, widget=forms.HiddenInput
+    )
     # The links of the quota page: sessions whose verdict was outstanding during an outage.
     waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
     waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
@@ -61,6 +66,8 @@ class Filters(forms.Form):
         if since is not None:
             during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
             sessions = sessions.filter(Exists(during.filter(session=OuterRef("pk"))))
+        if behind := chosen.pop("behind", None):
+            sessions = narrow(sessions, behind)
         for name, choice in chosen.items():
             if choice:
                 sessions = sessions.filter(_condition(name, choice))

@@ -12,11 +12,14 @@ from django.urls import URLPattern, URLResolver, path
 
 from grading.admin import (
     alarms,
+    audit,
     bandits,
+    bulk,
     connect,
     correct,
     costs,
     dashboard,
+    notices,
     quota,
     quota_policy,
     registry,
@@ -67,9 +70,17 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
     ("review/", "review", review.show, VIEW),
+    ("review/bulk/", "bulk", bulk.show, CORRECT),
+    ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
+    ("history/", "history", audit.show, VIEW),
+    ("history.csv", "history_csv", audit.export_csv, VIEW),
+    ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
+    ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
+    ("settings/notices/", "notices", notices.show, VIEW),
+    ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )
 
 
