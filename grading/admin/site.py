@@ -32,6 +32,7 @@ from grading.admin import (
     session,
     sessions,
     settings_page,
+    transcript,
 )
 from grading.admin.house import house
 
@@ -45,6 +46,8 @@ METHODS = ("GET", "HEAD", "POST")
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/", "sessions", sessions.show, VIEW),
     ("sessions/<int:pk>/", "session", session.show, VIEW),
+    ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
+    ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("sessions/<int:pk>/correct/", "correct", correct.show, CORRECT),
     ("sessions/<int:pk>/preview/", "preview", correct.preview, CORRECT),
     ("grades/<int:pk>/undo/", "undo", correct.undo, CORRECT),
