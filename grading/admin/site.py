@@ -6,27 +6,34 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 
 from grading.admin import (
     alarms,
+    audit,
     bandits,
+    bulk,
     connect,
     costs,
     dashboard,
+    notices,
+    progress,
     quota,
     quota_policy,
+    rectifier,
     registry,
     rubric_editor,
     rubric_trial,
     rubrics,
     runs,
     sample_data,
+    saved_views,
     session,
     sessions,
     settings_page,
+    transcript,
     undo,
 )
 from grading.admin.desk import actions as desk
@@ -35,15 +42,19 @@ from grading.admin.house import house
 View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
-RUBRIC = "grading.view_rubric"
+RUBRIC, KEEP = "grading.view_rubric", "grading.add_savedview"
+METHODS = ("GET", "HEAD", "POST")
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/", "sessions", sessions.show, VIEW),
     ("sessions/<int:pk>/", "session", session.show, VIEW),
+    ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
+    ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
+    ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),
     ("quota/costs/", "costs", costs.show, "grading.view_quota"),
     ("quota/costs.csv", "costs_csv", costs.export, "grading.view_quota"),
@@ -75,9 +86,20 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("review/<int:pk>/assign/", "review_assign", desk.assign, "grading.change_reviewitem"),
     ("answers/<int:pk>/undo/", "review_undo", desk.undo, CORRECT),
     ("answers/<int:pk>/hold/", "review_hold", desk.hold, "grading.change_reviewitem"),
+    ("review/bulk/", "bulk", bulk.show, CORRECT),
+    ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
+    ("review/progress/", "progress", progress.show, VIEW),
+    ("history/", "history", audit.show, VIEW),
+    ("history.csv", "history_csv", audit.export_csv, VIEW),
+    ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
+    ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
+    ("views/", "views", saved_views.show, KEEP),
+    ("views/<int:pk>/", "view", saved_views.detail, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
+    ("settings/notices/", "notices", notices.show, VIEW),
+    ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )
 
 
@@ -90,7 +112,9 @@ class GradingAdminSite(admin.AdminSite):
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         screens = [path(route, self.screen(view, need), name=name) for route, name, view, need in SCREENS]
-        return [*screens, *super().get_urls()]
+        # Whoever is staff could ask it whether a row exists, role or not; and no page of ours links to it.
+        pages = [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
+        return [*screens, *pages]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
         """The dashboard."""
@@ -108,6 +132,8 @@ class GradingAdminSite(admin.AdminSite):
         def inner(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
             if not request.user.has_perm(permission):
                 raise PermissionDenied
+            if request.method not in METHODS:
+                return HttpResponseNotAllowed(METHODS)
             response = view(request, **arguments)
             if isinstance(response, TemplateResponse):
                 response.context_data = {**self.each_context(request), **(response.context_data or {})}

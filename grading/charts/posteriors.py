@@ -13,6 +13,7 @@ from grading.core.explain import number
 RIDGE = (520, 58)
 CURVES = (348, 148)
 PROOF = (348, 12)
+SHIFT = (520, 24)
 POINTS = 160
 # A ridge ends where its density is less than this share of its peak.
 VISIBLE = 0.002
@@ -130,6 +131,20 @@ def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeStr
         marks.append(f'<rect fill="url(#hatch-line)" {box}/><rect class="outline" {box}/>')
     label = ", ".join(f"{source} {amount:.1f}" for source, amount in evidence.items()) or "no evidence yet"
     return svg(width, height, "".join(marks), f"{label}, {pending:g} pending")
+
+
+def shift(name: str, before: float, after: float) -> SafeString:
+    """Two means of one arm on a 0–1 axis: without (thin) and with (thick, in the colour of people)."""
+    width, height = SHIFT
+    middle = height / 2
+    grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
+    marks = [
+        line("will-mean", before * width, middle, after * width, middle),
+        line("was-mean solid", before * width, 4, before * width, height - 4),
+        line("will-mean thick", after * width, 3, after * width, height - 3),
+    ]
+    label = f"{name}: mean {thousandths(before)} without, {thousandths(after)} with"
+    return svg(width, height, grid + "".join(marks), label, stretch=True)
 
 
 def thousandths(value: float) -> str:
