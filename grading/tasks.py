@@ -5,9 +5,10 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from grading import judging, transcripts
+from grading import judging, review, transcripts
 from grading.judging.rubrics import again
 from grading.models import Evidence
+from grading.notices import send_due
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -44,6 +45,12 @@ def batches() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def prioritise() -> None:
     judging.prioritise()
+    review.prioritise()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def notices() -> None:
+    send_due()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

@@ -1,19 +1,21 @@
-"""Can the reward be trusted today? The figures of the dashboard, each with its own denominator, and one sentence."""
+"""Can the reward be trusted today? The counts of the dashboard, each with its own denominator, and the rows behind."""
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-from django.conf import settings
-from django.db.models import Count, Exists, F, OuterRef, Subquery, Sum
+from django.db.models import Count, Exists, OuterRef, Q
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from grading import monitoring
-from grading.core.vocabulary import Source, Status
-from grading.days import midnight, start_of_day
-from grading.models import Flag, Grade, JudgeAttempt, JudgeJob, Quota, Session
+from grading.core.vocabulary import Source
+from grading.days import midnight
+from grading.models import Flag, JudgeJob, Session
+from grading.models.judging import Purpose
+from grading.models.sessions import SessionQuerySet
+from grading.review import calibration
 
 WINDOW_DAYS = 7
 CHART_DAYS = 14
@@ -23,13 +25,27 @@ VALID_SOURCES = frozenset({Source.JUDGE, Source.HUMAN, Source.CONSUMPTION})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """How many sessions of one day were decided by `source`, finally or not, and with an open flag or not."""
+    """How many sessions of one day and arm were decided by `source`, finally or not, with an open flag or not."""
 
     day: dt.date
     source: str
     final: bool
     flagged: bool
+    arm: str
     count: int
+
+    @property
+    def is_graded(self) -> bool:
+        return self.source not in {"", Source.FLOOR}
+
+    @property
+    def holds(self) -> bool:
+        return self.source in VALID_SOURCES and not self.flagged
+
+    @property
+    def is_missing(self) -> bool:
+        """Its arm learns little or nothing from it yet."""
+        return self.source == Source.FLOOR or (self.source != "" and not self.final)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,150 +65,142 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
-    """One grader against people on the same sessions: mean absolute error and bias (judge − human), both in grades.
+class Trust:
+    """The dashboard's counts at one moment. Coverage and validity stay two numbers (L10).
 
-    `grader` names it (model, route, rubric): figures of two instruments are never averaged (I36). `others` are the
-    pairs of other graders, left out.
+    `waiting` counts the sessions whose verdict is outstanding, `opinions` what judges are to say besides. `missing` of
+    `whole` sessions of an arm in 14 days are provisional or at the floor.
     """
 
-    pairs: int
-    error: float | None
-    bias: float | None
-    grader: str = ""
-    others: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
-    """All figures of the dashboard at one moment. Coverage and validity stay two numbers (L10)."""
-
-    answer: str
-    sentence: str
     coverage: Share
     validity: Share
     provisional_today: Share
-    contradicted: int
-    agreement: Agreement
-    waiting: int
-    spent_usd: float
-    verdicts_today: int
-    cells: tuple[Cell, ...]
     provisional_by_source: Mapping[str, int]
+    waiting: int
+    opinions: int
+    cells: tuple[Cell, ...]
+
+    @property
+    def missing_by_arm(self) -> dict[str, Share]:
+        missing, whole = Counter[str](), Counter[str]()
+        for cell in self.cells:
+            whole[cell.arm] += cell.count
+            missing[cell.arm] += cell.count if cell.is_missing else 0
+        return {arm: Share(part=missing[arm], whole=whole[arm]) for arm in whole if arm}
 
 
 def trust(now: dt.datetime | None = None) -> Trust:
-    """The dashboard's figures, in a constant number of queries. Windows are event time, in the site's zone."""
-    now = now or timezone.now()
-    today = timezone.localdate(now)
+    """The counts, in two queries. Windows are event time, in whole days of the site's zone, today among them."""
+    today = timezone.localdate(now or timezone.now())
     cells = day_cells(today)
-    week = [cell for cell in cells if cell.day > today - dt.timedelta(days=WINDOW_DAYS) and cell.source]
-    today_cells = [cell for cell in week if cell.day == today]
-    graded = [cell for cell in week if cell.source != Source.FLOOR]
-    valid = [cell for cell in graded if cell.source in VALID_SOURCES and not cell.flagged]
-    provisional = [cell for cell in today_cells if not cell.final]
-    contradicted = Flag.objects.open().filter(session__ended_at__gt=now - dt.timedelta(days=WINDOW_DAYS))
-    spent = JudgeAttempt.objects.filter(started_at__gte=start_of_day(now)).aggregate(
-        cost=Sum("cost_usd"), verdicts=Count("cost_usd")
-    )
-    share_today = Share(part=_count(provisional), whole=_count(today_cells))
-    flagged = contradicted.values("session").distinct().count()
-    answer, sentence = _sentence(share_today, flagged, any_sessions=bool(cells) or Session.objects.exists())
+    week = [cell for cell in cells if cell.day > today - dt.timedelta(days=WINDOW_DAYS)]
+    of_today = [cell for cell in week if cell.day == today]
+    graded = [cell for cell in week if cell.is_graded]
+    provisional = [cell for cell in of_today if not cell.final]
+    by_source: Counter[str] = Counter()
+    for cell in provisional:
+        by_source[cell.source] += cell.count
+    jobs = JudgeJob.objects.open().order_by().aggregate(
+        verdicts=Count("pk", filter=Q(purpose=Purpose.VERDICT)), all=Count("pk")
+    )  # fmt: skip
     return Trust(
-        answer=answer,
-        sentence=sentence,
         coverage=Share(part=_count(graded), whole=_count(week)),
-        validity=Share(part=_count(valid), whole=_count(graded)),
-        provisional_today=share_today,
-        contradicted=flagged,
-        agreement=agreement(),
-        waiting=JudgeJob.objects.open().count(),
-        spent_usd=spent["cost"] or 0.0,
-        verdicts_today=spent["verdicts"],
+        validity=Share(part=_count(cell for cell in graded if cell.holds), whole=_count(graded)),
+        provisional_today=Share(part=_count(provisional), whole=_count(of_today)),
+        provisional_by_source=dict(by_source.most_common()),
+        waiting=jobs["verdicts"],
+        opinions=jobs["all"] - jobs["verdicts"],
         cells=tuple(cells),
-        provisional_by_source=Counter({cell.source: cell.count for cell in provisional}),
     )
 
 
 def day_cells(today: dt.date) -> list[Cell]:
-    """Sessions of the last fourteen days by day, deciding source, finality and flag: one query."""
+    """The settled sessions with a source of the last fourteen days: one query."""
     flags = Flag.objects.open().filter(session=OuterRef("pk"))
     rows = (
-        Session.objects.filter(ended_at__gte=midnight(today - dt.timedelta(days=CHART_DAYS - 1)))
+        Session.objects.filter(_days(today, CHART_DAYS))
         .with_reward()
         .annotate(day=TruncDate("ended_at"), flagged=Exists(flags))
         .order_by()
-        .values("day", "reward_source", "reward_final", "flagged")
+        .values("day", "reward_source", "reward_final", "flagged", "category__name")
         .annotate(count=Count("pk"))
     )
     return [
         Cell(
             day=row["day"],
-            source=row["reward_source"] or "",
+            source=row["reward_source"],
             final=bool(row["reward_final"]),
             flagged=row["flagged"],
+            arm=row["category__name"] or "",
             count=row["count"],
         )
         for row in rows
+        if row["reward_source"]
     ]
 
 
-def agreement() -> Agreement:
-    """Sessions that both a judge and a person graded (the latest of each): how far apart they are.
+# --- the rows behind a figure ----------------------------------------------------------------------------------------
 
-    Of the grader that was asked last among them: model, route, rubric and digest version (I36).
-    """
-    human = Grade.objects.filter(
-        session=OuterRef("session"), source=Source.HUMAN, status=Status.SCORED, withdrawn_by=None
-    ).order_by("-pk")
-    latest = Grade.objects.chain().verdicts().filter(session=OuterRef("session")).order_by("-pk")
-    pairs = list(
-        Grade.objects.verdicts()
-        .filter(pk=Subquery(latest.values("pk")[:1]))
-        .annotate(human=Subquery(human.values("value")[:1]))
-        .exclude(human=None)
-        .annotate(gap=F("value") - F("human"))
-        .order_by("-pk")
-        .values_list("gap", "model", "route", "rubric", "version")
+
+class Behind(StrEnum):
+    """A figure of the dashboard, as a list of sessions is narrowed to it."""
+
+    HOLDS = "holds"
+    DOUBTED = "doubted"
+    GRADED = "graded"
+    FLOOR = "floor"
+    TODAY = "today"
+    PROVISIONAL = "provisional"
+    COMPARED = "compared"
+    WAITING = "waiting"
+    MISSING = "missing"
+
+    @property
+    def words(self) -> str:
+        return {
+            Behind.HOLDS: "grades of 7 days that hold: by judge, person or artifacts, and no rule against them",
+            Behind.DOUBTED: "grades of 7 days that do not hold: by trajectory or journal, or a rule is against them",
+            Behind.GRADED: "sessions of 7 days that have a grade",
+            Behind.FLOOR: "sessions of 7 days that stand at the floor",
+            Behind.TODAY: "rewards of today",
+            Behind.PROVISIONAL: "provisional rewards of today",
+            Behind.COMPARED: "sessions of the random slice that a person graded blind, and the judge in use as well",
+            Behind.WAITING: "sessions whose verdict is outstanding",
+            Behind.MISSING: "sessions of 14 days whose reward is provisional or at the floor",
+        }[self]
+
+
+def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = None) -> SessionQuerySet:
+    """The sessions that a figure counts. `sessions` come with their reward and `flagged`."""
+    today = timezone.localdate(now or timezone.now())
+    if behind is Behind.WAITING:
+        jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
+        return sessions.filter(pk__in=jobs.values("session"))
+    if behind is Behind.COMPARED:
+        standing = calibration.in_use()
+        return sessions.none() if standing is None else calibration.narrow(sessions, standing.grader)
+    settled = Q(reward_source__gt="")
+    graded = settled & ~Q(reward_source=Source.FLOOR)
+    holds = Q(reward_source__in=[str(source) for source in VALID_SOURCES], flagged=False)
+    provisional, week, of_today = Q(reward_final=False), _days(today, WINDOW_DAYS), _days(today, 1, until=1)
+    return sessions.filter(
+        {
+            Behind.HOLDS: week & holds,
+            Behind.DOUBTED: week & graded & ~holds,
+            Behind.GRADED: week & graded,
+            Behind.FLOOR: week & Q(reward_source=Source.FLOOR),
+            Behind.TODAY: of_today & settled,
+            Behind.PROVISIONAL: of_today & settled & provisional,
+            Behind.MISSING: _days(today, CHART_DAYS) & settled & (Q(reward_source=Source.FLOOR) | provisional),
+        }[behind]
     )
-    if not pairs:
-        return Agreement(pairs=0, error=None, bias=None)
-    _gap, *grader = pairs[0]
-    gaps = [float(gap) for gap, *who in pairs if who == grader]
-    model, route, rubric, _version = grader
-    return Agreement(
-        pairs=len(gaps),
-        error=sum(map(abs, gaps)) / len(gaps),
-        bias=sum(gaps) / len(gaps),
-        grader=" ".join(part for part in (model, route and f"at {route}", rubric and f"rubric {rubric[:4]}") if part),
-        others=len(pairs) - len(gaps),
-    )
 
 
-def _sentence(today: Share, flagged: int, *, any_sessions: bool) -> tuple[str, str]:
-    """The answer in a word, and why."""
-    if not any_sessions:
-        return "Nothing to trust yet.", "No session has come in. Connect an agent, or load the samples."
-    against = f"{flagged} of this week's rewards contradict a commit or a pull request" if flagged else ""
-    provisional = f"{today.part} of today's {today.whole} rewards are provisional" if today.part else ""
-    out = Quota.objects.out().filter(model=settings.JUDGE_MODEL).order_by("pk").first()
-    if out is not None:
-        why = f"The judge has been out since {timezone.localtime(out.changed_at):%H:%M}"
-    elif monitoring.says_judge_fails(monitoring.open_alarms()):
-        why = "Calls to the judge fail"
-    elif not settings.ANTHROPIC_API_KEY:
-        why = "No judge is configured"
-    else:
-        why = ""
-    facts = ", and ".join(part for part in (provisional, against) if part)
-    if why:
-        return "Not fully.", why + (f": {facts}." if facts else ". No reward of today is provisional.")
-    if flagged:
-        return "Not fully.", f"{facts}."
-    if provisional:
-        return "Mostly.", f"The judge is open; {provisional} until it has answered."
-    return "Yes.", "The judge is open, no reward of today is provisional and no rule speaks against one."
+def _days(today: dt.date, days: int, *, until: int | None = None) -> Q:
+    """Sessions that ended in so many days up to and with today; those of clocks that run ahead too, unless `until`."""
+    since = Q(ended_at__gte=midnight(today - dt.timedelta(days=days - 1)))
+    return since if until is None else since & Q(ended_at__lt=midnight(today + dt.timedelta(days=until)))
 
 
-def _count(cells: list[Cell]) -> int:
+def _count(cells: Iterable[Cell]) -> int:
     return sum(cell.count for cell in cells)

@@ -4,6 +4,7 @@ import os
 import secrets
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -38,6 +39,16 @@ def env_bool(name: str, *, default: bool) -> bool:
     if text not in {"yes", "no", "true", "false", "1", "0", "on", "off"}:
         raise ImproperlyConfigured(f"Unexpected value {name}={text!r}, use yes or no")
     return text in {"yes", "true", "1", "on"}
+
+
+def env_url(name: str) -> str:
+    """An http or https address from the environment, or nothing."""
+    text = env(name)
+    parts = urlsplit(text)
+    if text and (parts.scheme not in {"http", "https"} or not parts.hostname):
+        # Not the text itself: such addresses often hold a secret.
+        raise ImproperlyConfigured(f"Unexpected value of {name}, use an address like https://host/path")
+    return text
 
 
 def env_list(name: str, default: str = "") -> list[str]:
@@ -218,6 +229,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": SWEEP_SECONDS,
         "options": {"expires": SWEEP_EXPIRES},
     },
+    "notices": {"task": "grading.tasks.notices", "schedule": 15, "options": {"expires": 15}},
     "batches": {"task": "grading.tasks.batches", "schedule": 30, "options": {"expires": 30}},
     "prioritise": {"task": "grading.tasks.prioritise", "schedule": 60, "options": {"expires": 60}},
     "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},
@@ -244,6 +256,10 @@ CONSUMPTION_WINDOW_DAYS = 14
 CONSUMPTION_BOOST = 1.1
 CONSUMPTION_PENALTY = 0.8
 CONSUMPTION_MIN_SAMPLES = 5
+
+# --- review (50-review.md) --------------------------------------------------------------------------------------------
+# The chance with which a session comes before a person whatever it looks like: calibration rests on these (I146).
+REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)
 
 # --- evidence ---------------------------------------------------------------------------------------------------------
 EVIDENCE_MAX_BYTES = env_int("EVIDENCE_MAX_BYTES", 256 * 2**20, low=1024, high=2**34)
@@ -288,6 +304,22 @@ JUDGE_PRICES = {
 JUDGE_CACHE_WRITE_PRICE, JUDGE_CACHE_READ_PRICE, JUDGE_BATCH_PRICE = 1.25, 0.1, 0.5
 # `make demo` sets this: every page says that the verdicts are simulated.
 SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
+
+# --- people (50-review.md): when a queue has waited too long, and who is told of alarms outside the site --------------
+REVIEW_WAITS_HOURS = env_number("REVIEW_WAITS_HOURS", 48, low=0, high=10_000)
+NOTIFY_EMAIL = env_list("NOTIFY_EMAIL")
+NOTIFY_WEBHOOK = env_url("NOTIFY_WEBHOOK")
+NOTIFY_WEBHOOK_SECRET = env("NOTIFY_WEBHOOK_SECRET")
+# Ids of rules; empty: every rule of an alarm's weight, and A31.
+NOTIFY_RULES = env_list("NOTIFY_RULES")
+NOTIFY_TIMEOUT = env_number("NOTIFY_TIMEOUT", 10, low=0.1, high=60)
+EMAIL_HOST = env("EMAIL_HOST", "localhost")
+EMAIL_PORT = env_int("EMAIL_PORT", 25, low=1, high=65_535)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env("EMAIL_HOST_USER"), env("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", default=False)
+EMAIL_USE_SSL = env_bool("EMAIL_USE_SSL", default=False)
+EMAIL_TIMEOUT = NOTIFY_TIMEOUT
+DEFAULT_FROM_EMAIL = env("DEFAULT_FROM_EMAIL", "gradingsite@localhost")
 
 LOGGING = {
     "version": 1,

@@ -8,16 +8,16 @@ from django.contrib.auth.models import Group, User
 from bandit.models import Arm
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Reason, Source, Status
-from grading.models import Agent, Artifact, Grade, JudgeJob, Rubric, Session
+from grading.models import Agent, Artifact, Grade, JudgeJob, ReviewAnswer, Rubric, Session
 from grading.models.evidence import ArtifactKind, Origin
 
 NOON = dt.datetime(2026, 3, 31, 12, 0, tzinfo=dt.UTC)
 _numbers = itertools.count(1)
-# Names that no share is chosen by, so that a session is judged once unless a test says otherwise.
+# Names that no share is chosen by, so that a session is judged once, and nobody asked, unless a test says otherwise.
 _names = (
     name
     for name in (f"session-{number:04d}" for number in itertools.count(1))
-    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second"))
+    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second", "review/bob"))
 )
 
 
@@ -55,6 +55,12 @@ def grade(session: Session, source: Source, value: float | None, reason: Reason 
         inputs_sha256=fields.pop("inputs_sha256", f"{next(_numbers):064d}"),
         **fields,
     )
+
+
+def blind(session: Session, reviewer: User, value: float, **fields) -> ReviewAnswer:
+    """What a person said of a session of the random slice before seeing the judge's answer."""
+    said = {"value": value, "blind_value": value, "slice_probability": 0.2, **fields}
+    return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=said.pop("answer", "grade"), **said)
 
 
 def pull_request(session: Session, url: str = "") -> Artifact:

@@ -25,7 +25,10 @@ if settings.configured:
 STATE = Path(tempfile.mkdtemp(prefix="gradingsite-tests-"))
 BROKER = broker.prepare(STATE / "broker")
 # Whoever runs the tests may have the site configured in their shell.
-for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DEBUG", "HTTPS", "PORT", "SITE_TIME_ZONE", "SITE_URL"):
+for name in (
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DEBUG", "HTTPS", "PORT", "SITE_TIME_ZONE", "SITE_URL"),
+    *("NOTIFY_EMAIL", "NOTIFY_WEBHOOK", "NOTIFY_RULES"),
+):
     os.environ.pop(name, None)
 os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests"}
 

@@ -4,59 +4,143 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
-from bandit.selection import posterior_of
-from grading import charts, monitoring
-from grading.admin.judge_state import first_quota
-from grading.admin.quota import waiting
+from grading import charts, monitoring, review
+from grading.admin import quota_figures
+from grading.admin.answer import Facts, answer
+from grading.admin.judge_state import judge_trouble
+from grading.admin.outage_marks import outage_marks
+from grading.admin.quota_cards import card, unconfigured
+from grading.admin.starving import starving
 from grading.core.vocabulary import Source
-from grading.models import Flag, Session
+from grading.days import start_of_day
+from grading.judging.outlook import costs
+from grading.judging.outlook.costs import Spend
+from grading.judging.outlook.forecast import Outlook, outlook
+from grading.judging.outlook.standing import Standing, headroom, standings
+from grading.models import Alarm, Flag, Grade, JudgePolicy, ReviewItem, Session
+from grading.models.judging import JudgeRole
+from grading.models.review import Entry
+from grading.review import calibration
+from grading.review.calibration import Calibration
+from grading.templatetags.house import moment
 from grading.trust import CHART_DAYS, Trust, trust
 
 LISTED = 5
-MISSING_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starving:
-    """An arm that gets too little evidence, and in which way."""
+class Money:
+    """Today's calls of judges and what they cost, against the budget (None: no limit)."""
 
-    arm: str
-    why: str
+    spend: Spend
+    budget: float | None
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    now = timezone.now()
-    figures, quota = trust(now), first_quota()
-    flags = with_rewards(monitoring.flagged_sessions()[: 2 * LISTED])
+    """A constant number of queries, whatever came in, waits or failed."""
+    now, policy = timezone.now(), JudgePolicy.objects.current()
+    first = standings().get(JudgeRole.FIRST)
+    figures, alarms = trust(now), list(monitoring.open_alarms())
+    money = Money(spend=costs.spend(costs.since(start_of_day(now))), budget=policy.daily_budget_usd)
+    compared, queue = _compared(), review.count()
+    facts = Facts(
+        any_sessions=bool(figures.cells) or Session.objects.exists(),
+        today=figures.provisional_today,
+        contradicted=_waiting(rule=monitoring.IMPOSSIBLE_PAIR),
+        trouble=judge_trouble(None if first is None else first.quota, alarms),
+        alarms=tuple(alarm.rule for alarm in alarms),
+        compared=compared,
+        blind=_waiting(entered_as=Entry.SLICE),
+        queue=queue.open,
+        may_review=request.user.has_perm("grading.add_grade"),
+        may_operate=request.user.has_perm("grading.add_apitoken"),
+    )
     context = {
         "title": "Dashboard",
         "trust": figures,
-        "chart": grades_by_day(figures, timezone.localdate(now)),
+        "answer": answer(facts),
+        "chart": grades_by_day(figures, first, now),
         "sources": charts.STACK,
-        # A plain dict: a template asks a Counter for its key "items" first, and gets 0.
-        "provisional": dict(figures.provisional_by_source),
-        "flags": flags[:LISTED],
-        "starving": starving(now)[:LISTED],
-        "quota": quota,
-        "waiting": waiting(quota),
-        "empty": not figures.cells and not Session.objects.exists(),
+        "money": money,
+        "compared": compared,
+        "judge": unconfigured() if first is None else card(first, policy, now),
+        "alarms": sorted(alarms, key=_is_advisory)[:LISTED],
+        "alarm_count": len(alarms),
+        "queue": queue,
+        "items": next_items(request.user),  # type: ignore[arg-type] # the screen needs a login
+        "starving": starving(figures, now)[:LISTED],
+        **_backlog(first, policy, money),
     }
     return TemplateResponse(request, "gradingsite/dashboard.html", context)
 
 
-def grades_by_day(figures: Trust, today: dt.date) -> str:
+def _waiting(**filters: str) -> int:
+    """How many items the review queue lists under these filters."""
+    return review.waiting(None, review.Filters(**filters)).count()
+
+
+def _compared() -> Calibration | None:
+    """The grader in use against people; None before its first verdict."""
+    standing = calibration.in_use()
+    return None if standing is None else calibration.of(standing.grader)
+
+
+def _is_advisory(alarm: Alarm) -> bool:
+    rule = monitoring.RULES.get(alarm.rule)
+    return rule is not None and rule.severity is monitoring.Severity.ADVISORY
+
+
+def _backlog(first: Standing | None, policy: JudgePolicy, money: Money) -> dict[str, object]:
+    """What waits for the first judge, as it was and as it is forecast."""
+    if first is None:
+        return {}
+    left = None if money.budget is None else money.budget - money.spend.committed_usd
+    view = outlook(first, headroom(first), policy, left_usd=left)
+    worth_drawing = view.waiting or any(waiting for _at, waiting in view.past)
+    return {
+        "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
+        "forecast": quota_figures.sentence(view),
+        "drained": _drained(view),
+    }
+
+
+def _drained(view: Outlook) -> str:
+    """The forecast in the few words that a figure has room for."""
+    found = view.forecast
+    parts = []
+    if found.opening is not None and found.opening > view.waiting:
+        parts.append(f"{found.opening:,.0f} when judging goes on")
+    if found.at is not None and view.waiting:
+        parts.append(f"none left at about {moment(found.at)}")
+    return ", ".join(parts)
+
+
+def grades_by_day(figures: Trust, first: Standing | None, now: dt.datetime) -> SafeString:
+    today = timezone.localdate(now)
     days = [today - dt.timedelta(days=back) for back in range(CHART_DAYS - 1, -1, -1)]
     totals: dict[tuple[dt.date, str, bool], int] = {}
     for cell in figures.cells:
         key = (cell.day, cell.source, cell.final)
         totals[key] = totals.get(key, 0) + cell.count
     bars = [charts.Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
-    return charts.by_day((bar for bar in bars if bar.source), days)
+    return charts.by_day(bars, days, outage_marks(first, now, CHART_DAYS))
+
+
+def next_items(viewer: User) -> list[ReviewItem]:
+    """The first of the queue. `hidden` where a judge has answered: nobody reads here what they are to grade blind."""
+    verdicts = Grade.objects.verdicts().filter(session=OuterRef("session"))
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    rows = list(review.waiting(viewer).annotate(judged=Exists(verdicts), flagged=Exists(flags))[:LISTED])
+    for row in rows:
+        row.hidden = row.judged or row.reward_source == Source.JUDGE  # type: ignore[attr-defined] # annotated above
+    return rows
 
 
 def with_rewards(flags: Iterable[Flag]) -> list[Flag]:
@@ -66,36 +150,3 @@ def with_rewards(flags: Iterable[Flag]) -> list[Flag]:
     for flag in rows.values():
         flag.session = sessions[flag.session_id]
     return list(reversed(rows.values()))
-
-
-def starving(now: dt.datetime) -> list[Starving]:
-    """Category arms that a fortnight's sessions taught little, and arms that are hardly chosen any more."""
-    return [*_ungraded(now), *_seldom_chosen(now)]
-
-
-def _ungraded(now: dt.datetime) -> list[Starving]:
-    rows = (
-        Session.objects.filter(ended_at__gt=now - dt.timedelta(days=14), category__isnull=False)
-        .with_reward()
-        .values("category__name")
-        .annotate(n=Count("pk"), missing=Count("pk", filter=Q(reward_source=Source.FLOOR) | Q(reward_final=False)))
-        .order_by("-missing")
-    )
-    return [
-        Starving(
-            arm=row["category__name"],
-            why=f"{100 * row['missing'] / row['n']:.0f} % of its grades in 14 days are missing or provisional, "
-            f"{row['missing']} of {row['n']}",
-        )
-        for row in rows
-        if row["missing"] >= MISSING_SHARE * row["n"] and row["missing"]
-    ]
-
-
-def _seldom_chosen(now: dt.datetime) -> list[Starving]:
-    posterior = posterior_of("category", now)
-    return [
-        Starving(arm=name, why=f"About {posterior.share_of_next_100(name):.1f} of the next 100 sessions")
-        for name in posterior.arms
-        if posterior.share_of_next_100(name) <= 1
-    ]

@@ -10,8 +10,10 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.admin.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
-from grading.models import Alarm, Quota, Session
+from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.monitoring.outage import about_quota
+from grading.review import calibration
+from grading.review.calibration import Standing
 
 NAV = (
     ("Dashboard", "admin:index", "/"),
@@ -37,6 +39,8 @@ class House:
     now: dt.datetime
     nav: tuple[NavItem, ...]
     judge: JudgeState
+    # Whether anybody knows how good its grades are; None before its first verdict.
+    calibration: Standing | None
     banner: Banner | None
     # Said by the banner, and acknowledged there.
     judge_alarm: Alarm | None
@@ -49,14 +53,15 @@ class House:
 
 
 def house(request: HttpRequest) -> House:
-    """Four queries, whatever the page, and one more while grades wait for the judge."""
+    """Five queries, whatever the page, and one more while grades wait for the judge."""
     alarms, quota = tuple(monitoring.open_alarms()), first_quota()
     said = None if request.path == reverse("admin:quota") else banner(quota)
-    counts = {"Review": monitoring.flagged_sessions().values("session").distinct().count(), "Alarms": len(alarms)}
+    counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
     return House(
         now=timezone.now(),
         nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),
         judge=answering(judge_state(quota), alarms),
+        calibration=calibration.in_use(),
         banner=said,
         judge_alarm=_judge_alarm(alarms, quota) if said else None,
         alarms=alarms,

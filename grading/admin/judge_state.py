@@ -81,6 +81,24 @@ def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
     return JudgeState(words="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
 
 
+def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
+    """What keeps the first judge from answering, as the beginning of a sentence; empty while it answers."""
+    if quota is None:
+        return "No judge is configured"
+    at = f"{timezone.localtime(quota.changed_at):%-d %b, %H:%M %Z}"
+    if timezone.localdate(quota.changed_at) == timezone.localdate():
+        at = f"{timezone.localtime(quota.changed_at):%H:%M %Z}"
+    if quota.state == QuotaState.PAUSED:
+        return f"The judge has been paused since {at}"
+    if quota.state == QuotaState.MISCONFIGURED:
+        return f"The judge has been misconfigured since {at}"
+    if quota.reason == Reason.BUDGET_SPENT and quota.is_out:
+        return f"The judge has had no budget left since {at}"
+    if quota.is_out:
+        return f"The judge has been out since {at}"
+    return "Calls to the judge fail" if monitoring.says_judge_fails(alarms) else ""
+
+
 def banner(quota: Quota | None) -> Banner | None:
     """What to say on every page; None while verdicts come in, or while nothing lacks one for want of a judge."""
     if not settings.ANTHROPIC_API_KEY:

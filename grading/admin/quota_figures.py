@@ -74,7 +74,7 @@ def sentence(outlook: Outlook) -> str:
     }[outlook.forecast.ending]
 
 
-def backlog_chart(outlook: Outlook) -> SafeString:
+def backlog_chart(outlook: Outlook, *, small: bool = False) -> SafeString:
     past = [(timezone.localtime(at), waiting) for at, waiting in outlook.past]
     future = [(timezone.localtime(at), waiting) for at, waiting in outlook.forecast.curve]
     now, forecast = past[-1][0], outlook.forecast
@@ -87,7 +87,8 @@ def backlog_chart(outlook: Outlook) -> SafeString:
         at = timezone.localtime(forecast.at)
         notes.append(charts.Note(at=at, waiting=0, words=f"0 at {moment(at)}"))
         future.append((at + (at - past[0][0]) / 10, 0.0))
-    return charts.backlog(past, future if len(future) > 1 else [], notes)
+    size = charts.SMALL_BACKLOG if small else charts.BACKLOG
+    return charts.backlog(past, future if len(future) > 1 else [], notes, size=size)
 
 
 # --- money -----------------------------------------------------------------------------------------------------------

@@ -9,12 +9,15 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
+from grading.admin import saved_views
 from grading.core.vocabulary import Source
 from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import with_verdict
 from grading.models import Agent, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
+from grading.models.review import View
 from grading.models.sessions import SessionQuerySet
+from grading.trust import Behind, narrow
 
 PAGE_SIZE = 50
 
@@ -43,6 +46,10 @@ class Filters(forms.Form):
     )
     flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
     samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
+    # The links of the dashboard: the sessions that a figure counts.
+    behind = forms.TypedChoiceField(
+        required=False, choices=[(each, each.words) for each in Behind], coerce=Behind, widget=forms.HiddenInput
+    )
     # The links of the quota page: sessions whose verdict was outstanding during an outage.
     waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
     waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
@@ -61,6 +68,8 @@ class Filters(forms.Form):
         if since is not None:
             during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
             sessions = sessions.filter(Exists(during.filter(session=OuterRef("pk"))))
+        if behind := chosen.pop("behind", None):
+            sessions = narrow(sessions, behind)
         for name, choice in chosen.items():
             if choice:
                 sessions = sessions.filter(_condition(name, choice))
@@ -102,5 +111,6 @@ def show(request: HttpRequest) -> TemplateResponse:
         "page": page,
         "query": query.urlencode(),
         "narrowed": any(query.values()),
+        "saved_views": saved_views.menu(request, View.SESSIONS),
     }
     return TemplateResponse(request, "gradingsite/sessions.html", context)

@@ -6,37 +6,44 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 
 from grading.admin import (
     alarms,
+    audit,
     bandits,
+    bulk,
     connect,
-    correct,
     costs,
     dashboard,
+    notices,
+    progress,
     quota,
     quota_policy,
+    rectifier,
     registry,
-    review,
     rubric_editor,
     rubric_trial,
     rubrics,
     runs,
     sample_data,
+    saved_views,
     session,
     sessions,
     settings_page,
     transcript,
+    undo,
 )
+from grading.admin.desk import actions as desk
 from grading.admin.house import house
 
 View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
-RUBRIC = "grading.view_rubric"
+RUBRIC, KEEP = "grading.view_rubric", "grading.add_savedview"
+METHODS = ("GET", "HEAD", "POST")
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
@@ -44,11 +51,10 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/", "session", session.show, VIEW),
     ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
-    ("sessions/<int:pk>/correct/", "correct", correct.show, CORRECT),
-    ("sessions/<int:pk>/preview/", "preview", correct.preview, CORRECT),
-    ("grades/<int:pk>/undo/", "undo", correct.undo, CORRECT),
+    ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
+    ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),
     ("quota/costs/", "costs", costs.show, "grading.view_quota"),
     ("quota/costs.csv", "costs_csv", costs.export, "grading.view_quota"),
@@ -68,10 +74,32 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, OPERATE),
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
-    ("review/", "review", review.show, VIEW),
+    ("review/", "review", desk.start, VIEW),
+    ("review/<int:pk>/", "review_session", desk.show, VIEW),
+    ("review/<int:pk>/answer/", "review_answer", desk.answer, CORRECT),
+    ("review/<int:pk>/effect/", "review_effect", desk.show_effect, CORRECT),
+    ("review/<int:pk>/reveal/", "review_reveal", desk.reveal, CORRECT),
+    ("review/<int:pk>/renew/", "review_renew", desk.renew, CORRECT),
+    ("review/<int:pk>/release/", "review_release", desk.release, CORRECT),
+    ("review/<int:pk>/comment/", "review_comment", desk.comment, "grading.add_comment"),
+    ("review/<int:pk>/flag/", "review_flag", desk.flag, "grading.add_flag"),
+    ("review/<int:pk>/assign/", "review_assign", desk.assign, "grading.change_reviewitem"),
+    ("answers/<int:pk>/undo/", "review_undo", desk.undo, CORRECT),
+    ("answers/<int:pk>/hold/", "review_hold", desk.hold, "grading.change_reviewitem"),
+    ("review/bulk/", "bulk", bulk.show, CORRECT),
+    ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
+    ("review/progress/", "progress", progress.show, VIEW),
+    ("history/", "history", audit.show, VIEW),
+    ("history.csv", "history_csv", audit.export_csv, VIEW),
+    ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
+    ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
+    ("views/", "views", saved_views.show, KEEP),
+    ("views/<int:pk>/", "view", saved_views.detail, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
+    ("settings/notices/", "notices", notices.show, VIEW),
+    ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )
 
 
@@ -84,7 +112,9 @@ class GradingAdminSite(admin.AdminSite):
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         screens = [path(route, self.screen(view, need), name=name) for route, name, view, need in SCREENS]
-        return [*screens, *super().get_urls()]
+        # Whoever is staff could ask it whether a row exists, role or not; and no page of ours links to it.
+        pages = [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
+        return [*screens, *pages]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
         """The dashboard."""
@@ -102,6 +132,8 @@ class GradingAdminSite(admin.AdminSite):
         def inner(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
             if not request.user.has_perm(permission):
                 raise PermissionDenied
+            if request.method not in METHODS:
+                return HttpResponseNotAllowed(METHODS)
             response = view(request, **arguments)
             if isinstance(response, TemplateResponse):
                 response.context_data = {**self.each_context(request), **(response.context_data or {})}

@@ -1,12 +1,13 @@
 """Bars by day: grades by what decided them, and what the judge cost."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from grading.charts.svg import hatch, level, rect, round_up, svg, text, wide, wide_rect, wide_text
+from grading.charts.outages import Column, Outage, draw
+from grading.charts.svg import Box, hatch, level, rect, round_up, svg, text, wide, wide_rect, wide_text
 
 STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
 DAYS = (880, 240)
@@ -23,31 +24,38 @@ class Bar:
     count: int
 
 
-def by_day(bars: Iterable[Bar], days: Sequence[dt.date]) -> SafeString:
+def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[Outage] = ()) -> SafeString:
     """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
     width, height = DAYS
-    left, base, top = 34.0, height - 24.0, 12.0
+    left, base = 34.0, height - 24.0
+    top = 40.0 if outages else 12.0
     cells = {(bar.day, bar.source, bar.final): bar.count for bar in bars}
     totals = [sum(n for (on, _, _), n in cells.items() if on == day) for day in days]
     ceiling = round(round_up(max(totals, default=0)))
     unit, step = (base - top) / ceiling, (width - left) / max(len(days), 1)
     marks = [level(str(n), base - n * unit, left, width, axis=not n) for n in (0, ceiling // 2, ceiling)]
+    columns = []
     for index, day in enumerate(days):
-        x, y = left + (index + 0.25) * step, base
-        for source, final in ((s, f) for f in (True, False) for s in STACK):
-            sessions = cells.get((day, source, final), 0)
-            if not sessions:
-                continue
-            y -= sessions * unit
-            box = (x, y, step / 2, max(sessions * unit - 1, 0.5))
-            title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
-            marks.append(rect(f"f-{source}", box, title))
-            marks += [] if final else [hatch(box)]
-        last = index == len(days) - 1
-        marks.append(
-            text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last)
-        )
+        x, last = left + (index + 0.25) * step, index == len(days) - 1
+        stack, y = _stack(cells, day, (x, base, step / 2, unit))
+        columns.append(Column(day=day, left=x, width=step / 2, top=y))
+        label = text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last)
+        marks += [*stack, label]
+    marks.append(draw(outages, columns, width - 4))
     return svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
+
+
+def _stack(cells: Mapping[tuple[dt.date, str, bool], int], day: dt.date, at: Box) -> tuple[list[str], float]:
+    """One day's sources on each other, final ones first, and where they end; `at`: left, base, width, unit."""
+    x, y, width, unit = at
+    marks = []
+    for source, final in ((s, f) for f in (True, False) for s in STACK):
+        if sessions := cells.get((day, source, final), 0):
+            y -= sessions * unit
+            box = (x, y, width, max(sessions * unit - 1, 0.5))
+            title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
+            marks += [rect(f"f-{source}", box, title), *([] if final else [hatch(box)])]
+    return marks, y
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

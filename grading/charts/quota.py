@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from grading.charts.svg import area, level, open_path, round_up, svg, text, wide, wide_line, wide_rect, wide_text
 
-BACKLOG = (640, 176)
+BACKLOG, SMALL_BACKLOG = (640, 176), (420, 190)
 # Heights, of pictures that are as wide as their place.
 TIMELINE, STRIP, BAR = 40, 16, 12
 # Hours between the labels of a time axis; the first that needs no more than this many of them is taken.
@@ -49,9 +49,9 @@ class Note:
     css: str = ""
 
 
-def backlog(past: Curve, future: Curve, notes: Sequence[Note] = ()) -> SafeString:
+def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tuple[int, int] = BACKLOG) -> SafeString:
     """How many wait: what was as an area, what is forecast dashed. Both oldest first, in one time zone, ≥ 1 point."""
-    width, height = BACKLOG
+    width, height = size
     left, right, base, top = 34.0, width - 8.0, height - 20.0, 20.0
     start, end = past[0][0], max(past[-1][0], future[-1][0] if future else past[-1][0])
     ceiling = round_up(max(waiting for _, waiting in (*past, *future)))
@@ -63,7 +63,7 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = ()) -> SafeStrin
     marks = [
         level(f"{n:g}", base - (base - top) * n / ceiling, left, right, axis=not n) for n in (0, ceiling / 2, ceiling)
     ]
-    marks += [_tick(place(at, 0)[0], words, (left, right)) for at, words in hours(start, end)]
+    marks += [_tick((place(at, 0)[0], height - 5), words, (left, right)) for at, words in hours(start, end)]
     was, will = [place(*point) for point in past], [place(*point) for point in future]
     marks += [area("queue", was, base), open_path("queue-line", was), open_path("queue-forecast", will) if will else ""]
     x, y = was[-1]
@@ -73,11 +73,12 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = ()) -> SafeStrin
     return svg(width, height, "".join(marks), f"Backlog: {label}")
 
 
-def _tick(x: float, words: str, room: tuple[float, float]) -> str:
+def _tick(at: tuple[float, float], words: str, room: tuple[float, float]) -> str:
     """A label of the time axis, inside the picture."""
+    x, y = at
     near = 4 * len(words)
     anchor = "start" if x - room[0] < near else "end" if room[1] - x < near else "middle"
-    return text(x, BACKLOG[1] - 5, words, anchor)
+    return text(x, y, words, anchor)
 
 
 def _note(note: Note, x: float, y: float, room: tuple[float, float]) -> str:

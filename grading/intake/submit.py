@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import evidence, judging, monitoring, reading, rewards, sources, transcripts
+from grading import evidence, judging, reading, review, rewards, sources, transcripts
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
@@ -157,9 +157,9 @@ def _grade(received: Received, session: Session) -> None:
     describing.infer_outcome(session, sources.grade(session, parsed))
     judging.enqueue(session)
     rewards.settle(session)
-    monitoring.inspect(session)
+    review.look(session)
     if row is not None and evidence.is_shared(row):
         for other in evidence.sharers(row).select_related("session"):
             sources.grade(other.session)
             rewards.settle(other.session)
-            monitoring.inspect(other.session)
+            review.look(other.session)

@@ -5,15 +5,15 @@ enqueue ─► claim ─► prompt ─► room in the limiter ─► attempt row
 └─────────────────────────────── sweep ◄──────────────────────────────────────────┘
 
 asking · working · results · sweeping (the way of a job, as drawn) · judges (whom to ask) · client (the call)
-allowance (may we, when, can we afford it?) · worth (who goes first) · lanes and batches (the backlog at half price)
+allowance (may we, when, can we afford it?) · order (who goes first) · lanes and batches (the backlog at half price)
 rubrics (what is asked, and asking again) · outlook (the figures that people see)
 """
 
 from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged
 from grading.judging.batches import attend as attend_batches
+from grading.judging.order import prioritise
 from grading.judging.sweeping import next_jobs, release_lost, sweep
 from grading.judging.working import claim, pump, run, stop_pumping
-from grading.judging.worth import prioritise
 
 __all__ = [
     "add",

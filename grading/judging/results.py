@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading import monitoring, rewards
+from grading import review, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.retry import Next, Step, Tried, after, asks_fallback
@@ -54,7 +54,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256:
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
             record(session, said, parallel=job.is_parallel, **identity)
         rewards.settle(session)
-        monitoring.inspect(session)
+        review.look(session)
     return outcome
 
 

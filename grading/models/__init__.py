@@ -5,6 +5,7 @@ from grading.models.evidence import Artifact, ArtifactRule, Evidence
 from grading.models.grades import Grade, Settlement
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.monitoring import Alarm, Flag, RuleRun
+from grading.models.notices import Notice
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
@@ -25,6 +26,7 @@ __all__ = [
     "JudgeJob",
     "JudgePolicy",
     "JudgeRun",
+    "Notice",
     "Quota",
     "QuotaTransition",
     "Reveal",

@@ -84,7 +84,14 @@ class Grade(models.Model):
                 name="grade_once_per_inputs_and_identity",
             ),
         ]
-        indexes = [models.Index(fields=["session", "source", "-id"], name="grade_current")]
+        indexes = [
+            models.Index(fields=["session", "source", "-id"], name="grade_current"),
+            models.Index(
+                fields=["-id"],
+                condition=Q(source=Source.JUDGE, status=Status.SCORED, parallel=False),
+                name="grade_verdicts",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")

@@ -126,6 +126,14 @@ class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
     def with_values(self) -> "ReviewAnswerQuerySet":
         return self.filter(answer__in=GRADING)
 
+    def blind(self) -> "ReviewAnswerQuerySet":
+        """What people typed before they saw the judge's answer, in the random slice: the only calibration (I146).
+
+        Agreeing with a reward that was on the screen is no grade of one's own, unless one was typed before.
+        """
+        typed = Q(answer=Answer.GRADE) | Q(answer=Answer.ACCEPT, revealed=True)
+        return self.holding().filter(typed, blind_value__isnull=False, slice_probability__isnull=False)
+
 
 class ReviewAnswer(models.Model):
     """One act of one person on one session. Never updated, never deleted (L3).
@@ -135,7 +143,7 @@ class ReviewAnswer(models.Model):
     `evidence_sha256` are what was on the screen (I148). `grade` is the row in the chain that it made; None where it
     stands beside as an opinion, or says nothing of the value. `slice_probability` and `stratum` are the item's at that
     time; `seconds` from opening to answering. `effects` lists what it changed, before and after. Answers of one bulk
-    correction share `bulk`.
+    correction share `bulk`; `claim` names the page that sent it, by which a request sent twice is told from two.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="answers")
@@ -154,6 +162,7 @@ class ReviewAnswer(models.Model):
     stratum = models.CharField(max_length=40, blank=True)
     effects = models.JSONField(default=dict, blank=True)
     bulk = models.CharField(max_length=36, blank=True)
+    claim = models.CharField(max_length=64, blank=True)
     undoes = models.OneToOneField("self", null=True, blank=True, on_delete=models.PROTECT, related_name="undone_by")
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -183,6 +192,12 @@ class ReviewAnswer(models.Model):
             models.Index(fields=["session", "-id"], name="review_answer_of_session"),
             models.Index(fields=["reviewer", "-id"], name="review_answer_of_reviewer"),
             models.Index(fields=["-created_at"], name="review_answer_recent"),
+            models.Index(fields=["bulk"], condition=~Q(bulk=""), name="review_answer_of_bulk"),
+            models.Index(
+                fields=["session"],
+                condition=Q(blind_value__isnull=False, slice_probability__isnull=False),
+                name="review_answer_blind",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -206,7 +221,10 @@ class Reveal(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="reveal_value_range"),
         ]
-        indexes = [models.Index(fields=["session", "reviewer"], name="reveal_of_session")]
+        indexes = [
+            models.Index(fields=["session", "reviewer"], name="reveal_of_session"),
+            models.Index(fields=["-created_at", "-id"], name="reveal_recent"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.session} revealed"
@@ -223,6 +241,7 @@ class Comment(models.Model):
     class Meta:
         ordering = ["pk"]
         constraints = [models.CheckConstraint(condition=~Q(text=""), name="comment_says_something")]
+        indexes = [models.Index(fields=["-created_at", "-id"], name="comment_recent")]
 
     def __str__(self) -> str:
         return f"{self.session}: {self.text[:40]}"

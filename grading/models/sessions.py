@@ -15,21 +15,26 @@ from grading.models.fields import enum_field, one_of
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
+def reward_columns(session: str) -> dict[str, models.Subquery]:
+    """The current settlement's columns as annotations `reward_*`, where `session` is the path to the session's id."""
+    from grading.models.grades import Settlement
+
+    live = Settlement.objects.filter(session=models.OuterRef(session)).order_by("-revision")
+    return {
+        "reward_id": models.Subquery(live.values("pk")[:1]),
+        "reward_value": models.Subquery(live.values("value")[:1]),
+        "reward_source": models.Subquery(live.values("source")[:1]),
+        "reward_final": models.Subquery(live.values("final")[:1]),
+        "reward_weight": models.Subquery(live.values("weight")[:1]),
+        "reward_reason": models.Subquery(live.values("reason")[:1]),
+        "reward_sentence": models.Subquery(live.values("sentence")[:1]),
+    }
+
+
 class SessionQuerySet(models.QuerySet["Session"]):
     def with_reward(self) -> "SessionQuerySet":
         """Each session with its current settlement's columns (`reward_*`), in one query."""
-        from grading.models.grades import Settlement
-
-        live = Settlement.objects.filter(session=models.OuterRef("pk")).order_by("-revision")
-        return self.annotate(
-            reward_id=models.Subquery(live.values("pk")[:1]),
-            reward_value=models.Subquery(live.values("value")[:1]),
-            reward_source=models.Subquery(live.values("source")[:1]),
-            reward_final=models.Subquery(live.values("final")[:1]),
-            reward_weight=models.Subquery(live.values("weight")[:1]),
-            reward_reason=models.Subquery(live.values("reason")[:1]),
-            reward_sentence=models.Subquery(live.values("sentence")[:1]),
-        )
+        return self.annotate(**reward_columns("pk"))
 
     def with_people(self) -> "SessionQuerySet":
         return self.select_related("agent", "category", "harness", "selection")

@@ -6,6 +6,8 @@ from grading.models import Alarm
 from grading.models.judging import JudgeRole
 from grading.monitoring.alarms import acknowledge, open_alarms
 from grading.monitoring.flags import (
+    DISMISSED,
+    GRADED_BY_A_PERSON,
     ImpossiblePair,
     clear_flags,
     flagged_sessions,
@@ -25,6 +27,8 @@ def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
 
 
 __all__ = [
+    "DISMISSED",
+    "GRADED_BY_A_PERSON",
     "IMPOSSIBLE_PAIR",
     "JUDGE_OUT",
     "RULES",

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading.models import Alarm
+from grading.monitoring import outbox
 from grading.monitoring.rule import Rule
 
 
@@ -33,14 +34,30 @@ def reopen_if_acknowledged(rule: str) -> None:
 
 def keep(rules: Iterable[Rule], now: dt.datetime) -> None:
     """Open, reword and resolve these rules' alarms so that they say what holds now: at most one open a thing."""
-    found = {(rule.id, finding.about): finding.detail for rule in rules for finding in rule.look(now)}
-    ids = [rule.id for rule in rules]
-    held = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=ids, resolved_at=None)}
+    by_id = {rule.id: rule for rule in rules}
+    found = {(rule.id, finding.about): finding.detail for rule in by_id.values() for finding in rule.look(now)}
+    held = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=by_id, resolved_at=None)}
     for (rule, about), detail in found.items():
         alarm = held.pop((rule, about), None)
         if alarm is None:
-            Alarm.objects.get_or_create(rule=rule, about=about, resolved_at=None, defaults={"detail": detail})
+            _open(by_id[rule], about, detail)
         elif alarm.detail != detail:
             Alarm.objects.filter(pk=alarm.pk).update(detail=detail)
-    if held:
-        Alarm.objects.filter(pk__in=[alarm.pk for alarm in held.values()]).update(resolved_at=now)
+    for alarm in held.values():
+        _resolve(alarm, by_id[alarm.rule], now)
+
+
+def _open(rule: Rule, about: str, detail: str) -> None:
+    """The alarm and the news of it, both or neither."""
+    with transaction.atomic():
+        alarm, is_new = Alarm.objects.get_or_create(
+            rule=rule.id, about=about, resolved_at=None, defaults={"detail": detail}
+        )
+        if is_new:
+            outbox.opened(alarm, rule)
+
+
+def _resolve(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
+    with transaction.atomic():
+        if Alarm.objects.filter(pk=alarm.pk, resolved_at=None).update(resolved_at=now):
+            outbox.resolved(alarm, rule, now)

@@ -24,7 +24,8 @@ class Finding:
 
 
 class Rule(ABC):
-    """One rule. `title` is its headline, `means` says when it raises (window and threshold), in words.
+    """One rule. `title` is its headline, `means` says when it raises (window and threshold), `todo` what a person does
+    and `page` where. `is_told`: whether an advisory, too, is told outside the site.
 
     `every`: how often it looks; None means whenever a session or an answer of a judge was recorded, so such a rule may
     ask only a few indexed queries.
@@ -33,8 +34,11 @@ class Rule(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     means: ClassVar[str]
+    todo: ClassVar[str] = "Read what it found, put that right, and put your name on the alarm."
+    page: ClassVar[str] = "admin:alarms"
     severity: ClassVar[Severity] = Severity.ALARM
     every: ClassVar[dt.timedelta | None] = None
+    is_told: ClassVar[bool] = False
 
     @abstractmethod
     def look(self, now: dt.datetime) -> Iterable[Finding]:

@@ -9,11 +9,13 @@ from django.utils import timezone
 
 from grading.models import RuleRun, Session
 from grading.monitoring.alarms import keep
-from grading.monitoring.flags import ImpossiblePair, inspect_flags, restore_flags
+from grading.monitoring.calibration import Uncalibrated
+from grading.monitoring.flags import GRADED_BY_A_PERSON, ImpossiblePair, inspect_flags, restore_flags
 from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
 from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
 from grading.monitoring.outage import JudgeOut
 from grading.monitoring.rule import Finding, Rule, stamp
+from grading.monitoring.waits import NoticesFail, ReviewWaits
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +49,9 @@ _ALL: tuple[Rule, ...] = (
     UnlikeLevels(),
     LeftUnasked(),
     SilentRule(),
+    Uncalibrated(),
+    ReviewWaits(),
+    NoticesFail(),
 )
 RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 
@@ -57,9 +62,9 @@ def inspect(session: Session) -> None:
     refresh()
 
 
-def reopen_flags(session: Session) -> None:
-    """Put back what a person's grade had cleared, now that it was undone; the rules then look again."""
-    restore_flags(session)
+def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
+    """Put back what a person's grade (or dismissal) had cleared, now that it was undone; the rules then look again."""
+    restore_flags(session, why=why)
     inspect(session)
 
 

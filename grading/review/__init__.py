@@ -1,23 +1,79 @@
-"""Review: what waits for a person, what people say of it, and what that does. Every verdict of a person goes through
-`corrections`; the reward itself takes the one path of `rewards.settle`.
+"""Review: what waits for a person, what people say of it, and what that does.
+
+queue (how sessions come in, in which order, who has which) · answers (what people say, and undo) · progress
+Every verdict of a person goes through `corrections`; the reward itself takes the one path of `rewards.settle`.
 """
 
+from grading.review.answers import (
+    ClaimLost,
+    comment,
+    flag,
+    hides_judge,
+    last_of,
+    let_hold,
+    reveal,
+    submit,
+    unflag,
+)
 from grading.review.corrections import (
     REASON_NEEDED_ABOVE,
     CorrectionError,
+    Effect,
     Preview,
     StaleReview,
     preview,
     record_correction,
     undo,
 )
+from grading.review.queue import (
+    Counts,
+    Filters,
+    add,
+    assign,
+    count,
+    dismiss,
+    look,
+    next_for,
+    prioritise,
+    release,
+    renew,
+    take,
+    waiting,
+    want,
+)
+from grading.review.seen import evidence_version
 
 __all__ = [
     "REASON_NEEDED_ABOVE",
+    "ClaimLost",
     "CorrectionError",
+    "Counts",
+    "Effect",
+    "Filters",
     "Preview",
     "StaleReview",
+    "add",
+    "assign",
+    "comment",
+    "count",
+    "dismiss",
+    "evidence_version",
+    "flag",
+    "hides_judge",
+    "last_of",
+    "let_hold",
+    "look",
+    "next_for",
     "preview",
+    "prioritise",
     "record_correction",
+    "release",
+    "renew",
+    "reveal",
+    "submit",
+    "take",
     "undo",
+    "unflag",
+    "waiting",
+    "want",
 ]

@@ -1,5 +1,6 @@
 """What people do to grades: correct, exclude, accept, undo. Each appends one row and settles; nothing is erased."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -9,9 +10,11 @@ from django.utils import timezone
 from bandit.core.posterior import ArmPosterior
 from bandit.selection import what_if
 from grading import monitoring, rewards
+from grading.core.explain import number
 from grading.core.grade import checked_value
 from grading.core.vocabulary import Reason, Source, Status
-from grading.models import Grade, Session, Settlement
+from grading.models import Evidence, Grade, Session, Settlement
+from grading.review.seen import added_since, evidence_version, persons_grade
 
 # A correction that moves the reward by more than this needs a reason in words.
 REASON_NEEDED_ABOVE = 0.2
@@ -22,22 +25,67 @@ class CorrectionError(Exception):
 
 
 class StaleReview(CorrectionError):
-    """The reward changed after the form was opened; look at what changed, then decide again."""
+    """The reward or the evidence changed after the form was opened; look at what changed, then decide again (I149).
+
+    `seen` and `held` are the settlements then and now; `added` is the evidence that came since.
+    """
+
+    def __init__(self, held: Settlement | None, seen: Settlement | None, added: Sequence[Evidence]) -> None:
+        self.held, self.seen, self.added = held, seen, tuple(added)
+        super().__init__(f"{_difference(held, seen)}{_came(added)}Nothing was saved; look again and submit.")
+
+
+class AlreadyUndone(CorrectionError):
+    """Somebody undid this before, and nothing was changed."""
+
+    def __init__(self) -> None:
+        super().__init__("This verdict was undone already; nothing was changed.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a correction does to one arm of one bandit: its posterior, and its expected number of the next 100."""
+
+    bandit: str
+    arm: str
+    before: ArmPosterior
+    after: ArmPosterior
+    share_before: float
+    share_after: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a correction would do to the session's category arm, before anything is saved.
+    """What a correction would do to every bandit that learns from the session, before anything is saved.
 
-    `before` and `after` are the arm's posteriors; `share_before` and `share_after` its expected number of the next 100
-    sessions. All None where the session has no category.
+    The short names speak of the category's arm; they are None where the session has no category.
     """
 
-    arm: str | None
-    before: ArmPosterior | None
-    after: ArmPosterior | None
-    share_before: float | None
-    share_after: float | None
+    effects: tuple[Effect, ...]
+
+    @property
+    def category(self) -> Effect | None:
+        return next((effect for effect in self.effects if effect.bandit == "category"), None)
+
+    @property
+    def arm(self) -> str | None:
+        return None if self.category is None else self.category.arm
+
+    @property
+    def before(self) -> ArmPosterior | None:
+        return None if self.category is None else self.category.before
+
+    @property
+    def after(self) -> ArmPosterior | None:
+        return None if self.category is None else self.category.after
+
+    @property
+    def share_before(self) -> float | None:
+        return None if self.category is None else self.category.share_before
+
+    @property
+    def share_after(self) -> float | None:
+        return None if self.category is None else self.category.share_after
 
 
 def record_correction(
@@ -48,17 +96,18 @@ def record_correction(
     exclude: bool = False,
     reason: str = "",
     seen_revision: int | None = None,
+    seen_evidence: str = "",
 ) -> Settlement:
     """A person's verdict on a session: a value in [0, 1], or `exclude` for no reward at all.
 
-    `seen_revision` is the settlement the person was looking at; StaleReview where it moved on since (I149).
-    CorrectionError where neither or both of value and exclude are given, the value is no number from 0 to 1, or a
-    reason is needed and missing.
+    `seen_revision` is the settlement the person was looking at, `seen_evidence` the `evidence_version`; StaleReview
+    where either moved on since (I149). CorrectionError where neither or both of value and exclude are given, the value
+    is no number from 0 to 1, or a reason is needed and missing.
     """
     with transaction.atomic():
         held = _locked_settlement(session)
-        _require_fresh(held, seen_revision)
-        value = _checked(value, exclude=exclude)
+        require_fresh(session, held, seen_revision, seen_evidence)
+        value = checked(value, exclude=exclude)
         _require_reason(held, value, exclude=exclude, reason=reason)
         Grade.objects.create(
             session=session,
@@ -67,7 +116,7 @@ def record_correction(
             value=value,
             reason=Reason.EXCLUDED if exclude else Reason.NONE,
             detail=reason.strip(),
-            evidence=_seen(held),
+            evidence=_seen(session, held),
             version="human/1",
             author=reviewer,
         )
@@ -82,7 +131,7 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
         if grade.source != Source.HUMAN or grade.reason == Reason.WITHDRAWN:
             raise CorrectionError(f"Only a person's verdict can be undone; this is a {grade.source} row.")
         if Grade.objects.filter(withdraws=grade).exists():
-            raise CorrectionError("This verdict was undone already; nothing was changed.")
+            raise AlreadyUndone
         Grade.objects.create(
             session=grade.session,
             source=Source.HUMAN,
@@ -94,30 +143,35 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
             author=reviewer,
         )
         settlement = rewards.settle(grade.session)
-        monitoring.reopen_flags(grade.session)
+        if persons_grade(grade.session) is None:
+            monitoring.reopen_flags(grade.session)
         return settlement
 
 
 def preview(session: Session, value: float | None) -> Preview:
-    """The category arm's posterior now, and as it would be after a person says `value` (None: exclude)."""
-    if session.category is None:
-        return Preview(arm=None, before=None, after=None, share_before=None, share_after=None)
+    """Every arm that learns from the session now, and as it would be after a person says `value` (None: exclude)."""
+    value = None if value is None else checked_value(value)
+    ran = [(bandit, arm.name) for bandit, arm in rewards.learners(session) if arm is not None]
+    return Preview(effects=tuple(_effect(session, bandit, arm, value) for bandit, arm in ran))
+
+
+def _effect(session: Session, bandit: str, arm: str, value: float | None) -> Effect:
     before, after = what_if(
-        bandit="category",
+        bandit=bandit,
         observation=session.observation,
-        arm=session.category.name,
-        value=None if value is None else checked_value(value),
+        arm=arm,
+        value=value,
         source=Source.HUMAN,
         effective_day=timezone.localdate(session.ended_at),
         now=timezone.now(),
     )
-    name = session.category.name
-    return Preview(
-        arm=name,
-        before=before.arms[name],
-        after=after.arms[name],
-        share_before=before.share_of_next_100(name),
-        share_after=after.share_of_next_100(name),
+    return Effect(
+        bandit=bandit,
+        arm=arm,
+        before=before.arms[arm],
+        after=after.arms[arm],
+        share_before=before.share_of_next_100(arm),
+        share_after=after.share_of_next_100(arm),
     )
 
 
@@ -126,16 +180,39 @@ def _locked_settlement(session: Session) -> Settlement | None:
     return rewards.live(session)
 
 
-def _require_fresh(held: Settlement | None, seen_revision: int | None) -> None:
-    if seen_revision is None or held is None or held.revision == seen_revision:
+def require_fresh(
+    session: Session, held: Settlement | None, seen_revision: int | None, seen_evidence: str = ""
+) -> None:
+    """StaleReview where reward or evidence are not those that were seen; what was not named is not compared."""
+    moved = seen_revision is not None and held is not None and held.revision != seen_revision
+    came = bool(seen_evidence) and seen_evidence != evidence_version(session)
+    if not moved and not came:
         return
-    raise StaleReview(
-        f"The reward changed while you were looking: you saw settlement {seen_revision}, now it is {held.revision}. "
-        f"It now says: {held.sentence} Nothing was saved; look again and submit."
-    )
+    seen = session.settlements.filter(revision=seen_revision or 0).first()
+    raise StaleReview(held, seen, added_since(session, seen) if seen else [])
 
 
-def _checked(value: float | None, *, exclude: bool) -> float | None:
+def _difference(held: Settlement | None, seen: Settlement | None) -> str:
+    """What the reward was and is, in words; that it is the same, where only evidence came."""
+    if held is None or seen is None or held.pk == seen.pk:
+        now = "" if held is None else f"The reward is {_told(held)}: {held.sentence} "
+        return f"New evidence came while you were looking. {now}"
+    was = f"you saw {_told(seen)}"
+    return f"The reward changed while you were looking: {was}, now it is {_told(held)}. It now says: {held.sentence} "
+
+
+def _told(settlement: Settlement) -> str:
+    by = f" by {settlement.source}" if settlement.source else ""
+    return f"{number(settlement.value)}{by} (settlement {settlement.revision})"
+
+
+def _came(added: Sequence[Evidence]) -> str:
+    listed = ", ".join(f"{row.kind} {row.filename}".strip() for row in added)
+    return f"Evidence added since: {listed}. " if listed else ""
+
+
+def checked(value: float | None, *, exclude: bool) -> float | None:
+    """A value in [0, 1], or None for an exclusion. CorrectionError for neither, both, or another number."""
     if exclude == (value is not None):
         raise CorrectionError(
             "Give either a grade from 0 to 1 or exclude the session; got " + ("both" if exclude else "neither")
@@ -156,8 +233,9 @@ def _require_reason(held: Settlement | None, value: float | None, *, exclude: bo
         )
 
 
-def _seen(held: Settlement | None) -> dict[str, object]:
+def _seen(session: Session, held: Settlement | None) -> dict[str, object]:
     """What the person was looking at (I148)."""
-    if held is None:
-        return {}
-    return {"settlement": held.pk, "revision": held.revision, "value": held.value, "source": held.source}
+    seen: dict[str, object] = {"evidence_sha256": evidence_version(session)}
+    if held is not None:
+        seen |= {"settlement": held.pk, "revision": held.revision, "value": held.value, "source": held.source}
+    return seen

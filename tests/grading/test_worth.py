@@ -12,8 +12,7 @@ from bandit.core.posterior import Policy, fold
 from bandit.core.table import Row
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit
-from grading import judging, tasks
-from grading.judging import worth
+from grading import judging, tasks, worth
 from grading.models import JudgeJob
 from grading.models.judging import JobState
 from tests import cast

@@ -5,17 +5,17 @@ import itertools
 
 import pytest
 import time_machine
-from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from bandit.models import Bucket, Grader
-from grading import judging, monitoring, rewards, trust
+from grading import judging, monitoring, rewards
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Reason, Source
 from grading.judging import inputs, results, working
 from grading.judging.allowance import budget
 from grading.models import Grade, Rubric
+from grading.review import calibration
 from tests import cast
 from tests.grading import logs
 from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work, world
@@ -97,14 +97,12 @@ def loud(number):
 SONNET = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "digest/1"}
 
 
-def verdict(value, *, human=None, **fields):
-    """A judge's grade of a session of its own, settled; and a person's, if told."""
+def verdict(value, **fields):
+    """A judge's grade of a session of its own, settled."""
     identity = SONNET | {name: fields.pop(name) for name in SONNET.keys() & fields.keys()}
     ran_on = fields.pop("session_model", "")
     session = cast.session(**{"ended_at": timezone.now(), "model": ran_on, **fields})
     grade = cast.grade(session, Source.JUDGE, value, **identity)
-    if human is not None:
-        cast.grade(session, Source.HUMAN, human, author=User.objects.get_or_create(username="rita")[0])
     rewards.settle(session)
     return grade
 
@@ -120,16 +118,20 @@ def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apar
     assert Grader.objects.filter(source="judge").count() == 1 + 4
 
 
-def test_i36_a_report_averages_one_grader_only_and_says_whom_it_left_out(client):
+def test_i36_a_report_averages_one_grader_only_and_names_it(client):
+    rita = cast.person("rita", "reviewer")
     for value in (0.1, 0.2, 0.3):
-        verdict(value, route="gateway", human=0.9)
+        cast.blind(verdict(value, route="gateway").session, rita, 0.9)
     for value in (0.8, 0.9):
-        verdict(value, rubric="b" * 64, human=0.9)
-    found = trust.agreement()
-    assert (found.pairs, found.others) == (2, 3)
-    assert found.error == pytest.approx(0.05)
-    client.force_login(cast.person("vera", "viewer"))
-    assert "by claude-sonnet-5-5 at api rubric bbbb; 3 of other graders left out" in client.get("/").content.decode()
+        cast.blind(verdict(value, rubric="b" * 64).session, rita, 0.9)
+    found = calibration.of(calibration.in_use().grader)
+    assert str(found.grader) == "claude-sonnet-5-5 at api rubric bbbb"
+    assert found.whole.n == 2
+    assert found.whole.error.mean == pytest.approx(0.05)
+    client.force_login(rita)
+    html = client.get("/").content.decode()
+    assert ".05<small>mean error</small>" in html
+    assert "over 2 blind pairs, random slice and claude-sonnet-5-5 only" in html
 
 
 def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_each():

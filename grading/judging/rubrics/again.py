@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F, Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
-from grading import monitoring, rewards
+from grading import review, rewards
 from grading.core.vocabulary import NO_REWARD, Reason
 from grading.judging import asking, inputs
 from grading.judging.inputs import JUDGED_KINDS
@@ -162,4 +162,4 @@ def _take(job: JudgeJob, known: Grade) -> None:
     job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, timezone.now()
     job.save()
     rewards.settle(session)
-    monitoring.inspect(session)
+    review.look(session)

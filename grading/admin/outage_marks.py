@@ -1,0 +1,45 @@
+"""The first judge's outages and spells of trouble, in the words that stand above the days of the dashboard."""
+
+import datetime as dt
+
+from django.utils import timezone
+
+from grading import charts
+from grading.days import midnight
+from grading.judging.outlook import outages
+from grading.judging.outlook.outages import Period, Radius, Spell
+from grading.judging.outlook.standing import Standing
+from grading.templatetags.house import lasting, moment
+
+# Shorter ones are seen on the quota page.
+LEAST = dt.timedelta(minutes=10)
+
+
+def outage_marks(first: Standing | None, now: dt.datetime, days: int) -> list[charts.Outage]:
+    """Oldest first, in four queries."""
+    if first is None:
+        return []
+    since = midnight(timezone.localdate(now) - dt.timedelta(days=days - 1))
+    found = [period for period in outages.periods(first.quota, since) if period.is_outage]
+    periods = [period for period in found if (period.until or now) - period.since >= LEAST or period.until is None]
+    marks = [_period(*each, now) for each in zip(periods, outages.radii(periods), strict=True)]
+    spells = outages.spells(first.judge.model, since)
+    marks += [_spell(spell) for spell in spells if spell.until - spell.since >= LEAST]
+    return sorted(marks, key=lambda mark: mark.since)
+
+
+def _period(period: Period, radius: Radius, now: dt.datetime) -> charts.Outage:
+    what = period.words[:1].lower() + period.words[1:]
+    if period.until is None:
+        words = f"{what} since {moment(period.row.at)}"
+    else:
+        lasted = lasting((period.until - period.since).total_seconds())
+        words = f"{what} for {lasted}" + ("" if radius.waiting else ", since judged")
+    return charts.Outage(
+        since=timezone.localtime(period.since), until=timezone.localtime(period.until or now), words=words
+    )
+
+
+def _spell(spell: Spell) -> charts.Outage:
+    words = f"judge overloaded for {lasting((spell.until - spell.since).total_seconds())}"
+    return charts.Outage(since=timezone.localtime(spell.since), until=timezone.localtime(spell.until), words=words)

@@ -1,0 +1,68 @@
+"""How far a grader is from people: bias and mean absolute error over pairs, each with its interval."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy.special import stdtrit
+
+LEVEL = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """What a grader and a person said of the same session, both in [0, 1].
+
+    `probability` in (0, 1] is the chance with which the session was chosen to be compared.
+    """
+
+    judge: float
+    human: float
+    probability: float = 1.0
+
+    @property
+    def gap(self) -> float:
+        """Judge minus human, in [−1, 1]: above 0 where the judge is the kinder one."""
+        return self.judge - self.human
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A mean with its 90 % interval; the interval is None for fewer than two pairs."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """`n` pairs: `bias` is the mean gap in [−1, 1], `error` the mean absolute gap in [0, 1]. None where n is 0."""
+
+    n: int
+    bias: Estimate | None = None
+    error: Estimate | None = None
+
+
+def agreement(pairs: Sequence[Pair]) -> Agreement:
+    """Bias and mean absolute error over independent pairs."""
+    if not pairs:
+        return Agreement(n=0)
+    weights = [1 / pair.probability for pair in pairs]
+    bias = estimate([pair.gap for pair in pairs], weights, low=-1)
+    return Agreement(n=len(pairs), bias=bias, error=estimate([abs(pair.gap) for pair in pairs], weights, low=0))
+
+
+def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, high: float = 1.0) -> Estimate:
+    """The weighted mean of `values` (at least one) and a t interval, cut to [low, high].
+
+    Hájek's ratio estimator with its linearised variance and n − 1 degrees of freedom (Särndal, Swensson and Wretman
+    1992, 5.7); with equal weights that is the ordinary mean and its t interval.
+    """
+    n, whole = len(values), sum(weights)
+    mean = sum(w * x for w, x in zip(weights, values, strict=True)) / whole
+    if n == 1:
+        return Estimate(mean=mean)
+    squares = sum((w * (x - mean)) ** 2 for w, x in zip(weights, values, strict=True))
+    half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1) * squares) / whole
+    return Estimate(mean=mean, low=max(mean - half, low), high=min(mean + half, high))

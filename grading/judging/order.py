@@ -1,0 +1,41 @@
+"""Which sessions are judged first: those whose verdict should move what the bandit does most, in reward."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from django.conf import settings
+from django.utils import timezone
+
+from grading import worth
+from grading.models import JudgeJob
+from grading.models.judging import JobState
+
+WRITTEN_AT_ONCE = 500
+
+
+def prioritise(now: dt.datetime | None = None) -> int:
+    """Give every queued job its worth, and call those queued longer than JUDGE_NEW_MINUTES backlog; how many changed.
+
+    A session of unknown category is worth what the middle arm is.
+    """
+    now = now or timezone.now()
+    new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
+    queued = JudgeJob.objects.filter(state=JobState.QUEUED)
+    changed = queued.filter(backlog=False, created_at__lt=new_since).update(backlog=True)
+    held = list(queued.order_by("pk").values_list("pk", "session__category", "worth"))
+    return changed + _write(held, worth.by_arm(now)) if held else changed
+
+
+def _write(held: Sequence[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:
+    """Jobs of the same new worth are written together; how many had another before."""
+    typical = sorted(worths.values())[len(worths) // 2] if worths else 0.0
+    changed: dict[float, list[int]] = defaultdict(list)
+    for job, arm, before in held:
+        value = typical if arm is None else worths.get(arm, typical)
+        if value != before:
+            changed[value].append(job)
+    for value, jobs in changed.items():
+        for start in range(0, len(jobs), WRITTEN_AT_ONCE):
+            JudgeJob.objects.filter(pk__in=jobs[start : start + WRITTEN_AT_ONCE]).update(worth=value)
+    return sum(map(len, changed.values()))

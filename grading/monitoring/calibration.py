@@ -1,0 +1,86 @@
+"""Whether anybody knows how good a grader is: blind grades of people on the random slice, by grader identity (I147)."""
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
+
+from grading.models import Grade, ReviewAnswer
+from grading.models.grades import GradeQuerySet
+from grading.monitoring.graders import IDENTITY, SOMETIMES, instruments
+from grading.monitoring.rule import Finding, Rule, Severity
+
+# With fewer sessions that a person graded blind, nobody knows how good a grader is.
+ENOUGH = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grader:
+    """One instrument (N6): what answered, where, under which rubric, on a digest of which version."""
+
+    model: str
+    route: str
+    rubric: str
+    version: str
+
+    def __str__(self) -> str:
+        parts = (self.model, self.route and f"at {self.route}", self.rubric and f"rubric {self.rubric[:4]}")
+        return " ".join(filter(None, parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The grader in use and on how many sessions of the random slice a person's blind grade stands beside its own."""
+
+    grader: Grader
+    blind: int
+
+    @property
+    def is_calibrated(self) -> bool:
+        return self.blind >= ENOUGH
+
+    @property
+    def missing(self) -> int:
+        return max(ENOUGH - self.blind, 0)
+
+
+def compared() -> GradeQuerySet:
+    """Verdicts on sessions that a person graded blind in the random slice. Flags alone calibrate nothing (I146)."""
+    return Grade.objects.verdicts().filter(session__in=ReviewAnswer.objects.blind().values("session"))
+
+
+def in_use() -> Standing | None:
+    """The grader that gave the latest verdict for the chain; None before the first. One query, for every page."""
+    same = compared().filter(**{name: OuterRef(name) for name in IDENTITY})
+    blind = same.order_by().values("source").annotate(n=Count("session", distinct=True)).values("n")
+    latest = Grade.objects.chain().verdicts().order_by("-pk").annotate(blind=Coalesce(Subquery(blind), 0))
+    row = latest.values(*IDENTITY, "blind").first()
+    return None if row is None else Standing(blind=row.pop("blind"), grader=Grader(**row))
+
+
+class Uncalibrated(Rule):
+    """A30 (I147). A grade that nobody has compared with a person's is a number, not a measurement."""
+
+    id = "A30"
+    title = "Judge not calibrated"
+    means = (
+        f"Raises where a judge whose verdicts decided in the last 14 days (by model, route, rubric and digest) has "
+        f"fewer than {ENOUGH} sessions of the random slice that a person graded without seeing its answer."
+    )
+    todo = "Grade sessions of the random slice in the review queue, before you reveal the judge's answer."
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        counts = compared().order_by().values_list(*IDENTITY).annotate(n=Count("session", distinct=True))
+        blind = {tuple(identity): n for *identity, n in counts}
+        for each in instruments(now):
+            n = blind.get((each.model, each.route, each.rubric, each.version), 0)
+            if n < ENOUGH:
+                yield Finding(
+                    about=str(each)[:150],
+                    detail=f"{each} is uncalibrated: {n} of {ENOUGH} blind grades. Nobody knows how far its grades are "
+                    f"from people's; flagged sessions cannot tell. Grade {ENOUGH - n} more of the random slice blind.",
+                )

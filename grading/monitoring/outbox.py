@@ -1,0 +1,104 @@
+"""What people are told of alarms outside the site: a row for each channel, in the transaction that made the alarm."""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+
+from grading.core.plain import plain_text
+from grading.models import Alarm, Notice
+from grading.models.notices import About, Channel
+from grading.monitoring.rule import Rule, Severity
+
+SUBJECT_LIMIT = 200
+
+
+def channels() -> tuple[Channel, ...]:
+    """The channels that are configured."""
+    chosen = {Channel.EMAIL: settings.NOTIFY_EMAIL, Channel.WEBHOOK: settings.NOTIFY_WEBHOOK}
+    return tuple(channel for channel, target in chosen.items() if target)
+
+
+def is_told(rule: Rule) -> bool:
+    """Whether people hear of this rule's alarms: those of NOTIFY_RULES, or else what the rule itself wants."""
+    if settings.NOTIFY_RULES:
+        return rule.id in settings.NOTIFY_RULES
+    return rule.severity is Severity.ALARM or rule.is_told
+
+
+def opened(alarm: Alarm, rule: Rule) -> None:
+    """Queue the news of an alarm that was just opened. Call it in the transaction that opened it."""
+    if is_told(rule):
+        _queue(channels(), About.OPENED, alarm=alarm, said=_said(alarm, rule))
+
+
+def resolved(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
+    """Queue the news that an alarm no longer holds, to whoever was told that it did."""
+    told = Notice.objects.filter(alarm=alarm, about=About.OPENED).values_list("channel", flat=True)
+    _queue(map(Channel, told), About.RESOLVED, alarm=alarm, said={**_said(alarm, rule), "resolved_at": _iso(now)})
+
+
+def test(by: Any) -> list[Notice]:
+    """Queue a test message to each configured channel, for the operator `by`."""
+    said = {
+        "title": "A test",
+        "detail": f"{by.get_username()} wanted to see whether notices arrive. This one did.",
+        "what_to_do": "Nothing.",
+        "link": link("admin:notices"),
+    }
+    return _queue(channels(), About.TEST, by=by, said=said)
+
+
+def link(page: str) -> str:
+    """The address of a page, as it is reached from outside."""
+    site = settings.SITE_URL.rstrip("/") or f"http://{settings.HOST}:{settings.PORT}"
+    return site + reverse(page)
+
+
+def _said(alarm: Alarm, rule: Rule) -> dict[str, Any]:
+    return {
+        "rule": rule.id,
+        "severity": rule.severity,
+        "title": rule.title,
+        "detail": alarm.detail,
+        "what_to_do": rule.todo,
+        "link": link(rule.page),
+        "opened_at": _iso(alarm.opened_at),
+    }
+
+
+def _queue(to: Iterable[Channel], about: About, *, said: dict[str, Any], **columns: Any) -> list[Notice]:
+    return [_row(channel, about, said, columns) for channel in to]
+
+
+def _row(channel: Channel, about: About, said: dict[str, Any], columns: dict[str, Any]) -> Notice:
+    key, subject = uuid.uuid4(), _subject(about, said)
+    body = _text(about, said) if channel is Channel.EMAIL else _json(key, about, said)
+    return Notice.objects.create(key=key, channel=channel, about=about, subject=subject, body=body, **columns)
+
+
+def _subject(about: About, said: dict[str, Any]) -> str:
+    """One line: a session's name may have more."""
+    what = " ".join(filter(None, (said.get("rule"), said["title"])))
+    ended = " (no longer holds)" if about is About.RESOLVED else ""
+    return plain_text(f"[gradingsite] {what}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
+
+
+def _text(about: About, said: dict[str, Any]) -> str:
+    if about is About.RESOLVED:
+        parts = (f"This no longer holds: {said['title']}.", f"It had said: {said['detail']}", said["link"])
+    else:
+        parts = (said["detail"], f"What to do: {said['what_to_do']}", said["link"])
+    return "\n\n".join(parts) + "\n"
+
+
+def _json(key: uuid.UUID, about: About, said: dict[str, Any]) -> str:
+    return json.dumps({"notice": str(key), "about": about, **said})
+
+
+def _iso(moment: dt.datetime) -> str:
+    return moment.astimezone(dt.UTC).isoformat(timespec="seconds")

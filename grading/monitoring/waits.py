@@ -1,0 +1,71 @@
+"""Rules about people: a queue that nobody works off, and messages that don't arrive."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.db.models import Count, Max, Min, Q
+
+from grading.models import Notice, ReviewAnswer, ReviewItem
+from grading.models.notices import Channel, NoticeState
+from grading.models.review import Entry
+from grading.monitoring.graders import SOMETIMES
+from grading.monitoring.rule import Finding, Rule, Severity, stamp
+
+
+class ReviewWaits(Rule):
+    """A31. What a rule put up and nobody looks at is a wrong reward that the bandit goes on learning from."""
+
+    id = "A31"
+    title = "Review has waited too long"
+    means = (
+        "Raises where a session that a rule put into the review queue has waited there longer than REVIEW_WAITS_HOURS "
+        "(48 hours unless set)."
+    )
+    todo = "Open the review queue: the first ones move the bandit the most, and each takes ten seconds."
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    is_told = True
+    page = "admin:review"
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        late = Q(entered_as=Entry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
+        found = ReviewItem.objects.open().aggregate(
+            late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk")
+        )
+        if found["late"]:
+            wait = "session has" if found["late"] == 1 else "sessions have"
+            yield Finding(
+                detail=f"{found['late']} {wait} waited longer than {settings.REVIEW_WAITS_HOURS:g} hours for a person, "
+                f"since {stamp(found['oldest'])}; {found['n']} are in the queue. {_reviewed()} Until somebody looks, "
+                "their rewards stay as they are and teach the bandit."
+            )
+
+
+class NoticesFail(Rule):
+    """A32. Who is told that nobody can be told?"""
+
+    id = "A32"
+    title = "A notice could not be sent"
+    means = "Raises where the last e-mail, or the last call of the webhook, was given up; until one arrives."
+    todo = "Put the channel right (the page of notices says what it answered), restart, and send a test."
+    severity = Severity.ADVISORY
+    every = SOMETIMES
+    page = "admin:notices"
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        done = Notice.objects.exclude(state=NoticeState.QUEUED).order_by().values("channel").annotate(last=Max("pk"))
+        for notice in Notice.objects.filter(pk__in=[row["last"] for row in done], state=NoticeState.FAILED):
+            words = Channel(notice.channel).words
+            yield Finding(
+                about=notice.channel,
+                detail=f"“{notice.subject}” did not arrive by {words}, and was given up after {notice.attempts} "
+                f"attempts: {notice.last_error}",
+            )
+
+
+def _reviewed() -> str:
+    last = ReviewAnswer.objects.order_by("-created_at").values_list("created_at", flat=True).first()
+    if last is None:
+        return "Nobody has reviewed anything yet."
+    return f"The last review was on {stamp(last)}."

@@ -1,0 +1,263 @@
+"""What people say of sessions: an answer is appended, the reward follows, the queue follows, in one transaction."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from grading import monitoring, rewards
+from grading.core.vocabulary import Source
+from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
+from grading.models.review import GRADING, Answer, ItemState
+from grading.review import corrections, queue, records
+from grading.review.claims import FREE
+from grading.review.corrections import CorrectionError
+from grading.review.effects import changes, measure
+from grading.review.notes import comment, flag, reveal, unflag
+from grading.review.seen import hides_judge, persons_grade
+
+__all__ = [
+    "ClaimLost",
+    "comment",
+    "flag",
+    "hides_judge",
+    "is_opinion",
+    "last_of",
+    "let_hold",
+    "reveal",
+    "submit",
+    "undo",
+    "unflag",
+]
+
+VERDICTS = (*GRADING, Answer.EXCLUDE)
+
+
+class ClaimLost(CorrectionError):
+    """Somebody else holds the item. Take the next one, or wait until their claim has run out."""
+
+    def __init__(self, item: ReviewItem) -> None:
+        until = f" until {timezone.localtime(item.claimed_until):%H:%M:%S}" if item.claimed_until else ""
+        super().__init__(
+            f"{item.claimed_by} holds this session{until}: your claim had run out. Nothing was saved; go on with the "
+            "next one, or come back if it is still in the queue then."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a form says: the answer, its value in [0, 1] where it has one, why, and what was on the screen."""
+
+    answer: Answer
+    value: float | None = None
+    reason: str = ""
+    claim: str = ""
+    seen_revision: int | None = None
+    seen_evidence: str = ""
+    seconds: float | None = None
+    bulk: str = ""
+
+
+def submit(
+    session: Session,
+    reviewer: User,
+    *,
+    answer: Answer,
+    value: float | None = None,
+    reason: str = "",
+    claim: str = "",
+    seen_revision: int | None = None,
+    seen_evidence: str = "",
+    seconds: float | None = None,
+    bulk: str = "",
+) -> ReviewAnswer:
+    """Record what a person says of a session, and everything that follows, in one transaction.
+
+    A grade, an acceptance and an exclusion become the reward and close the item; while more people are wanted and
+    somebody's grade holds already, they stand beside as an opinion. `seconds` from opening to answering, `bulk` the
+    name of the correction of many that this belongs to. The same said again from the same page changes nothing and
+    returns the first answer. CorrectionError, StaleReview or ClaimLost where nothing could be saved.
+    """
+    said = Said(
+        answer=answer,
+        value=value,
+        reason=reason.strip(),
+        claim=claim,
+        seen_revision=seen_revision,
+        seen_evidence=seen_evidence,
+        seconds=seconds,
+        bulk=bulk,
+    )
+    with transaction.atomic():
+        locked = _locked(session)
+        if repeated := _said_before(locked, reviewer, said):
+            return repeated
+        item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=locked).first()
+        _require_claim(item, reviewer)
+        if said.answer in VERDICTS:
+            return _verdict(locked, reviewer, said, item)
+        return _no_verdict(locked, reviewer, said, item)
+
+
+def let_hold(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
+    """Make somebody's answer the authoritative one: `by` gives its grade in their own name, and the item is closed.
+
+    CorrectionError where the answer says no grade, was undone, or holds already.
+    """
+    with transaction.atomic():
+        session = _locked(answer.session)
+        if answer.answer not in VERDICTS or ReviewAnswer.objects.filter(undoes=answer).exists():
+            raise CorrectionError("Only a grade or an exclusion that was not undone can hold; choose another answer.")
+        held = persons_grade(session)
+        if held is not None and held.pk == answer.grade_id:
+            raise CorrectionError("This answer holds already; nothing was changed.")
+        why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
+        verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
+        row = _graded(session, by, Said(answer=verdict, value=answer.value, reason=why))
+        queue.close(session, ItemState.DONE, by)
+        return row
+
+
+def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer:
+    """Take an answer back: what held before it holds again, exactly, and the item waits again where it should.
+
+    CorrectionError where it was undone before, or is an undo itself.
+    """
+    with transaction.atomic():
+        session = _locked(answer.session)
+        if answer.answer == Answer.UNDO:
+            raise CorrectionError("An undo is not undone; give the answer anew.")
+        if ReviewAnswer.objects.filter(undoes=answer).exists():
+            raise corrections.AlreadyUndone
+        seen, before = records.seen_now(session, rewards.live(session)), measure(session)
+        if answer.grade is not None:
+            corrections.undo(answer.grade, reviewer, reason=reason)
+        elif answer.answer == Answer.CANNOT_JUDGE:
+            monitoring.reopen_flags(session, why=monitoring.DISMISSED)
+        monitoring.refresh()
+        effects = changes(before, measure(session))
+        said: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
+        row = records.append(session, reviewer, Answer.UNDO, seen=seen, **said)
+        _item_follows(session, reviewer)
+        if not ReviewItem.objects.open().filter(session=session).exists():
+            queue.follow(session)
+        return row
+
+
+def last_of(reviewer: User) -> ReviewAnswer | None:
+    """The reviewer's latest answer that was not undone: what U takes back."""
+    mine = ReviewAnswer.objects.holding().filter(reviewer=reviewer)
+    return mine.select_related("session__agent", "session__category", "grade").order_by("-pk").first()
+
+
+# --- one answer -------------------------------------------------------------------------------------------------------
+
+
+def _verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | None) -> ReviewAnswer:
+    held = rewards.live(session)
+    if said.answer is Answer.ACCEPT:
+        said = _accepting(session, held, said)
+    opinion = item is not None and is_opinion(session, reviewer, item)
+    row = _opinion(session, reviewer, said, held) if opinion else _graded(session, reviewer, said)
+    _item_follows(session, reviewer)
+    return row
+
+
+def _graded(session: Session, reviewer: User, said: Said) -> ReviewAnswer:
+    """A verdict that becomes the reward, with all that it changed."""
+    seen, before = records.seen_now(session, rewards.live(session)), measure(session)
+    corrections.record_correction(
+        session,
+        reviewer,
+        value=said.value,
+        exclude=said.answer is Answer.EXCLUDE,
+        reason=said.reason,
+        seen_revision=said.seen_revision,
+        seen_evidence=said.seen_evidence,
+    )
+    monitoring.refresh()
+    effects = changes(before, measure(session))
+    return _append(session, reviewer, said, seen=seen, grade=persons_grade(session), effects=effects)
+
+
+def _opinion(session: Session, reviewer: User, said: Said, held: Settlement | None) -> ReviewAnswer:
+    """A verdict that stands beside the one that holds, and changes nothing."""
+    corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
+    corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
+    return _append(session, reviewer, said)
+
+
+def _no_verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | None) -> ReviewAnswer:
+    """A skip gives the item back; "cannot judge" takes it off the queue, unless others are asked too."""
+    if said.value is not None:
+        raise CorrectionError(f"{said.answer.value!r} says no grade, and {said.value} came with it; clear one of them.")
+    if said.answer is Answer.UNDO:
+        raise CorrectionError("An undo names what it undoes; call undo().")
+    if said.answer is Answer.CANNOT_JUDGE and not said.reason:
+        raise CorrectionError("A reason is needed: say in a few words why it cannot be judged.")
+    row = _append(session, reviewer, said)
+    if said.answer is Answer.SKIP:
+        ReviewItem.objects.filter(session=session, claimed_by=reviewer).update(**FREE)
+    elif item is None:
+        queue.close(session, ItemState.DISMISSED, reviewer)
+    else:
+        _item_follows(session, reviewer)
+    return row
+
+
+def _append(session: Session, reviewer: User, said: Said, **columns: Any) -> ReviewAnswer:
+    told: dict[str, Any] = {"reason": said.reason, "claim": said.claim, "seconds": said.seconds, "bulk": said.bulk}
+    return records.append(session, reviewer, said.answer, value=said.value, **told, **columns)
+
+
+def _item_follows(session: Session, by: User) -> None:
+    """The session's item has its answers now and is closed, or lacks some and waits, no longer in these hands."""
+    items = ReviewItem.objects.filter(session=session)
+    item = items.first()
+    state = None if item is None else queue.state_of(item)
+    if state == ItemState.OPEN:
+        items.exclude(state=state).update(state=state, closed_at=None)
+        items.filter(claimed_by=by).update(**FREE)
+    elif state is not None:
+        queue.close(session, state, by)
+
+
+def _locked(session: Session) -> Session:
+    return Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+
+
+def _said_before(session: Session, reviewer: User, said: Said) -> ReviewAnswer | None:
+    """The same answer from the same page: a double click, or a request that was sent again."""
+    if not said.claim:
+        return None
+    mine = ReviewAnswer.objects.holding().filter(session=session, reviewer=reviewer, claim=said.claim)
+    first = mine.order_by("-pk").first()
+    if first is None or first.answer != said.answer:
+        return None
+    return first if said.answer is Answer.ACCEPT or first.value == said.value else None
+
+
+def _require_claim(item: ReviewItem | None, reviewer: User) -> None:
+    """ClaimLost where another person holds the item; one whose claim ran out may still answer while nobody does."""
+    if item is None or item.claimed_until is None or item.claimed_until <= timezone.now():
+        return
+    if item.claimed_by_id != reviewer.pk:
+        raise ClaimLost(item)
+
+
+def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
+    """Whether an answer stands beside: others are asked too and the grade of another holds since the item came in."""
+    if item.state != ItemState.OPEN or item.wanted <= 1:
+        return False
+    held = persons_grade(session)
+    return held is not None and held.author_id != reviewer.pk and held.created_at >= item.entered_at
+
+
+def _accepting(session: Session, held: Settlement | None, said: Said) -> Said:
+    """The reward that is shown, as a value. CorrectionError where there is none: the floor is no grade (L2)."""
+    corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
+    if held is None or held.value is None or held.source == Source.FLOOR:
+        raise CorrectionError("There is no grade to accept here: nothing has graded this session yet. Give one.")
+    return replace(said, value=held.value)

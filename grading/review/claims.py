@@ -1,0 +1,71 @@
+"""Claims: an item is one page's for five minutes, by one conditional UPDATE; two pages never hold the same one."""
+
+import datetime as dt
+from dataclasses import replace
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.utils import timezone
+
+from grading.models import ReviewItem
+from grading.models.review import ItemState, ReviewItemQuerySet
+from grading.review.filters import Filters, after_it, offered_to, waiting
+
+CLAIM = dt.timedelta(minutes=5)
+# How many items are tried before the list is read again: as many pages would have to ask in the same moment.
+TRIED_AT_ONCE = 20
+FREE = {"claim": "", "claimed_until": None, "claimed_by": None}
+
+
+def next_for(
+    reviewer: User, claim: str, filters: Filters | None = None, after: ReviewItem | None = None
+) -> ReviewItem | None:
+    """Claim the first item that waits for this reviewer and that nobody holds; None where there is none.
+
+    `claim` is a random string that the page keeps. `after`: the item after which to go on; from its end the queue
+    starts again.
+    """
+    items = offered_to(reviewer, waiting(reviewer, replace(filters or Filters(), state=str(ItemState.OPEN))))
+    while True:
+        free = items.filter(unheld(timezone.now()))
+        found = list((free.filter(after_it(after)) if after else free)[:TRIED_AT_ONCE])
+        for item in found:
+            if take(item, reviewer, claim):
+                item.refresh_from_db(fields=["claim", "claimed_by", "claimed_until"])
+                return item
+        if not found and after is None:
+            return None
+        if not found:
+            after = None
+
+
+def take(item: ReviewItem, reviewer: User, claim: str) -> bool:
+    """Claim this item, or renew the claim: one conditional UPDATE. False where another page holds it, or it is closed.
+
+    ValueError for a claim without a name.
+    """
+    if not claim:
+        raise ValueError("a claim is a random string that the page keeps; got an empty one")
+    now = timezone.now()
+    free = ReviewItem.objects.open().filter(pk=item.pk).filter(unheld(now) | Q(claim=claim, claimed_by=reviewer))
+    return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM))
+
+
+def renew(item: ReviewItem, claim: str) -> bool:
+    """Five more minutes. False where the item is closed, or somebody took it after the claim had run out."""
+    held = _held(item, claim).open()
+    return bool(held.update(claimed_until=timezone.now() + CLAIM))
+
+
+def release(item: ReviewItem, claim: str) -> bool:
+    """Give the item back. False where the claim was another's by now."""
+    return bool(_held(item, claim).update(**FREE))
+
+
+def unheld(now: dt.datetime) -> Q:
+    """Items that no live claim holds: a claim that ran out returns by itself."""
+    return Q(claimed_until=None) | Q(claimed_until__lte=now)
+
+
+def _held(item: ReviewItem, claim: str) -> ReviewItemQuerySet:
+    return ReviewItem.objects.filter(pk=item.pk, claim=claim).exclude(claim="")

@@ -1,0 +1,122 @@
+"""What leaves the site for analysis: an act, or a blind pair, as a flat record with unrounded numbers.
+
+The fields are explained in `docs/exports.md`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Prefetch
+
+from grading.models import Grade, ReviewAnswer, Session
+from grading.review.acts import Act
+
+CHUNK = 500
+ACT = (
+    "at", "id", "kind", "person", "what", "reason", "agent", "session", "arm", "answer", "value", "blind_value",
+    "revealed", "seconds", "reward_before", "reward_after", "source_before", "holds", "undoes", "undone_at",
+    "undone_by", "bulk", "flags_cleared", "slice_probability", "stratum", "settlement_seen", "judge_value",
+    "judge_model", "judge_route", "judge_rubric", "judge_version", "evidence_sha256",
+)  # fmt: skip
+PAIR = (
+    "at", "id", "agent", "session", "arm", "reviewer", "judge_value", "human_blind_value", "human_final_value",
+    "revealed", "slice_probability", "stratum", "judge_model", "judge_route", "judge_rubric", "judge_version",
+    "judged_at", "in_chain", "was_shown", "evidence_sha256",
+)  # fmt: skip
+
+
+def of_act(act: Act) -> dict[str, Any]:
+    """The fields of `ACT`; those of an answer are None for other acts."""
+    told: dict[str, Any] = dict.fromkeys(ACT)
+    told |= {
+        "at": act.at,
+        "id": f"{act.kind}-{act.pk}",
+        "kind": str(act.kind),
+        "person": act.who,
+        "what": act.what,
+        "reason": act.why,
+        "reward_before": act.reward.get("before"),
+        "reward_after": act.reward.get("after"),
+        "source_before": act.reward.get("source_before"),
+    }
+    return told | _session(act.session) | (_answer(act.answer) if act.answer else {})
+
+
+def with_effects(act: Act) -> dict[str, Any]:
+    """As `of_act`, with everything that the act changed as an object of its own."""
+    return {**of_act(act), "effects": dict(act.effects)}
+
+
+def pairs() -> Iterator[dict[str, Any]]:
+    """Each blind answer of a person to a session of the random slice, with each verdict on that session, oldest first.
+
+    A verdict that came later is a pair too: nobody had seen it either.
+    """
+    verdicts = Prefetch("session__grades", Grade.objects.verdicts().defer("evidence").order_by("pk"), to_attr="judged")
+    blind = ReviewAnswer.objects.blind().select_related("session__agent", "session__category", "reviewer", "judge")
+    for row in blind.prefetch_related(verdicts).order_by("pk").iterator(chunk_size=CHUNK):
+        for verdict in row.session.judged:  # type: ignore[attr-defined] # prefetched above
+            yield {
+                "at": row.created_at,
+                "id": f"answer-{row.pk}",
+                **_session(row.session),
+                "reviewer": row.reviewer.get_username(),
+                "human_blind_value": row.blind_value,
+                "human_final_value": row.value,
+                "revealed": row.revealed,
+                **_seen(row),
+                **_identity(verdict),
+                "judged_at": verdict.created_at,
+                "in_chain": not verdict.parallel,
+                "was_shown": verdict.pk == row.judge_id,
+            }
+
+
+def _session(session: Session | None) -> dict[str, Any]:
+    if session is None:
+        return {}
+    arm = session.category.name if session.category else None
+    return {"agent": session.agent.name, "session": session.external_id, "arm": arm}
+
+
+def _answer(row: ReviewAnswer) -> dict[str, Any]:
+    undoing = _undoing(row)
+    return {
+        "answer": str(row.answer),
+        "value": row.value,
+        "blind_value": row.blind_value,
+        "revealed": row.revealed,
+        "seconds": row.seconds,
+        "holds": row.grade_id is not None and undoing is None,
+        "undoes": f"answer-{row.undoes_id}" if row.undoes_id else None,
+        "undone_at": undoing.created_at if undoing else None,
+        "undone_by": undoing.reviewer.get_username() if undoing else None,
+        "bulk": row.bulk or None,
+        "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
+        "settlement_seen": row.settlement.revision if row.settlement else None,
+        **_seen(row),
+    }
+
+
+def _seen(row: ReviewAnswer) -> dict[str, Any]:
+    """Who had judged it, of what, and how the session came to be asked about."""
+    return {
+        "slice_probability": row.slice_probability,
+        "stratum": row.stratum,
+        "evidence_sha256": row.evidence_sha256 or None,
+        **(_identity(row.judge) if row.judge else {}),
+    }
+
+
+def _identity(judge: Grade) -> dict[str, Any]:
+    return {
+        "judge_value": judge.value,
+        "judge_model": judge.model,
+        "judge_route": judge.route,
+        "judge_rubric": judge.rubric,
+        "judge_version": judge.version,
+    }
+
+
+def _undoing(row: ReviewAnswer) -> ReviewAnswer | None:
+    return getattr(row, "undone_by", None)

@@ -1,0 +1,142 @@
+"""In which order people are asked: by how far a correction is expected to move what the bandit does next, in reward."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Count, Exists, F, Max, OuterRef, Sum
+from django.db.models.functions import Abs
+from django.utils import timezone
+
+from bandit.models import Bandit
+from bandit.reading import site_day
+from grading import worth
+from grading.core.vocabulary import Source
+from grading.models import Flag, ReviewAnswer, ReviewItem, Session
+from grading.models.sessions import reward_columns
+from grading.rewards import FLAGGED
+
+# How many answers a stratum needs until it counts as much as what it is shrunk towards.
+SHRINK = 5.0
+# What people are expected to move a reward by, before anybody has: by the kind of what they correct.
+PRIOR_FLAGGED, PRIOR_FALLBACK, PRIOR_JUDGE = 0.4, 0.2, 0.1
+WRITTEN_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Sessions whose corrections are alike: of one arm (its id), deciding source, and flagged or not."""
+
+    arm: int | None
+    source: str
+    flagged: bool
+
+
+class Corrections:
+    """How far people move rewards, by stratum: the mean of |human − shown reward| over the answers that hold.
+
+    Few answers say little, so each mean of n answers is shrunk towards the wider one with the weight of SHRINK answers,
+
+        m = (Σ|human − shown| + SHRINK·wider) / (n + SHRINK)
+
+    arm × source × flag towards source × flag, that towards the source, that towards a prior: .4 for what is flagged
+    or at the floor (such a reward is likely to be wrong by as much as the floor lies under an ordinary session), .2
+    for a fallback (journal and trajectory see outcomes, not their worth: they are off by about one band of a rubric),
+    .1 for a judge's or a person's (about what two readings of one session differ by).
+    """
+
+    def __init__(self, moved: Mapping[Stratum, tuple[int, float]]) -> None:
+        """`moved`: how many corrections each stratum had, and the sum of their sizes in reward."""
+        self._moved = dict(moved)
+        self._by_kind: dict[tuple[str, bool], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        self._by_source: dict[str, tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+        for key, (n, total) in self._moved.items():
+            for sums, at in ((self._by_kind, (key.source, key.flagged)), (self._by_source, key.source)):
+                held = sums[at]  # type: ignore[index] # each sum has keys of its own
+                sums[at] = (held[0] + n, held[1] + total)  # type: ignore[index] # as above
+
+    def expected(self, key: Stratum) -> float:
+        """The expected |correction| in a stratum, in [0, 1]."""
+        wider = _shrunk(self._by_source.get(key.source), prior(key.source, flagged=key.flagged))
+        wider = _shrunk(self._by_kind.get((key.source, key.flagged)), wider)
+        return _shrunk(self._moved.get(key), wider)
+
+
+def prior(source: str, *, flagged: bool) -> float:
+    """What a correction is expected to move where nobody has corrected yet, in reward."""
+    if flagged or source in (Source.FLOOR, ""):
+        return PRIOR_FLAGGED
+    return PRIOR_JUDGE if source in (Source.JUDGE, Source.HUMAN) else PRIOR_FALLBACK
+
+
+def corrections() -> Corrections:
+    """From the answers that hold: one query."""
+    rows = (
+        ReviewAnswer.objects.holding()
+        .with_values()
+        .filter(settlement__value__isnull=False)
+        .order_by()
+        .values_list("session__category", "settlement__source", "stratum")
+        .annotate(n=Count("pk"), moved=Sum(Abs(F("value") - F("settlement__value"))))
+    )
+    return Corrections({Stratum(arm, source, kind == FLAGGED): (n, moved) for arm, source, kind, n, moved in rows})
+
+
+def prioritise(now: dt.datetime | None = None) -> int:
+    """Write the impact of every open item; how many changed.
+
+        impact = λ^age · E|correction| · sensitivity
+
+    λ^age is what is left of the session's evidence today (2^(−age/H), age in days, H the half-life of the category
+    bandit), E|correction| that of its stratum, and the sensitivity of the next choice to its arm as in
+    `grading.worth`. A session of unknown category is as sensitive as the middle arm.
+    """
+    now = now or timezone.now()
+    held = list(_open_items())
+    if not held:
+        return 0
+    moved, reach = corrections(), worth.by_arm(now, surprise=1.0)
+    middle = sorted(reach.values())[len(reach) // 2] if reach else 0.0
+    half_life, today = Bandit.objects.named(worth.BANDIT).half_life_days, site_day(now)
+    changed: dict[float, list[int]] = defaultdict(list)
+    for pk, before, arm, ended_at, source, flagged in held:
+        left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
+        expected = moved.expected(Stratum(arm, source or "", flagged))
+        sensitive = middle if arm is None else reach.get(arm, middle)
+        impact = worth.rounded(left * expected * sensitive)
+        if impact != before:
+            changed[impact].append(pk)
+    return sum(_write(pks, impact) for impact, pks in changed.items())
+
+
+def first_guess(session: Session) -> float:
+    """The impact of a new item until the next sweep: that of the weightiest open one of its arm, for it is new."""
+    alike = ReviewItem.objects.open().filter(session__category=session.category_id)
+    return float(alike.aggregate(most=Max("impact"))["most"] or 0.0)
+
+
+def _open_items() -> Iterable[tuple[int, float, int | None, dt.datetime, str | None, bool]]:
+    flagged = Flag.objects.open().filter(session=OuterRef("session"))
+    items = ReviewItem.objects.open().annotate(
+        source=reward_columns("session")["reward_source"], flagged=Exists(flagged)
+    )
+    columns = ("pk", "impact", "session__category", "session__ended_at", "source", "flagged")
+    return items.order_by("pk").values_list(*columns).iterator()
+
+
+def _write(pks: list[int], impact: float) -> int:
+    """Items of the same new impact are written together. One that is being answered now is left to the next sweep."""
+    count = 0
+    for start in range(0, len(pks), WRITTEN_AT_ONCE):
+        with transaction.atomic():
+            some = ReviewItem.objects.open().filter(pk__in=pks[start : start + WRITTEN_AT_ONCE])
+            free = list(some.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True))
+            count += ReviewItem.objects.filter(pk__in=free).update(impact=impact)
+    return count
+
+
+def _shrunk(sums: tuple[int, float] | None, towards: float) -> float:
+    n, total = sums or (0, 0.0)
+    return (total + SHRINK * towards) / (n + SHRINK)

@@ -1,0 +1,203 @@
+"""The queue of sessions that wait for a person: how they come in, in which order, who has which, how they leave."""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Count, Min, Q
+from django.utils import timezone
+
+from grading import monitoring
+from grading.core.shares import falls_into
+from grading.core.vocabulary import NO_REWARD
+from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
+from grading.models.review import Answer, Entry, ItemState
+from grading.review import records
+from grading.review.claims import CLAIM, FREE, next_for, release, renew, take
+from grading.review.filters import Filters, offered_to, waiting
+from grading.review.impact import first_guess, prioritise
+from grading.review.seen import is_outdated, persons_grade
+
+__all__ = [
+    "CLAIM",
+    "NEW_EVIDENCE",
+    "Counts",
+    "Filters",
+    "add",
+    "assign",
+    "by_a_person",
+    "close",
+    "count",
+    "dismiss",
+    "follow",
+    "look",
+    "next_for",
+    "prioritise",
+    "release",
+    "renew",
+    "state_of",
+    "take",
+    "waiting",
+    "want",
+]
+
+NEW_EVIDENCE = "new evidence came since you graded it"
+# Entries that end by themselves when their reason does; what a person or new evidence brought in waits for a person.
+PASSING = (Entry.RULE, Entry.SLICE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many items wait: `rule` for a reason (a rule, a person, new evidence), `slice` by chance; since when."""
+
+    open: int
+    rule: int
+    slice: int
+    oldest: dt.datetime | None
+
+
+def look(session: Session) -> None:
+    """Let the rules, then the queue, look at a freshly settled session; in the caller's transaction."""
+    monitoring.inspect(session)
+    follow(session)
+
+
+def follow(session: Session) -> None:
+    """Make the queue say what holds of a session, which the caller has locked.
+
+    A dismissed item stays so. One that a person graded comes back only with evidence that came after (I148); one that
+    left by itself, whenever there is a reason again.
+    """
+    item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
+    grade = persons_grade(session)
+    if item is not None and item.state == ItemState.DISMISSED:
+        return
+    if grade is not None:
+        if (item is None or item.state == ItemState.DONE) and is_outdated(grade):
+            _enter(session, item, Entry.EVIDENCE, NEW_EVIDENCE)
+        return
+    reason = _reason(session)
+    if item is not None and item.state == ItemState.OPEN:
+        if item.entered_as in PASSING:
+            _restate(item, reason)
+    elif reason is not None:
+        _enter(session, item, *reason)
+
+
+def add(session: Session, by: User, why: str) -> ReviewItem:
+    """Put a session into the queue, whether it was there or not."""
+    with transaction.atomic():
+        Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
+        item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
+        return _enter(session, item, Entry.PERSON, by_a_person(by, why))
+
+
+def by_a_person(by: User | None, why: str) -> str:
+    """Why an item waits that a person put up, in words."""
+    return f"{by.get_username() if by else 'somebody'}: {why.strip()}"
+
+
+def assign(item: ReviewItem, to: User | None, by: User) -> None:
+    """Give an item to one person (None: to anybody). Who did so stands among the session's comments."""
+    with transaction.atomic():
+        ReviewItem.objects.filter(pk=item.pk).update(assigned_to=to)
+        said = f"Assigned to {to.get_username()}" if to else "Assigned to nobody in particular"
+        Comment.objects.create(session_id=item.session_id, author=by, text=said)
+
+
+def want(item: ReviewItem, people: int) -> None:
+    """Ask so many people (from 1 up) for an answer: an item that has them already is done, one that lacks some open."""
+    if people < 1:
+        raise ValueError(f"an item waits for one person at least; got {people}")
+    with transaction.atomic():
+        Session.objects.select_for_update(of=("self",)).get(pk=item.session_id)
+        item.wanted = people
+        state = state_of(item)
+        closed_at = None if state == ItemState.OPEN else timezone.now()
+        ReviewItem.objects.filter(pk=item.pk).update(wanted=people, state=state, closed_at=closed_at)
+
+
+def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
+    """Take an item off the queue, and its flags with it; no rule puts it back. ValueError without a `why`."""
+    if not why.strip():
+        raise ValueError("say in a few words why nobody shall grade this: the history keeps it")
+    with transaction.atomic():
+        session = Session.objects.select_for_update(of=("self",)).get(pk=item.session_id)
+        answer = records.append(session, by, Answer.CANNOT_JUDGE, reason=why.strip())
+        close(session, ItemState.DISMISSED, by)
+    return answer
+
+
+def close(session: Session, state: ItemState, by: User) -> None:
+    """End the session's item, and where it is dismissed the flags; an item is made where a person dismisses without."""
+    ended = {"state": state, "closed_at": timezone.now(), **FREE}
+    if state == ItemState.DISMISSED:
+        monitoring.clear_flags(session, by=by, why=monitoring.DISMISSED)
+        made = {"entered_as": Entry.PERSON, "slice_probability": _chance(session)}
+        ReviewItem.objects.get_or_create(session=session, defaults=made)
+    ReviewItem.objects.filter(session=session).update(**ended)
+
+
+def state_of(item: ReviewItem) -> ItemState:
+    """What an item's answers make of it: open while it lacks some, dismissed where nobody could judge it, else done.
+
+    What counts are the answers since it came in that were not undone, one a person.
+    """
+    answers = ReviewAnswer.objects.holding().filter(session=item.session_id, created_at__gte=item.entered_at)
+    said = dict(answers.exclude(answer=Answer.SKIP).order_by("pk").values_list("reviewer", "answer"))
+    if len(said) < item.wanted:
+        return ItemState.OPEN
+    return ItemState.DISMISSED if set(said.values()) == {Answer.CANNOT_JUDGE} else ItemState.DONE
+
+
+def count(reviewer: User | None = None) -> Counts:
+    """What waits, for everybody or for one reviewer."""
+    items = ReviewItem.objects.open()
+    if reviewer is not None:
+        items = offered_to(reviewer, items)
+    by_chance = Count("pk", filter=Q(entered_as=Entry.SLICE))
+    sums = items.aggregate(open=Count("pk"), slice=by_chance, oldest=Min("entered_at"))
+    return Counts(rule=sums["open"] - sums["slice"], **sums)
+
+
+def _reason(session: Session) -> tuple[Entry, str] | None:
+    """Why a session should wait for a person, if it should."""
+    flags = {flag.rule: flag.detail for flag in Flag.objects.open().filter(session=session).order_by("pk")}
+    if Flag.BY_A_PERSON in flags:
+        return Entry.PERSON, flags[Flag.BY_A_PERSON]
+    if session.outcome in NO_REWARD:
+        return None
+    if flags:
+        return Entry.RULE, "; ".join(flags.values())
+    return None if _chance(session) is None else (Entry.SLICE, "")
+
+
+def _chance(session: Session) -> float | None:
+    """The chance with which a session is in the random slice, where it is. By a hash: the same whenever one asks."""
+    name = f"review/{session.agent.name}/{session.external_id}"
+    inside = session.outcome not in NO_REWARD and falls_into(settings.REVIEW_SLICE, name)
+    return settings.REVIEW_SLICE if inside else None
+
+
+def _enter(session: Session, item: ReviewItem | None, entry: Entry, why: str) -> ReviewItem:
+    """Open an item for a session, or open its item again."""
+    now, chance = timezone.now(), _chance(session)
+    item = item or ReviewItem(session=session)
+    if item.state != ItemState.OPEN or item.pk is None:
+        item.impact, item.entered_at = first_guess(session), now
+    if item.slice_probability is None:
+        item.slice_probability = chance
+    item.state, item.closed_at, item.entered_as, item.why = ItemState.OPEN, None, entry, why
+    item.save()
+    return item
+
+
+def _restate(item: ReviewItem, reason: tuple[Entry, str] | None) -> None:
+    """An open item gets the reason that holds now, or leaves without one."""
+    mine = ReviewItem.objects.filter(pk=item.pk)
+    if reason is None:
+        mine.update(state=ItemState.DONE, closed_at=timezone.now(), **FREE)
+    elif reason != (item.entered_as, item.why):
+        mine.update(entered_as=reason[0], why=reason[1])

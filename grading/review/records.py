@@ -1,0 +1,45 @@
+"""The one writer of answers: what a person did, with everything they had before them."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from grading import rewards
+from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
+from grading.models.review import Answer
+from grading.review.seen import Blind, blind, evidence_version, judges_answer
+
+
+def stratum(session: Session) -> str:
+    """What sets a session's expected correction apart from others of its arm and source: "flagged", or nothing."""
+    return rewards.FLAGGED if rewards.is_flagged(session) else ""
+
+
+def seen_now(session: Session, held: Settlement | None) -> dict[str, Any]:
+    """What is on the screen now, as columns of an answer: take it before anything changes."""
+    item = ReviewItem.objects.filter(session=session).first()
+    return {
+        "settlement": held,
+        "judge": judges_answer(session),
+        "evidence_sha256": evidence_version(session),
+        "slice_probability": None if item is None else item.slice_probability,
+        "stratum": stratum(session),
+    }
+
+
+def append(
+    session: Session,
+    reviewer: User,
+    answer: Answer,
+    *,
+    value: float | None = None,
+    seen: dict[str, Any] | None = None,
+    **said: Any,
+) -> ReviewAnswer:
+    """Append an answer; `seen` as it was before the answer changed anything, by default as it is."""
+    seen = seen_now(session, rewards.live(session)) if seen is None else seen
+    # Whoever grades many at once had their rewards before them.
+    apart = Blind(value=None, revealed=False) if said.get("bulk") else None
+    first = apart or blind(session, reviewer, answer, value, seen["settlement"])
+    columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **seen, **said}
+    return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=answer, **columns)

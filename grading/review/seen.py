@@ -1,0 +1,79 @@
+"""What a person was looking at when they answered: evidence, the judge's answer, and whether they saw that first."""
+
+import hashlib
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from grading.core.vocabulary import Reason, Source
+from grading.models import Evidence, Grade, Reveal, ReviewAnswer, Session, Settlement
+from grading.models.review import GRADING, Answer
+
+LOOKS_ONLY = (Answer.SKIP, Answer.UNDO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blind:
+    """`value` in [0, 1]: what a person said before the judge's answer was shown; None where they looked first."""
+
+    value: float | None
+    revealed: bool
+
+
+def evidence_version(session: Session) -> str:
+    """A name for exactly the evidence that a session has now: a SHA-256 over the kinds and hashes of its parts."""
+    parts = sorted(f"{kind} {sha256}" for kind, sha256 in session.evidence.values_list("kind", "sha256"))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def added_since(session: Session, settlement: Settlement) -> list[Evidence]:
+    """The evidence that came after a settlement."""
+    return list(session.evidence.filter(received_at__gt=settlement.created_at))
+
+
+def persons_grade(session: Session) -> Grade | None:
+    """The verdict of a person that holds: the latest that was not withdrawn."""
+    rows = session.grades.filter(source=Source.HUMAN, withdrawn_by=None).exclude(reason=Reason.WITHDRAWN)
+    return rows.order_by("-pk").first()
+
+
+def is_outdated(grade: Grade) -> bool:
+    """Whether evidence came after a person gave this grade (I148).
+
+    A grade says which evidence it saw; for one from before that was kept, the time of arrival decides.
+    """
+    if seen := grade.evidence.get("evidence_sha256"):
+        return bool(seen != evidence_version(grade.session))
+    return grade.session.evidence.filter(received_at__gt=grade.created_at).exists()
+
+
+def judges_answer(session: Session) -> Grade | None:
+    """The judge's verdict that the chain reads, or another family's beside it."""
+    return session.grades.verdicts().order_by("parallel", "-pk").first()
+
+
+def hides_judge(session: Session, reviewer: User, settlement: Settlement | None) -> bool:
+    """Whether the judge's answer is kept from this person: while there is one that they neither graded nor revealed."""
+    decides = settlement is not None and settlement.source == Source.JUDGE
+    if not decides and judges_answer(session) is None:
+        return False
+    mine = {"session": session, "reviewer": reviewer}
+    answered = ReviewAnswer.objects.filter(**mine).exclude(answer__in=LOOKS_ONLY)
+    return not (answered.exists() or Reveal.objects.filter(**mine).exists())
+
+
+def blind(session: Session, reviewer: User, answer: Answer, value: float | None, held: Settlement | None) -> Blind:
+    """What this person said of the session before they saw the judge's answer, now that they answer `value`.
+
+    The first thing they said remains that, whatever they say later. Who accepts what the judge decided says nothing
+    of their own.
+    """
+    first = Reveal.objects.filter(session=session, reviewer=reviewer).order_by("pk").first()
+    if first is not None:
+        return Blind(value=first.value, revealed=True)
+    mine = ReviewAnswer.objects.filter(session=session, reviewer=reviewer, answer__in=GRADING)
+    earlier = mine.order_by("pk").first()
+    if earlier is not None:
+        return Blind(value=earlier.blind_value, revealed=True)
+    accepts_judge = answer is Answer.ACCEPT and held is not None and held.source == Source.JUDGE
+    return Blind(value=None if accepts_judge else value, revealed=False)

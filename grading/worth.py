@@ -1,0 +1,92 @@
+"""What another grade is worth: how far it is expected to move what the bandit does next, in reward.
+
+Both queues are ordered by it: the judge's, and people's.
+"""
+
+import datetime as dt
+import math
+
+import numpy as np
+from django.conf import settings
+from numpy.typing import NDArray
+
+from bandit.core.posterior import fold
+from bandit.core.propensity import Floats, p_best, propensities
+from bandit.models import Arm, Bandit
+from bandit.reading import policy_of, rows_of, site_day
+
+BANDIT = "category"
+# How far a verdict lies from what was expected of it, as a standard deviation in reward; so its mean size.
+SPREAD = 0.2
+SURPRISE = SPREAD * math.sqrt(2 / math.pi)
+# The source whose credit a verdict usually replaces.
+PROVISIONAL = "trajectory"
+# P(best) costs arms × points; an order of jobs needs no more than this many cells, and no fewer points.
+CELLS, FEWEST_POINTS, MOST_POINTS = 1_000_000, 64, 1024
+# Worth is kept to so many digits, so that rows of like worth are written together and small moves write nothing.
+DIGITS = 2
+
+
+def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float) -> Floats:
+    """How much of a grade's surprise reaches the reward of the bandit's next choice, for each arm; in [0, 1].
+
+    An arm with mean m and `strength` n = α + β holds a provisional credit v of `weight` w in [0, 1]; the grade
+    r = v + ε replaces it with weight 1. By the posterior's α += e·w·v (40-bandit.md; e is `scale`)
+
+        Δm = e·((r − m) − w·(v − m)) / (n + e·(1 − w))
+
+    and with v about m
+
+        sensitivity = chance · e / (n + e·(1 − w))
+
+    `chance` is how often the arm is chosen: a mean that nobody acts on is worth little. That the arm's long-run
+    centre moves too, by less, is left out. Shapes (K,).
+    """
+    moved: Floats = scale / (strength + scale * (1 - weight))
+    return chance * moved
+
+
+def worth(*, strength: Floats, chance: Floats, scale: float, weight: float) -> Floats:
+    """How far one verdict on each arm is expected to move the reward of the bandit's next choice, in [0, 1].
+
+    With ε normal around 0 and standard deviation SPREAD, E|ε| = SPREAD·√(2/π) = SURPRISE, so
+
+        worth = SURPRISE · sensitivity
+    """
+    return SURPRISE * sensitivity(strength=strength, chance=chance, scale=scale, weight=weight)
+
+
+def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
+    """The worth of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`.
+
+    `surprise`: how far the grade is expected to lie from the one that holds.
+    """
+    bandit, today = Bandit.objects.named(BANDIT), site_day(now)
+    arms = {arm.name: arm for arm in Arm.objects.of(BANDIT)}
+    posterior = fold(rows_of(bandit, today), arms=arms, policy=policy_of(bandit), today=today)
+    if not arms:
+        return {}
+    choosable = [not arms[name].paused and arms[name].retired_at is None for name in posterior.names]
+    values = surprise * sensitivity(
+        strength=posterior.alpha + posterior.beta,
+        chance=_chances(posterior.alpha, posterior.beta, np.array(choosable), bandit.floor),
+        scale=posterior.evidence_scale,
+        weight=settings.EVIDENCE_WEIGHTS[PROVISIONAL],
+    )
+    return {arms[name].pk: rounded(float(value)) for name, value in zip(posterior.names, values, strict=True)}
+
+
+def _chances(alpha: Floats, beta: Floats, choosable: NDArray[np.bool_], floor: float) -> Floats:
+    """How often each arm is chosen. One that cannot be chosen now may come back: it has half of an equal share."""
+    chance: Floats = np.full(len(alpha), 0.5 / len(alpha))
+    count = int(choosable.sum())
+    if count:
+        points = min(max(CELLS // count, FEWEST_POINTS), MOST_POINTS)
+        best = p_best(alpha[choosable], beta[choosable], points=points)
+        chance[choosable] = propensities(best, floor=floor)
+    return chance
+
+
+def rounded(value: float) -> float:
+    """To DIGITS digits."""
+    return float(f"{value:.{DIGITS}g}")

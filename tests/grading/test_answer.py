@@ -1,0 +1,158 @@
+"""Can the reward be trusted today? Every state in one true sentence, with one thing to do."""
+
+import pytest
+
+from grading.admin.answer import Facts, answer
+from grading.core.agreement import Pair, agreement
+from grading.review.calibration import Calibration, Grader
+from grading.trust import Share
+
+OUT = "The judge has been out since 12:04 UTC"
+ALL = {"may_review": True, "may_operate": True}
+
+
+def compared(n):
+    pairs = [Pair(judge=0.57, human=0.5)] * n
+    grader = Grader(model="m", route="r", rubric="", version="")
+    return Calibration(grader=grader, whole=agreement(pairs), strata={})
+
+
+def today(part, whole):
+    return Share(part=part, whole=whole)
+
+
+@pytest.mark.parametrize(
+    ("facts", "word", "sentence", "button", "leads_to"),
+    [
+        (
+            {"any_sessions": False},
+            "Nothing to trust yet.",
+            "No session has come in. Connect an agent, or load the samples.",
+            "Connect an agent",
+            "connect",
+        ),
+        (
+            {"trouble": OUT, "today": today(23, 52), "contradicted": 5},
+            "Not fully.",
+            f"{OUT}: 23 of today's 52 rewards are provisional, and 5 rewards contradict a commit or a pull request.",
+            "Review the five",
+            "review?rule=A1",
+        ),
+        (
+            {"trouble": OUT, "today": today(1, 52)},
+            "Not fully.",
+            f"{OUT}: 1 of today's 52 rewards is provisional.",
+            "See the judge's quota",
+            "quota",
+        ),
+        (
+            {"trouble": "No judge is configured"},
+            "Not fully.",
+            "No judge is configured: no session has ended today.",
+            "See the judge's quota",
+            "quota",
+        ),
+        (
+            {"trouble": "Calls to the judge fail", "today": today(0, 3)},
+            "Not fully.",
+            "Calls to the judge fail: no reward of today is provisional.",
+            "See the judge's quota",
+            "quota",
+        ),
+        (
+            {"contradicted": 1, "today": today(2, 9)},
+            "Not fully.",
+            "1 reward contradicts a commit or a pull request; 2 of today's 9 rewards are provisional.",
+            "Review the one",
+            "review?rule=A1",
+        ),
+        (
+            {"contradicted": 30, "today": today(0, 9)},
+            "Not fully.",
+            "30 rewards contradict a commit or a pull request.",
+            "Review the 30",
+            "review?rule=A1",
+        ),
+        (
+            {"alarms": ("A26", "A30"), "today": today(0, 9)},
+            "Not fully.",
+            "Alarm A26 is open: a judge cannot tell sessions apart; no reward of today is provisional.",
+            "Look at alarm A26",
+            "alarms",
+        ),
+        (
+            {"alarms": ("A1",), "today": today(0, 9)},
+            "Not fully.",
+            (
+                "Alarm A1 is open: this week's sessions without a real grade were too many, though none waits any "
+                "more; no reward of today is provisional."
+            ),
+            "Look at alarm A1",
+            "alarms",
+        ),
+        (
+            {"compared": compared(7), "today": today(3, 52), "blind": 9},
+            "Unproven.",
+            (
+                "No rule speaks against a reward and 3 of today's 52 rewards are provisional, but nobody knows how "
+                "good the judge is: 7 of the 20 blind grades that it takes are in."
+            ),
+            "Grade nine blind",
+            "review?entered_as=slice",
+        ),
+        (
+            {"compared": compared(18), "today": today(0, 52), "blind": 9},
+            "Unproven.",
+            (
+                "No rule speaks against a reward and no reward of today is provisional, but nobody knows how good "
+                "the judge is: 18 of the 20 blind grades that it takes are in."
+            ),
+            "Grade two blind",
+            "review?entered_as=slice",
+        ),
+        (
+            {"compared": compared(46), "today": today(3, 52)},
+            "Mostly.",
+            "The judge is open; 3 of today's 52 rewards are provisional until a verdict or a person makes them final.",
+            "See the three provisional",
+            "sessions?behind=provisional",
+        ),
+        (
+            {"compared": compared(46), "today": today(0, 52), "queue": 19},
+            "Yes.",
+            (
+                "No reward of today is provisional, no rule speaks against one, and the judge is .07 from people on "
+                "average, over 46 blind grades."
+            ),
+            "Review the 19 waiting",
+            "review",
+        ),
+        (
+            {"today": today(0, 3)},
+            "Yes.",
+            "No reward of today is provisional, no rule speaks against one.",
+            "See today's rewards",
+            "sessions?behind=today",
+        ),
+        (
+            {"alarms": ("A30", "A16")},
+            "Yes, so far.",
+            "No session has ended today, no rule speaks against one.",
+            "See the sessions",
+            "sessions",
+        ),
+    ],
+)
+def test_every_state_has_its_sentence_and_its_button(facts, word, sentence, button, leads_to):
+    found = answer(Facts(**{**ALL, **facts}))
+    assert (found.word, found.sentence) == (word, sentence)
+    assert found.step.words == button
+    assert "?".join(filter(None, (found.step.screen, found.step.query))) == leads_to
+    assert found.is_bad == (word == "Not fully.")
+
+
+def test_who_may_only_read_is_offered_to_see_and_not_to_review():
+    assert answer(Facts(contradicted=5)).step.words == "See the five"
+    assert answer(Facts(queue=2)).step.words == "See the two waiting"
+    assert answer(Facts(compared=compared(7), blind=3)).step.words == "See the sessions"
+    assert answer(Facts(any_sessions=False)).step is None

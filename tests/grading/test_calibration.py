@@ -1,0 +1,144 @@
+"""The judge against people: blind, on the random slice, one grader at a time."""
+
+import pytest
+from django.utils import timezone
+
+from grading import monitoring, review
+from grading.core.vocabulary import Source
+from grading.models import Alarm
+from grading.review import calibration
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "judge/1"}
+
+
+@pytest.fixture
+def rita():
+    return cast.person("rita", "reviewer")
+
+
+def judged(value=0.5, session=None, **grader):
+    session = session or cast.session(ended_at=timezone.now())
+    cast.grade(session, Source.JUDGE, value, **{**GRADER, **grader})
+    return session
+
+
+def compared(rita, *gaps, **fields):
+    """Sessions of the slice that the judge graded so much above the person."""
+    for gap in gaps:
+        cast.blind(judged(0.5 + gap), rita, 0.5, **fields)
+
+
+def whole():
+    (found,) = calibration.calibrations()
+    return found.whole
+
+
+def test_bias_and_error_are_the_judges_against_the_persons_blind_grade(rita):
+    compared(rita, 0.1, -0.3)
+    assert whole().n == 2
+    assert whole().bias.mean == pytest.approx(-0.1)
+    assert whole().error.mean == pytest.approx(0.2)
+
+
+def test_what_was_typed_before_the_reveal_counts_and_what_was_submitted_after_it_does_not(rita):
+    cast.blind(judged(0.9), rita, 0.88, blind_value=0.5, revealed=True)
+    assert whole().error.mean == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"blind_value": None, "revealed": True},
+        {"slice_probability": None},
+        {"slice_probability": None, "stratum": "flagged"},
+        {"answer": "accept"},
+    ],
+)
+def test_an_answer_that_was_not_blind_or_not_of_the_slice_is_no_pair(rita, fields):
+    cast.blind(judged(), rita, 0.5, **fields)
+    assert calibration.pairs() == []
+    assert calibration.in_use().blind == 0
+
+
+def test_an_answer_that_was_undone_is_no_pair(rita):
+    answer = cast.blind(judged(), rita, 0.5)
+    cast.blind(answer.session, rita, None, answer="undo", blind_value=None, undoes=answer)
+    assert calibration.pairs() == []
+
+
+def test_two_people_on_one_session_are_one_pair(rita):
+    session = judged(0.6)
+    cast.blind(session, rita, 0.4)
+    cast.blind(session, cast.person("otto", "operator"), 0.6)
+    (pair,) = calibration.pairs()
+    assert pair.human == pytest.approx(0.5)
+    assert calibration.in_use().blind == 1
+
+
+def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(rita):
+    session = judged(0.9)
+    cast.blind(session, rita, 0.5)
+    compared(rita, 0.1)
+    judged(0.5, session=session, rubric="b" * 64)
+    found = {each.grader.rubric[0]: each.whole for each in calibration.calibrations()}
+    assert (found["a"].n, found["b"].n) == (2, 1)
+    assert found["a"].error.mean == pytest.approx(0.25)
+    assert found["b"].error.mean == 0
+    assert calibration.in_use() == calibration.Standing(
+        grader=calibration.Grader(**{**GRADER, "rubric": "b" * 64}), blind=1
+    )
+    assert calibration.of(calibration.in_use().grader).whole == found["b"]
+
+
+def test_of_two_verdicts_of_one_grader_the_last_of_the_chain_counts(rita):
+    session = judged(0.2)
+    judged(0.6, session=session)
+    judged(0.9, session=session, parallel=True, replicate=1)
+    cast.blind(session, rita, 0.5)
+    assert [pair.judge for pair in calibration.pairs()] == [0.6]
+
+
+def test_strata_are_told_apart_by_arm_and_flag(rita):
+    compared(rita, 0.1)
+    compared(rita, 0.3, stratum="flagged")
+    (found,) = calibration.calibrations()
+    assert {stratum: each.n for stratum, each in found.strata.items()} == {
+        ("cross-repo", ""): 1,
+        ("cross-repo", "flagged"): 1,
+    }
+
+
+def test_a_site_without_a_verdict_has_no_grader_to_calibrate():
+    cast.session()
+    assert calibration.in_use() is None
+    monitoring.watch()
+    assert not Alarm.objects.filter(rule="A30").exists()
+
+
+def test_the_figures_of_every_page_take_one_query(rita, django_assert_num_queries):
+    compared(rita, *[0.1] * 3)
+    with django_assert_num_queries(1):
+        assert calibration.in_use().blind == 3
+    with django_assert_num_queries(2):
+        calibration.calibrations()
+
+
+def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(rita, client):
+    compared(rita, *[0.1] * 19)
+    monitoring.watch()
+    assert "19 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
+    compared(rita, 0.1)
+    assert calibration.in_use().is_calibrated
+    monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
+    assert not Alarm.objects.filter(rule="A30", resolved_at=None).exists()
+    client.force_login(rita)
+    assert "uncalibrated" not in client.get("/quota/").content.decode()
+
+
+def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(rita):
+    for _ in range(21):
+        review.record_correction(judged(0.5), rita, value=0.6)
+    assert calibration.in_use().blind == 0
