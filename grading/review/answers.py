@@ -59,6 +59,11 @@ class Said:
     seconds: float | None = None
     bulk: str = ""
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What of it is kept as it came, besides answer and value."""
+        return {"reason": self.reason, "claim": self.claim, "seconds": self.seconds, "bulk": self.bulk}
+
 
 def submit(
     session: Session,
@@ -179,14 +184,15 @@ def _graded(session: Session, reviewer: User, said: Said) -> ReviewAnswer:
     )
     monitoring.refresh()
     effects = changes(before, measure(session))
-    return _append(session, reviewer, said, seen=seen, grade=persons_grade(session), effects=effects)
+    made: dict[str, Any] = {"seen": seen, "grade": persons_grade(session), "effects": effects}
+    return records.append(session, reviewer, said.answer, value=said.value, **made, **said.columns)
 
 
 def _opinion(session: Session, reviewer: User, said: Said, held: Settlement | None) -> ReviewAnswer:
     """A verdict that stands beside the one that holds, and changes nothing."""
     corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
     corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
-    return _append(session, reviewer, said)
+    return records.append(session, reviewer, said.answer, value=said.value, **said.columns)
 
 
 def _no_verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | None) -> ReviewAnswer:
@@ -197,19 +203,15 @@ def _no_verdict(session: Session, reviewer: User, said: Said, item: ReviewItem |
         raise CorrectionError("An undo names what it undoes; call undo().")
     if said.answer is Answer.CANNOT_JUDGE and not said.reason:
         raise CorrectionError("A reason is needed: say in a few words why it cannot be judged.")
-    row = _append(session, reviewer, said)
+    alone = item is None or (item.state == ItemState.OPEN and item.wanted == 1)
+    if said.answer is Answer.CANNOT_JUDGE and alone:
+        return queue.take_off(session, reviewer, **said.columns)
+    row = records.append(session, reviewer, said.answer, **said.columns)
     if said.answer is Answer.SKIP:
         ReviewItem.objects.filter(session=session, claimed_by=reviewer).update(**FREE)
-    elif item is None:
-        queue.close(session, ItemState.DISMISSED, reviewer)
     else:
         _item_follows(session, reviewer)
     return row
-
-
-def _append(session: Session, reviewer: User, said: Said, **columns: Any) -> ReviewAnswer:
-    told: dict[str, Any] = {"reason": said.reason, "claim": said.claim, "seconds": said.seconds, "bulk": said.bulk}
-    return records.append(session, reviewer, said.answer, value=said.value, **told, **columns)
 
 
 def _item_follows(session: Session, by: User) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.models import LedgerEntry
-from grading import monitoring, review, rewards, trust
+from grading import monitoring, review, rewards
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, Flag, JudgeAttempt, Quota
 from grading.models.review import Answer
