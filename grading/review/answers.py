@@ -48,7 +48,10 @@ class ClaimLost(CorrectionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a form says: the answer, its value in [0, 1] where it has one, why, and what was on the screen."""
+    """What a form says: the answer, its value in [0, 1] where it has one, why, and what was on the screen.
+
+    `sighted`: given with the rewards or others' answers in view.
+    """
 
     answer: Answer
     value: float | None = None
@@ -58,11 +61,13 @@ class Said:
     seen_evidence: str = ""
     seconds: float | None = None
     bulk: str = ""
+    sighted: bool = False
 
     @property
     def columns(self) -> dict[str, Any]:
         """What of it is kept as it came, besides answer and value."""
-        return {"reason": self.reason, "claim": self.claim, "seconds": self.seconds, "bulk": self.bulk}
+        named = ("reason", "claim", "seconds", "bulk", "sighted")
+        return {name: getattr(self, name) for name in named}
 
 
 def submit(
@@ -94,6 +99,7 @@ def submit(
         seen_evidence=seen_evidence,
         seconds=seconds,
         bulk=bulk,
+        sighted=bool(bulk),  # whoever grades many at once has their rewards in view
     )
     with transaction.atomic():
         locked = _locked(session)
@@ -120,7 +126,7 @@ def let_hold(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
             raise CorrectionError("This answer holds already; nothing was changed.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
-        row = _graded(session, by, Said(answer=verdict, value=answer.value, reason=why))
+        row = _graded(session, by, Said(answer=verdict, value=answer.value, reason=why, sighted=True))
         queue.close(session, ItemState.DONE, by)
         return row
 

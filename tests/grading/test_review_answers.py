@@ -291,6 +291,7 @@ def test_an_opinion_can_be_made_the_authoritative_grade(rita, omar):
     held = answers.let_hold(opinion, olga, "he knows the project")
     assert reward(session) == (0.2, "human")
     assert held.grade.author == olga
+    assert (opinion.blind_value, held.blind_value, held.revealed) == (0.2, None, True)
     assert held.reason == "omar's answer holds: he knows the project"
     with pytest.raises(review.CorrectionError, match="holds already"):
         answers.let_hold(held, olga)
