@@ -16,31 +16,33 @@ from grading.admin import (
     bandits,
     bulk,
     connect,
-    correct,
     costs,
     dashboard,
     notices,
+    progress,
     quota,
     quota_policy,
     rectifier,
     registry,
-    review,
     rubric_editor,
     rubric_trial,
     rubrics,
     runs,
     sample_data,
+    saved_views,
     session,
     sessions,
     settings_page,
     transcript,
+    undo,
 )
+from grading.admin.desk import actions as desk
 from grading.admin.house import house
 
 View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
-RUBRIC = "grading.view_rubric"
+RUBRIC, KEEP = "grading.view_rubric", "grading.add_savedview"
 METHODS = ("GET", "HEAD", "POST")
 
 # Address, name, view, and the permission without which it is a 403.
@@ -49,9 +51,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/", "session", session.show, VIEW),
     ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
-    ("sessions/<int:pk>/correct/", "correct", correct.show, CORRECT),
-    ("sessions/<int:pk>/preview/", "preview", correct.preview, CORRECT),
-    ("grades/<int:pk>/undo/", "undo", correct.undo, CORRECT),
+    ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
     ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
@@ -74,13 +74,27 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, OPERATE),
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
-    ("review/", "review", review.show, VIEW),
+    ("review/", "review", desk.start, VIEW),
+    ("review/<int:pk>/", "review_session", desk.show, VIEW),
+    ("review/<int:pk>/answer/", "review_answer", desk.answer, CORRECT),
+    ("review/<int:pk>/effect/", "review_effect", desk.show_effect, CORRECT),
+    ("review/<int:pk>/reveal/", "review_reveal", desk.reveal, CORRECT),
+    ("review/<int:pk>/renew/", "review_renew", desk.renew, CORRECT),
+    ("review/<int:pk>/release/", "review_release", desk.release, CORRECT),
+    ("review/<int:pk>/comment/", "review_comment", desk.comment, "grading.add_comment"),
+    ("review/<int:pk>/flag/", "review_flag", desk.flag, "grading.add_flag"),
+    ("review/<int:pk>/assign/", "review_assign", desk.assign, "grading.change_reviewitem"),
+    ("answers/<int:pk>/undo/", "review_undo", desk.undo, CORRECT),
+    ("answers/<int:pk>/hold/", "review_hold", desk.hold, "grading.change_reviewitem"),
     ("review/bulk/", "bulk", bulk.show, CORRECT),
     ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
+    ("review/progress/", "progress", progress.show, VIEW),
     ("history/", "history", audit.show, VIEW),
     ("history.csv", "history_csv", audit.export_csv, VIEW),
     ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
     ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
+    ("views/", "views", saved_views.show, KEEP),
+    ("views/<int:pk>/", "view", saved_views.detail, KEEP),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
