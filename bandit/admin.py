@@ -6,7 +6,7 @@ from django.contrib.admin import AdminSite, ModelAdmin, TabularInline
 from django.db.models import Model
 from django.http import HttpRequest
 
-from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Selection
+from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Rectifier, Selection
 
 if TYPE_CHECKING:
     AnyModelAdmin = ModelAdmin[Model]
@@ -18,6 +18,8 @@ else:
 
 class KeepAdmin(AnyModelAdmin):
     """Rows that may be added and changed, and never deleted: arms retire (I57)."""
+
+    view_on_site = False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
         return False
@@ -87,8 +89,14 @@ class SelectionAdmin(RecordAdmin):
 
 
 class GraderAdmin(RecordAdmin):
-    list_display = ["source", "model", "route", "rubric"]
-    list_filter = ["source"]
+    list_display = ["source", "model", "route", "rubric", "stratum"]
+    list_filter = ["source", "stratum"]
+
+
+class RectifierAdmin(RecordAdmin):
+    list_display = ["bandit", "version", "enabled", "by", "created_at", "note"]
+    list_filter = ["bandit", "enabled"]
+    list_select_related = ["bandit"]
 
 
 class ErasureAdmin(RecordAdmin):
@@ -102,6 +110,7 @@ PAGES = {
     Bucket: BucketAdmin,
     Selection: SelectionAdmin,
     Grader: GraderAdmin,
+    Rectifier: RectifierAdmin,
     Erasure: ErasureAdmin,
 }
 

@@ -34,13 +34,14 @@ def ledger_is_append_only(
     **kwargs: Any,  # noqa: ARG001 - Django's signature
 ) -> list[CheckMessage]:
     """The triggers are there. SQLite drops a table's triggers when a migration rebuilds the table."""
+    tables = ["bandit_ledgerentry", "bandit_rectifier"]
     return [
         Error(
-            f"the database {alias!r} no longer refuses changes to the ledger: trigger {name} is missing",
+            f"the database {alias!r} no longer refuses changes to its record: trigger {name} is missing",
             hint="Add a migration with bandit.append_only.append_only(...) for that table.",
             id="bandit.E002",
         )
         for alias in databases or ()
-        if "bandit_ledgerentry" in connections[alias].introspection.table_names()
-        for name in missing_triggers(["bandit_ledgerentry"], using=alias)
+        if set(tables) <= set(connections[alias].introspection.table_names())
+        for name in missing_triggers(tables, using=alias)
     ]

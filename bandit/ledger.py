@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -20,12 +21,16 @@ APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderKey:
-    """Who gave a value, in the caller's words; opaque here but for `source`, by which evidence is weighted."""
+    """Who gave a value, in the caller's words; opaque here but for `source`, by which evidence is weighted.
+
+    `stratum` divides one grader's rewards further, where the caller knows that it is off by more on some of them.
+    """
 
     source: str
     model: str = ""
     route: str = ""
     rubric: str = ""
+    stratum: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +109,13 @@ def set_reward(
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
     """The applied and not reversed entries of an observation; at most one for each arm."""
-    entries = LedgerEntry.objects.filter(bandit__name=bandit, observation=observation).live()
-    return entries.select_related("bandit", "arm", "grader").order_by("arm__name")
+    return live_entries_of(bandit, [observation])
+
+
+def live_entries_of(bandit: str, observations: Iterable[str]) -> LedgerEntryQuerySet:
+    """The applied and not reversed entries of several observations."""
+    entries = LedgerEntry.objects.filter(bandit__name=bandit, observation__in=sorted(set(observations))).live()
+    return entries.select_related("bandit", "arm", "grader").order_by("observation", "arm__name")
 
 
 def history(observation: str) -> LedgerEntryQuerySet:
@@ -141,10 +151,11 @@ def _resolved(bandit: str, credits: Mapping[str, Credit]) -> dict[Arm, Credit]: 
 
 
 def _same(entry: LedgerEntry, credit: Credit, day: date) -> bool:
-    grader = GraderKey(
-        source=entry.grader.source, model=entry.grader.model, route=entry.grader.route, rubric=entry.grader.rubric
+    return (entry.value_micro, GraderKey(**_fields(entry.grader)), entry.effective_day) == (
+        credit.micro,
+        credit.grader,
+        day,
     )
-    return (entry.value_micro, grader, entry.effective_day) == (credit.micro, credit.grader, day)
 
 
 def _next_revisions(
@@ -157,7 +168,11 @@ def _next_revisions(
 
 
 def _grader(key: GraderKey) -> Grader:
-    return Grader.objects.get_or_create(source=key.source, model=key.model, route=key.route, rubric=key.rubric)[0]
+    return Grader.objects.get_or_create(**_fields(key))[0]
+
+
+def _fields(grader: Grader | GraderKey) -> dict[str, Any]:
+    return {name: getattr(grader, name) for name in GraderKey.__slots__}
 
 
 def _key(entry: LedgerEntry, op: str) -> dict[str, object]:

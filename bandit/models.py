@@ -181,21 +181,27 @@ class ArmAlias(models.Model):
 
 
 class Grader(models.Model):
-    """Who gave a value. For a judge: the model that answered, the route to it, and the rubric's hash (L14)."""
+    """Who gave a value. For a judge: the model that answered, the route to it, and the rubric's hash (L14).
+
+    `stratum` is the caller's own further division of its rewards, such as those that look wrong; opaque here.
+    """
 
     source = models.CharField(max_length=20)
     model = models.CharField(max_length=100, blank=True, default="")
     route = models.CharField(max_length=100, blank=True, default="")
     rubric = models.CharField(max_length=64, blank=True, default="")
+    stratum = models.CharField(max_length=40, blank=True, default="")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["source", "model", "route", "rubric"], name="bandit_grader_once"),
+            models.UniqueConstraint(
+                fields=["source", "model", "route", "rubric", "stratum"], name="bandit_grader_once"
+            ),
             models.CheckConstraint(condition=~Q(source=""), name="bandit_grader_has_source"),
         ]
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.source, self.model, self.route, self.rubric[:8]) if part)
+        return " ".join(part for part in (self.source, self.model, self.route, self.rubric[:8], self.stratum) if part)
 
 
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
@@ -285,6 +291,34 @@ class Bucket(models.Model):
 
     def __str__(self) -> str:
         return f"{self.arm}, {self.grader}, {self.effective_day}: n={self.n} s={self.s} q={self.q}"
+
+
+class Rectifier(models.Model):
+    """What a bandit's strata are moved by when its buckets are read: one version, never changed, never deleted.
+
+    The latest version counts: in force if `enabled`, else nothing is moved. `offsets` is a list of {arm, source,
+    stratum, offset, pairs, low, high} (`bandit.core.recalibration.Offset`), empty where it switches off; `by` is
+    whoever put it here, in the caller's words.
+    """
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="rectifiers")
+    version = models.PositiveIntegerField()
+    offsets = models.JSONField(default=list, blank=True)
+    enabled = models.BooleanField(default=True)
+    note = models.CharField(max_length=500, blank=True)
+    by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-version"]
+        constraints = [
+            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_rectifier_once"),
+            models.CheckConstraint(condition=Q(version__gte=1), name="bandit_rectifier_from_1"),
+            models.CheckConstraint(condition=~Q(by=""), name="bandit_rectifier_says_who"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bandit}, version {self.version}" + ("" if self.enabled else " (off)")
 
 
 class Selection(models.Model):

@@ -9,11 +9,11 @@ from django.conf import settings
 from django.db.models import Sum
 from django.utils import timezone
 
-from bandit import ledger
+from bandit import rectifying
 from bandit.core.posterior import ArmPosterior, Policy, Posterior, fold, oldest_day
 from bandit.core.propensity import propensities
 from bandit.core.table import Row
-from bandit.models import Arm, Bandit, Bucket
+from bandit.models import Bandit, Bucket
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,9 @@ def site_day(now: datetime) -> date:
 
 
 def policy_of(bandit: Bandit) -> Policy:
+    """The policy in force, the latest rectifier's offsets included: one query."""
+    rectifier = rectifying.in_force(bandit)
+    version = f"{bandit.name}/{bandit.policy_version}"
     return Policy(
         half_life=bandit.half_life_days,
         long_run_half_life=bandit.long_run_half_life_days,
@@ -49,53 +52,27 @@ def policy_of(bandit: Bandit) -> Policy:
         evidence_scale=bandit.evidence_scale,
         floor=bandit.floor,
         weights=settings.EVIDENCE_WEIGHTS,
-        version=f"{bandit.name}/{bandit.policy_version}",
+        version=version if rectifier is None else f"{version} rectifier/{rectifier.version}",
+        rectifier={} if rectifier is None else rectifying.offsets_of(rectifier),
     )
 
 
 def rows_of(bandit: Bandit, today: date) -> list[Row]:
-    """What the ledger amounts to, by arm, source and day: one query, exact integers."""
-    read = (oldest_day(policy_of(bandit), today), today)
+    """What the ledger amounts to, by arm, source, stratum and day: one query, exact integers."""
+    read = (oldest_day(bandit.long_run_half_life_days, today), today)
     buckets = Bucket.objects.filter(bandit=bandit, effective_day__range=read, n__gt=0)
-    sums = buckets.values_list("arm__name", "grader__source", "effective_day").annotate(Sum("n"), Sum("s"), Sum("q"))
+    keys = buckets.values_list("arm__name", "grader__source", "grader__stratum", "effective_day")
+    sums = keys.annotate(Sum("n"), Sum("s"), Sum("q")).order_by()
     return [
-        Row(arm=arm, source=source, day=day, n=int(n), s=int(s), q=int(q))
-        for arm, source, day, n, s, q in sums.order_by()
+        Row(arm=arm, source=source, stratum=stratum, day=day, n=int(n), s=int(s), q=int(q))
+        for arm, source, stratum, day, n, s, q in sums
     ]
 
 
 def posterior_of(bandit: str, now: datetime) -> Outlook:
     """What the bandit believes at `now`. Raises UnknownBandit."""
     row, today = Bandit.objects.named(bandit), site_day(now)
-    return _outlook(row, list(row.arms.all()), rows_of(row, today), today)
-
-
-def what_if(
-    *,
-    bandit: str,
-    observation: str,
-    arm: str,
-    value: float | None,
-    source: str,
-    effective_day: date,
-    now: datetime,
-) -> tuple[Outlook, Outlook]:
-    """The outlook now, and as it would be if `source` gave this observation `value` (None: no reward) on `arm`.
-
-    What is live for the observation is taken out, on every arm, as a correction would. Nothing is saved.
-    Raises UnknownBandit, UnknownArm or ValueError for a value outside [0, 1].
-    """
-    row, today = Bandit.objects.named(bandit), site_day(now)
-    arms, rows = list(row.arms.all()), rows_of(row, today)
-    changed = rows + [
-        _single(entry.arm.name, entry.grader.source, entry.effective_day, entry.value_micro, -1)
-        for entry in ledger.live_entries(bandit, observation)
-    ]
-    if value is not None:
-        credit = ledger.Credit(value=value, grader=ledger.GraderKey(source=source))
-        name = Arm.objects.resolve(bandit, arm).name
-        changed.append(_single(name, source, effective_day, credit.micro, 1))
-    return _outlook(row, arms, rows, today), _outlook(row, arms, changed, today)
+    return outlook(row, policy_of(row), rows_of(row, today), today)
 
 
 def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -106,11 +83,9 @@ def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float
     return dict(zip(best, propensities(scaled, floor=floor).tolist(), strict=True))
 
 
-def _single(arm: str, source: str, day: date, micro: int, sign: int) -> Row:
-    return Row(arm=arm, source=source, day=day, n=sign, s=sign * micro, q=sign * micro**2)
-
-
-def _outlook(bandit: Bandit, arms: list[Arm], rows: Iterable[Row], today: date) -> Outlook:
-    posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy_of(bandit), today=today)
+def outlook(bandit: Bandit, policy: Policy, rows: Iterable[Row], today: date) -> Outlook:
+    """What the bandit would believe on the day `today` with this policy and these rows. One query."""
+    arms = bandit.arms.all()
+    posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
     choosable = [arm.name for arm in arms if not arm.paused and arm.retired_at is None]
     return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), bandit.floor))

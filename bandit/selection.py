@@ -13,9 +13,21 @@ from bandit.core.posterior import Posterior, fold
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import consumption_feedback, consumption_today, reason_against
 from bandit.models import Arm, Bandit, Selection
-from bandit.reading import Outlook, chances, policy_of, posterior_of, rows_of, site_day, what_if
+from bandit.reading import Outlook, chances, policy_of, posterior_of, rows_of, site_day
+from bandit.whatif import Change, what_if, what_if_many, what_if_rectified
 
-__all__ = ["AlreadyCompleted", "NothingEligible", "Outlook", "complete", "posterior_of", "select", "what_if"]
+__all__ = [
+    "AlreadyCompleted",
+    "Change",
+    "NothingEligible",
+    "Outlook",
+    "complete",
+    "posterior_of",
+    "select",
+    "what_if",
+    "what_if_many",
+    "what_if_rectified",
+]
 
 LONGEST_ID = 200
 

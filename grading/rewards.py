@@ -12,9 +12,12 @@ from bandit.models import Arm
 from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy
 from grading.core.vocabulary import Outcome, Reason, Source, Status
-from grading.models import Grade, Session, Settlement
+from grading.models import Flag, Grade, Session, Settlement
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import Purpose
+
+# The ledger's stratum of machines' rewards of sessions with an open flag; those of the others are in none.
+FLAGGED = "flagged"
 
 
 def policy() -> Policy:
@@ -61,12 +64,14 @@ def learners(session: Session) -> tuple[tuple[str, Arm | None], ...]:
 def settle(session: Session) -> Settlement:
     """Resolve the session's grades; append a settlement and move the bandits where the result differs.
 
-    Runs in a transaction of its own or the caller's, with the session locked. Settling twice records once.
+    Runs in a transaction of its own or the caller's, with the session locked. Settling twice records once. To be called
+    wherever a grade, a failed check or an open flag of the session came or went.
     """
     with transaction.atomic():
         locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+        grades = list(locked.grades.chain())
         resolution = resolve(
-            views(locked.grades.chain()),
+            views(grades),
             policy(),
             judge_open=locked.judge_jobs.open().filter(purpose=Purpose.VERDICT).exists(),
             outcome=Outcome(locked.outcome),
@@ -74,7 +79,8 @@ def settle(session: Session) -> Settlement:
             vetoes=vetoes(locked),
         )
         settlement = _append(locked, resolution)
-        _record(locked, settlement)
+        grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
+        _record(locked, settlement, _credit(locked, settlement, grade))
     return settlement
 
 
@@ -109,9 +115,8 @@ def _says_the_same(held: Settlement, new: Settlement) -> bool:
     return all(getattr(held, field) == getattr(new, field) for field in fields)
 
 
-def _record(session: Session, settlement: Settlement) -> None:
+def _record(session: Session, settlement: Settlement, credit: Credit | None) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
-    credit = _credit(settlement)
     for bandit, arm in learners(session):
         ledger.set_reward(
             bandit=bandit,
@@ -124,14 +129,24 @@ def _record(session: Session, settlement: Settlement) -> None:
         )
 
 
-def _credit(settlement: Settlement) -> Credit | None:
-    """What the bandits learn: nothing where there is no reward, or where its source carries no evidence (L2)."""
+def _credit(session: Session, settlement: Settlement, grade: Grade | None) -> Credit | None:
+    """What the bandits learn: nothing where there is no reward, or where its source carries no evidence (L2).
+
+    A machine's reward of a session that stands flagged is in a stratum of its own: it is likely to be off by more.
+    """
     if settlement.value is None or settlement.weight == 0:
         return None
-    grade = settlement.grade
+    stratum = "" if settlement.source == Source.HUMAN or not is_flagged(session) else FLAGGED
     if grade is None:
-        return Credit(value=settlement.value, grader=GraderKey(source=settlement.source))
+        return Credit(value=settlement.value, grader=GraderKey(source=settlement.source, stratum=stratum))
     return Credit(
         value=settlement.value,
-        grader=GraderKey(source=grade.source, model=grade.model, route=grade.route, rubric=grade.rubric),
+        grader=GraderKey(
+            source=grade.source, model=grade.model, route=grade.route, rubric=grade.rubric, stratum=stratum
+        ),
     )
+
+
+def is_flagged(session: Session) -> bool:
+    """Whether a rule's or a person's flag on the session waits for somebody."""
+    return Flag.objects.open().filter(session=session).exists()

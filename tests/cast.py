@@ -13,11 +13,11 @@ from grading.models.evidence import ArtifactKind, Origin
 
 NOON = dt.datetime(2026, 3, 31, 12, 0, tzinfo=dt.UTC)
 _numbers = itertools.count(1)
-# Names that no share is chosen by, so that a session is judged once unless a test says otherwise.
+# Names that no share is chosen by, so that a session is judged once, and nobody asked, unless a test says otherwise.
 _names = (
     name
     for name in (f"session-{number:04d}" for number in itertools.count(1))
-    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second"))
+    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second", "review/bob"))
 )
 
 

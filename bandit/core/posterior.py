@@ -19,7 +19,7 @@ every other bit-identical. A graded reward counts as α += r, β += 1 − r, nev
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 
@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from bandit.core.propensity import p_best
+from bandit.core.rectify import Stratum, check_offsets, rectified
 from bandit.core.table import Floats, Row, Table, positions, tabulate
 
 # Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
@@ -44,7 +45,9 @@ class Policy:
     """How evidence is read. Half-lives in days, `prior_strength` κ in pseudo-observations, `floor` a probability.
 
     `evidence_scale` e is in [1, 8], or None to estimate it. `weights` maps a source to [0, 1]; a source that is not
-    named weighs nothing. `version` is the caller's name for all of this.
+    named weighs nothing. `rectifier` maps (arm, source, stratum) to what its rewards are moved by, in [−1, 1]; empty,
+    every bit is that of the ledger's sums. `version` is the caller's name for all of this.
+    Raises ValueError for an offset out of range, or of human grades: those are never moved.
     """
 
     half_life: float = 21.0
@@ -54,6 +57,11 @@ class Policy:
     floor: float = 0.01
     weights: Mapping[str, float]
     version: str = ""
+    # Not in the repr, which a posterior is named by: that of a policy without it stays as it was.
+    rectifier: Mapping[Stratum, float] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_offsets(self.rectifier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,20 +134,21 @@ class Posterior:
         return dict(zip(chosen, p_best(self.alpha[at], self.beta[at]).tolist(), strict=True))
 
 
-def oldest_day(policy: Policy, today: date) -> date:
-    """The first day whose rewards still count on the day `today`."""
-    return date.fromordinal(max(1, today.toordinal() - math.floor(HALF_LIVES_READ * policy.long_run_half_life)))
+def oldest_day(long_run_half_life: float, today: date) -> date:
+    """The first day whose rewards still count on the day `today`; the half-life is in days."""
+    return date.fromordinal(max(1, today.toordinal() - math.floor(HALF_LIVES_READ * long_run_half_life)))
 
 
 def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:
     """The posterior of every arm in `arms` on the day `today`, from rows in any order; later days, and days too old to
     count, are left out.
 
-    The bits depend on the sums of n, s and q for each (arm, source, day) only: rows of zeros, their order and how they
-    are split make no difference. Raises KeyError for a row of an arm that is not in `arms`.
+    The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum): rows of
+    zeros, their order and how they are split make no difference. Raises KeyError for a row of an arm not in `arms`.
     """
-    names, oldest = tuple(sorted(set(arms))), oldest_day(policy, today)
-    table = tabulate([row for row in rows if oldest <= row.day <= today], names, today)
+    names, oldest = tuple(sorted(set(arms))), oldest_day(policy.long_run_half_life, today)
+    read = [row for row in rows if oldest <= row.day <= today]
+    table = tabulate(rectified(read, policy.rectifier) if policy.rectifier else read, names, today)
     weight = np.array([policy.weights.get(source, 0.0) for source in table.sources])[table.source]
     short = weight * np.exp2(-table.age / policy.half_life)
     long = weight * np.exp2(-table.age / policy.long_run_half_life)

@@ -15,7 +15,10 @@ MICRO = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One source's rewards of one arm on one day, as exact integers: count n, Σr and Σr² in (squared) micro-units."""
+    """One source's rewards of one arm on one day, as exact integers: count n, Σr and Σr² in (squared) micro-units.
+
+    `stratum` is the caller's own further division of them, "" for none.
+    """
 
     arm: str
     source: str
@@ -23,11 +26,12 @@ class Row:
     n: int
     s: int
     q: int
+    stratum: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows as columns, summed exactly over graders, in the order of arm, source and day.
+    """Rows as columns, summed exactly over graders and strata, in the order of arm, source and day.
 
     `n` rewards; `s`, `f` and `q` are Σr, Σ(1−r) and Σr² in units of 1; `age` in days, 0 today.
     """

@@ -1,8 +1,6 @@
 """Costs: what the judge cost by day, agent, model and purpose, and every attempt, on the page and as CSV."""
 
-import csv
 import datetime as dt
-from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -14,6 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading import charts
+from grading.admin import exports
 from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.attempts import BY_NAME, KINDS
@@ -29,8 +28,6 @@ COLUMNS = (
     "http_status", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd",
     "estimated_usd", "request_id", "detail",
 )  # fmt: skip
-# What a spreadsheet would take for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Filters(forms.Form):
@@ -127,33 +124,15 @@ def _purpose(purpose: str, batched: bool) -> str:  # noqa: FBT001 - a column
 def export(request: HttpRequest) -> StreamingHttpResponse:
     """The attempts that the page shows as CSV, one row each. An unknown cost is an empty cell."""
     rows = Filters(request.GET).attempts().select_related("job__session__agent").order_by("pk")
-    response = StreamingHttpResponse(lines(rows), content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="judge-attempts-{timezone.localdate():%F}.csv"'
-    return response
+    return exports.as_csv("judge-attempts", COLUMNS, (record(row) for row in rows.iterator(chunk_size=500)))
 
 
-def lines(rows: QuerySet[JudgeAttempt]) -> Iterator[str]:
-    writer = csv.writer(_Echo())
-    yield writer.writerow(COLUMNS)
-    for row in rows.iterator(chunk_size=500):
-        session = row.job.session
-        held = {"agent": session.agent.name, "session": session.external_id, "purpose": row.job.purpose}
-        yield writer.writerow([cell(held[name] if name in held else _of(row, name)) for name in COLUMNS])
-
-
-def _of(row: JudgeAttempt, name: str) -> Any:
-    return row.batch_id if name == "batch" else getattr(row, name)
-
-
-def cell(value: Any) -> Any:
-    """A value as a spreadsheet may safely open it: text never becomes a formula."""
-    if isinstance(value, dt.datetime):
-        return value.isoformat()
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-
-class _Echo:
-    """A file that hands back what is written to it, so that rows are streamed."""
-
-    def write(self, text: str) -> str:
-        return text
+def record(row: JudgeAttempt) -> dict[str, Any]:
+    session = row.job.session
+    held = {
+        "agent": session.agent.name,
+        "session": session.external_id,
+        "purpose": row.job.purpose,
+        "batch": row.batch_id,
+    }
+    return {name: held[name] if name in held else getattr(row, name) for name in COLUMNS}

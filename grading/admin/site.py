@@ -6,13 +6,15 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 
 from grading.admin import (
     alarms,
+    audit,
     bandits,
+    bulk,
     connect,
     correct,
     costs,
@@ -30,6 +32,7 @@ from grading.admin import (
     session,
     sessions,
     settings_page,
+    transcript,
 )
 from grading.admin.house import house
 
@@ -37,11 +40,14 @@ View = Callable[..., HttpResponseBase]
 
 VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
 RUBRIC = "grading.view_rubric"
+METHODS = ("GET", "HEAD", "POST")
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/", "sessions", sessions.show, VIEW),
     ("sessions/<int:pk>/", "session", session.show, VIEW),
+    ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
+    ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("sessions/<int:pk>/correct/", "correct", correct.show, CORRECT),
     ("sessions/<int:pk>/preview/", "preview", correct.preview, CORRECT),
     ("grades/<int:pk>/undo/", "undo", correct.undo, CORRECT),
@@ -67,6 +73,12 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
     ("review/", "review", review.show, VIEW),
+    ("review/bulk/", "bulk", bulk.show, CORRECT),
+    ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
+    ("history/", "history", audit.show, VIEW),
+    ("history.csv", "history_csv", audit.export_csv, VIEW),
+    ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
+    ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
@@ -84,7 +96,9 @@ class GradingAdminSite(admin.AdminSite):
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         screens = [path(route, self.screen(view, need), name=name) for route, name, view, need in SCREENS]
-        return [*screens, *super().get_urls()]
+        # Whoever is staff could ask it whether a row exists, role or not; and no page of ours links to it.
+        pages = [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
+        return [*screens, *pages]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
         """The dashboard."""
@@ -102,6 +116,8 @@ class GradingAdminSite(admin.AdminSite):
         def inner(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
             if not request.user.has_perm(permission):
                 raise PermissionDenied
+            if request.method not in METHODS:
+                return HttpResponseNotAllowed(METHODS)
             response = view(request, **arguments)
             if isinstance(response, TemplateResponse):
                 response.context_data = {**self.each_context(request), **(response.context_data or {})}

@@ -16,12 +16,13 @@ def fill(apps, schema_editor):
     """An item for each session that `review.look` would have put in. One a person graded is done."""
     Session, Flag, ReviewItem = (apps.get_model("grading", name) for name in ("Session", "Flag", "ReviewItem"))
     sessions = Session.objects.exclude(outcome__in=NO_REWARD).filter(review_item=None)
-    raised = dict(Flag.objects.filter(cleared_at=None).order_by("-pk").values_list("session", "detail"))
+    flags = Flag.objects.filter(cleared_at=None).order_by("-pk")
+    raised = dict(flags.values_list("session", "detail"))
     items = [
         ReviewItem(session=session, entered_as="rule", why=raised[session.pk], slice_probability=chance(session))
-        for session in sessions.filter(pk__in=list(raised)).select_related("agent")
+        for session in sessions.filter(pk__in=flags.values("session")).select_related("agent")
     ]
-    recent = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=DAYS)).exclude(pk__in=list(raised))
+    recent = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=DAYS)).exclude(pk__in=flags.values("session"))
     ungraded = recent.exclude(grades__source="human").select_related("agent")
     items += [
         ReviewItem(session=session, entered_as="slice", slice_probability=chance(session))

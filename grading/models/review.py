@@ -192,6 +192,7 @@ class ReviewAnswer(models.Model):
             models.Index(fields=["session", "-id"], name="review_answer_of_session"),
             models.Index(fields=["reviewer", "-id"], name="review_answer_of_reviewer"),
             models.Index(fields=["-created_at"], name="review_answer_recent"),
+            models.Index(fields=["bulk"], condition=~Q(bulk=""), name="review_answer_of_bulk"),
             models.Index(
                 fields=["session"],
                 condition=Q(blind_value__isnull=False, slice_probability__isnull=False),
@@ -220,7 +221,10 @@ class Reveal(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(value=None) | Q(value__gte=0, value__lte=1), name="reveal_value_range"),
         ]
-        indexes = [models.Index(fields=["session", "reviewer"], name="reveal_of_session")]
+        indexes = [
+            models.Index(fields=["session", "reviewer"], name="reveal_of_session"),
+            models.Index(fields=["-created_at", "-id"], name="reveal_recent"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.session} revealed"
@@ -237,6 +241,7 @@ class Comment(models.Model):
     class Meta:
         ordering = ["pk"]
         constraints = [models.CheckConstraint(condition=~Q(text=""), name="comment_says_something")]
+        indexes = [models.Index(fields=["-created_at", "-id"], name="comment_recent")]
 
     def __str__(self) -> str:
         return f"{self.session}: {self.text[:40]}"

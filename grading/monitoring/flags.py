@@ -1,4 +1,8 @@
-"""Flags: sessions that a rule found implausible, put up for a person."""
+"""Flags: sessions that a rule found implausible, put up for a person.
+
+A machine's reward of a flagged session is in a stratum of its own, so whoever raises, clears or restores a flag has the
+session settled again: its reward moves along.
+"""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -13,9 +17,10 @@ from grading.models import Artifact, Flag, Session
 from grading.models.evidence import ArtifactKind, Origin
 from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.rule import Finding, Rule
-from grading.rewards import policy, views
+from grading.rewards import policy, settle, views
 
 GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
+ACCOUNTED_FOR = "a real grade accounts for it now"
 
 
 class ImpossiblePair(Rule):
@@ -42,13 +47,18 @@ class ImpossiblePair(Rule):
 def inspect_flags(session: Session) -> None:
     """Flag the session where its rewards and its work contradict each other, or clear the flag where not any more.
 
-    A flag clears itself once a real grade accounts for the work; it still counts towards the alarm.
+    A flag clears itself once a real grade accounts for the work, and comes back where that grade goes; it counts
+    towards the alarm all the same. Settles the session where its flags changed.
     """
     if _has_real_grade(session):
         open_flags = Flag.objects.open().filter(session=session, rule=ImpossiblePair.id)
-        open_flags.update(cleared_at=timezone.now(), cleared_why="a real grade accounts for it now")
-    elif proof := independent_work(session):
-        _flag(session, ImpossiblePair.id, f"{proof}, yet no judge, person or trajectory above the floor graded it")
+        changed = open_flags.update(cleared_at=timezone.now(), cleared_why=ACCOUNTED_FOR) > 0
+    else:
+        proof = independent_work(session)
+        why = f"{proof}, yet no judge, person or trajectory above the floor graded it"
+        changed = bool(proof) and _flag(session, ImpossiblePair.id, why)
+    if changed:
+        settle(session)
 
 
 def independent_work(session: Session) -> str:
@@ -63,15 +73,19 @@ def independent_work(session: Session) -> str:
 
 
 def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) -> int:
-    """Take a session that a person graded, or dismissed, off the review list, with their name."""
+    """Take a session that a person graded, or dismissed, off the review list, with their name; settle it if it was."""
     open_flags = Flag.objects.open().filter(session=session)
-    return open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
+    count = open_flags.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=why)
+    if count:
+        settle(session)
+    return count
 
 
 def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
-    """Put back what a person's grade, or their dismissal, had cleared."""
+    """Put back what a person's grade, or their dismissal, had cleared, and settle the session where there was any."""
     cleared = Flag.objects.filter(session=session, cleared_why=why)
-    cleared.update(cleared_at=None, cleared_by=None, cleared_why="")
+    if cleared.update(cleared_at=None, cleared_by=None, cleared_why=""):
+        settle(session)
 
 
 def flagged_sessions() -> QuerySet[Flag]:
@@ -98,7 +112,11 @@ def _has_real_grade(session: Session) -> bool:
     )
 
 
-def _flag(session: Session, rule: str, detail: str) -> None:
-    _row, created = Flag.objects.get_or_create(session=session, rule=rule, defaults={"detail": detail})
+def _flag(session: Session, rule: str, detail: str) -> bool:
+    """Raise the rule's flag, or again where it had cleared itself; whether it was not up before."""
+    row, created = Flag.objects.get_or_create(session=session, rule=rule, defaults={"detail": detail})
     if created:
         reopen_if_acknowledged(rule)
+        return True
+    mine = Flag.objects.filter(pk=row.pk, cleared_why=ACCOUNTED_FOR)
+    return mine.update(cleared_at=None, cleared_why="", detail=detail) > 0

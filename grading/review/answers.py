@@ -23,6 +23,7 @@ __all__ = [
     "comment",
     "flag",
     "hides_judge",
+    "is_opinion",
     "last_of",
     "let_hold",
     "reveal",
@@ -135,10 +136,13 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
             monitoring.reopen_flags(session, why=monitoring.DISMISSED)
+        monitoring.refresh()
         effects = changes(before, measure(session))
         said: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
         row = records.append(session, reviewer, Answer.UNDO, seen=seen, **said)
         _item_follows(session, reviewer)
+        if not ReviewItem.objects.open().filter(session=session).exists():
+            queue.follow(session)
         return row
 
 
@@ -155,7 +159,7 @@ def _verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | No
     held = rewards.live(session)
     if said.answer is Answer.ACCEPT:
         said = _accepting(session, held, said)
-    opinion = item is not None and _is_opinion(session, reviewer, item)
+    opinion = item is not None and is_opinion(session, reviewer, item)
     row = _opinion(session, reviewer, said, held) if opinion else _graded(session, reviewer, said)
     _item_follows(session, reviewer)
     return row
@@ -173,6 +177,7 @@ def _graded(session: Session, reviewer: User, said: Said) -> ReviewAnswer:
         seen_revision=said.seen_revision,
         seen_evidence=said.seen_evidence,
     )
+    monitoring.refresh()
     effects = changes(before, measure(session))
     return _append(session, reviewer, said, seen=seen, grade=persons_grade(session), effects=effects)
 
@@ -208,15 +213,15 @@ def _append(session: Session, reviewer: User, said: Said, **columns: Any) -> Rev
 
 
 def _item_follows(session: Session, by: User) -> None:
-    """The session's item has its answers now, or lacks some: it is closed or waits again, and nobody's."""
-    item = ReviewItem.objects.filter(session=session).first()
-    if item is not None:
-        state = queue.state_of(item)
-        if state == ItemState.OPEN:
-            ReviewItem.objects.filter(pk=item.pk).update(state=state, closed_at=None, **FREE)
-            return
+    """The session's item has its answers now and is closed, or lacks some and waits, no longer in these hands."""
+    items = ReviewItem.objects.filter(session=session)
+    item = items.first()
+    state = None if item is None else queue.state_of(item)
+    if state == ItemState.OPEN:
+        items.exclude(state=state).update(state=state, closed_at=None)
+        items.filter(claimed_by=by).update(**FREE)
+    elif state is not None:
         queue.close(session, state, by)
-    queue.follow(session)
 
 
 def _locked(session: Session) -> Session:
@@ -242,12 +247,12 @@ def _require_claim(item: ReviewItem | None, reviewer: User) -> None:
         raise ClaimLost(item)
 
 
-def _is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
-    """Whether others are asked too and the grade of another holds since the item came in."""
-    held = persons_grade(session)
-    if item.state != ItemState.OPEN or item.wanted <= 1 or held is None:
+def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
+    """Whether an answer stands beside: others are asked too and the grade of another holds since the item came in."""
+    if item.state != ItemState.OPEN or item.wanted <= 1:
         return False
-    return held.author_id != reviewer.pk and held.created_at >= item.entered_at
+    held = persons_grade(session)
+    return held is not None and held.author_id != reviewer.pk and held.created_at >= item.entered_at
 
 
 def _accepting(session: Session, held: Settlement | None, said: Said) -> Said:

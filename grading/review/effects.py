@@ -24,8 +24,7 @@ class Measured:
 
 
 def measure(session: Session) -> Measured:
-    """All of it as it is now; alarms are brought up to date first."""
-    monitoring.refresh()
+    """All of it as it is now."""
     now, arms = timezone.now(), {}
     for bandit, arm in rewards.learners(session):
         if arm is not None:

@@ -16,7 +16,7 @@ from grading import worth
 from grading.core.vocabulary import Source
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.sessions import reward_columns
-from grading.review.records import FLAGGED
+from grading.rewards import FLAGGED
 
 # How many answers a stratum needs until it counts as much as what it is shrunk towards.
 SHRINK = 5.0

@@ -4,6 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from grading import rewards
 from grading.models import Comment, Flag, Reveal, ReviewItem, Session
 from grading.models.review import Entry
 from grading.review import queue
@@ -35,6 +36,7 @@ def flag(session: Session, by: User, why: str) -> Flag:
         row.detail, row.raised_at, row.raised_by = why.strip(), timezone.now(), by
         row.cleared_at, row.cleared_by, row.cleared_why = None, None, ""
         row.save()
+        rewards.settle(session)
         queue.add(session, by, why)
         return row
 
@@ -50,6 +52,7 @@ def unflag(flag: Flag, by: User) -> None:
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
         taken = Flag.objects.open().filter(pk=flag.pk)
         taken.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=TAKEN_BACK)
+        rewards.settle(session)
         brought = ReviewItem.objects.open().filter(session=session, entered_as=Entry.PERSON)
         brought.filter(why=queue.by_a_person(flag.raised_by, flag.detail)).update(entered_as=Entry.RULE)
         queue.follow(session)

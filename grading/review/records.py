@@ -5,16 +5,14 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from grading import rewards
-from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
+from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review.seen import Blind, blind, evidence_version, judges_answer
-
-FLAGGED = "flagged"
 
 
 def stratum(session: Session) -> str:
     """What sets a session's expected correction apart from others of its arm and source: "flagged", or nothing."""
-    return FLAGGED if Flag.objects.open().filter(session=session).exists() else ""
+    return rewards.FLAGGED if rewards.is_flagged(session) else ""
 
 
 def seen_now(session: Session, held: Settlement | None) -> dict[str, Any]:

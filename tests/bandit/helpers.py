@@ -15,13 +15,15 @@ def credit(value, source="judge", **grader):
     return Credit(value=value, grader=GraderKey(source=source, **grader))
 
 
-def reward(observation, *, day=DAY, bandit="category", source="judge", provisional=False, settlement="s", **arms):
+def reward(
+    observation, *, day=DAY, bandit="category", source="judge", provisional=False, settlement="s", stratum="", **arms
+):
     """Make `arms` (name=value, underscores for hyphens) the live rewards of an observation."""
     with transaction.atomic():
         return ledger.set_reward(
             bandit=bandit,
             observation=observation,
-            credits={name: credit(value, source) for name, value in arms.items()},
+            credits={name: credit(value, source, stratum=stratum) for name, value in arms.items()},
             effective_day=day,
             settlement=settlement,
             policy_version="test",

@@ -6,7 +6,16 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from bandit.models import Arm, ArmAlias, Bandit, LedgerEntry, UnknownArm, UnknownBandit
-from bandit.selection import AlreadyCompleted, NothingEligible, complete, posterior_of, select, what_if
+from bandit.selection import (
+    AlreadyCompleted,
+    Change,
+    NothingEligible,
+    complete,
+    posterior_of,
+    select,
+    what_if,
+    what_if_many,
+)
 from tests.bandit.helpers import DAY, reward
 
 pytestmark = pytest.mark.django_db
@@ -208,9 +217,9 @@ def test_a_decision_is_closed_by_one_session_and_a_session_closes_one():
         complete(second, observation="", executed_arm="code", now=NOW)
 
 
-def test_reading_a_posterior_takes_three_queries(django_assert_num_queries):
+def test_reading_a_posterior_takes_four_queries(django_assert_num_queries):
     teach()
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         posterior_of("category", NOW)
 
 
@@ -232,6 +241,37 @@ def test_what_if_a_session_were_excluded_or_had_never_been_graded():
     _, added = what_if(**asked, observation="new", value=0.5, now=NOW)
     assert [e.n for e in without.arms["code"].evidence] == [11]
     assert [(e.source, e.n) for e in added.arms["code"].evidence] == [("human", 1), ("judge", 12)]
+
+
+def test_what_if_of_many_changes_says_what_all_of_them_will_do_to_the_bit():
+    teach()
+    reward("content-0", day=DAY, source="journal", content=0.2)
+    given = [("code-3", "code", 0.95), ("infra-1", "infra", None), ("content-0", "triage", 0.4), ("new", "code", 0.1)]
+    changes = [
+        Change(observation=name, arm=arm, value=value, source="human", day=DAY - timedelta(days=1))
+        for name, arm, value in given
+    ]
+    before, after = what_if_many("category", changes, NOW)
+    assert before.posterior.version == posterior_of("category", NOW).posterior.version
+    for name, arm, value in given:
+        reward(name, day=DAY - timedelta(days=1), source="human", **({} if value is None else {arm: value}))
+    assert after.posterior.version == posterior_of("category", NOW).posterior.version
+
+
+def test_what_if_of_nothing_changes_nothing_and_twice_the_same_is_refused():
+    teach()
+    before, after = what_if_many("category", [], NOW)
+    assert before.posterior.version == after.posterior.version
+    change = Change(observation="code-3", arm="code", value=0.5, source="human", day=DAY)
+    with pytest.raises(ValueError, match="2 changes of 1 observations"):
+        what_if_many("category", [change, change], NOW)
+
+
+def test_what_if_of_many_asks_as_often_as_of_one(django_assert_num_queries):
+    teach()
+    changes = [Change(observation=f"code-{n}", arm="code", value=0.5, source="human", day=DAY) for n in range(12)]
+    with django_assert_num_queries(6 + 1):
+        what_if_many("category", changes, NOW)
 
 
 def test_what_if_of_something_too_old_to_count_changes_nothing():

@@ -8,11 +8,14 @@ import time_machine
 from django.utils import timezone
 from django.utils.html import escape
 
+from bandit.models import LedgerEntry
 from grading import monitoring, review, rewards
 from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, Flag, JudgeAttempt, Quota
+from grading.models.review import Answer
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding
+from grading.review import answers
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -69,6 +72,65 @@ def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back():
     assert not monitoring.flagged_sessions().exists()
     review.undo(session.grades.get(source="human"), rita)
     assert monitoring.flagged_sessions().get().session == session
+
+
+def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes():
+    session = inspected(trajectory=0.41)
+    cast.grade(session, Source.TRAJECTORY, None, Reason.LOG_SHARED)
+    monitoring.inspect(session)
+    cast.grade(session, Source.TRAJECTORY, 0.5)
+    monitoring.inspect(session)
+    assert not monitoring.flagged_sessions().exists()
+    cast.grade(session, Source.TRAJECTORY, None, Reason.LOG_SHARED)
+    monitoring.inspect(session)
+    assert monitoring.flagged_sessions().get().session == session
+
+
+def strata(session):
+    """(op, source, stratum) of the session's rewards in the category bandit, in the order they were written."""
+    rows = LedgerEntry.objects.filter(observation=session.observation, bandit__name="category").order_by("pk")
+    return list(rows.values_list("op", "grader__source", "grader__stratum"))
+
+
+def test_a_flagged_sessions_reward_is_in_a_stratum_of_its_own():
+    session = inspected(journal=0.32)
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+    cast.grade(session, Source.JUDGE, 0.8)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    assert strata(session)[-1] == ("apply", "judge", "")
+
+
+def test_an_unflagged_session_is_settled_once_and_its_reward_never_moves():
+    assert strata(inspected(journal=0.32, proof=False)) == [("apply", "journal", "")]
+
+
+def test_a_persons_grade_is_in_no_stratum_and_its_undo_restores_the_flagged_one():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32)
+    review.record_correction(session, rita, value=0.8, reason="merged")
+    assert strata(session)[-1] == ("apply", "human", "")
+    review.undo(session.grades.get(source="human"), rita)
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+
+
+def test_a_persons_flag_and_its_return_move_the_reward_along():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32, proof=False)
+    flag = review.flag(session, rita, "the journal is another session's")
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+    review.unflag(flag, rita)
+    assert strata(session)[-1] == ("apply", "journal", "")
+
+
+def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32)
+    review.look(session)
+    answer = review.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="the log is gone")
+    assert strata(session)[-1] == ("apply", "journal", "")
+    answers.undo(answer, rita)
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
 
 
 def test_a_floor_without_independent_work_is_not_flagged():

@@ -10,9 +10,10 @@ from hypothesis.extra.django import TestCase
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.selection import posterior_of
-from grading import review, rewards
+from grading import monitoring, review, rewards
 from grading.core.vocabulary import Outcome, Reason, Source
-from grading.models import Grade, Settlement
+from grading.models import Flag, Grade, Settlement
+from grading.models.evidence import ArtifactKind
 from tests import cast
 
 
@@ -21,7 +22,15 @@ def buckets(name="category"):
     rows = Bucket.objects.filter(bandit__name=name).exclude(n=0, s=0, q=0)
     return sorted(
         rows.values_list(
-            "arm__name", "grader__source", "grader__model", "grader__rubric", "effective_day", "n", "s", "q"
+            "arm__name",
+            "grader__source",
+            "grader__model",
+            "grader__rubric",
+            "effective_day",
+            "n",
+            "s",
+            "q",
+            "grader__stratum",
         )
     )
 
@@ -205,11 +214,22 @@ step = st.one_of(
     st.tuples(st.just("redeliver"), st.none()),
     st.tuples(st.just("check failed"), st.none()),
     st.tuples(st.just("check passed"), st.none()),
+    st.tuples(st.just("pull request"), st.none()),
+    st.tuples(st.just("flag"), st.none()),
+    st.tuples(st.just("unflag"), st.none()),
 )
 
 
+def by_hand(session):
+    """The flag that a person put up, where it stands."""
+    return Flag.objects.open().filter(session=session, rule=Flag.BY_A_PERSON).first()
+
+
 class AnyOrderLeavesTheFinalGrades(TestCase):
-    """L5: the buckets after any history equal those of a replay in which only the final grades ever existed."""
+    """L5: the buckets after any history equal those of a replay in which only the final grades ever existed.
+
+    Strata included: a rule's flag is a consequence of the grades, a person's is a fact like them.
+    """
 
     @hypothesis.settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(st.tuples(st.integers(0, 2), step), max_size=14))
@@ -233,11 +253,18 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         elif verb == "check failed" and not rewards.vetoes(session):
             cast.failed_check(session)
         elif verb == "check passed":
-            session.artifacts.all().delete()
+            session.artifacts.filter(kind=ArtifactKind.CHECK_FAILED).delete()
+        elif verb == "pull request":
+            cast.pull_request(session)
+        elif verb == "flag" and not by_hand(session):
+            review.flag(session, reviewer, "odd")
+        elif verb == "unflag" and by_hand(session):
+            review.unflag(by_hand(session), reviewer)
         elif verb in set(Source):
             reason = Reason.NONE if given_value is not None else Reason.TIMEOUT
             cast.grade(session, Source(verb), given_value, reason)
         rewards.settle(session)
+        monitoring.inspect(session)
 
     def _replay(self, session, reviewer):
         """A session of another arm in which only what finally holds ever happened."""
@@ -246,13 +273,18 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         twin = cast.session(category="code", harness=None)
         for name in rewards.vetoes(session):
             cast.failed_check(twin, name)
+        if monitoring.independent_work(session):
+            cast.pull_request(twin)
         for source, held in current(rewards.views(session.grades.all())).items():
             if source is Source.HUMAN:
                 excluded = held.value is None
                 review.record_correction(twin, reviewer, value=held.value, exclude=excluded, reason="r")
             else:
                 cast.grade(twin, source, held.value, held.reason)
+        if by_hand(session):
+            review.flag(twin, reviewer, "odd")
         rewards.settle(twin)
+        monitoring.inspect(twin)
 
 
 @pytest.mark.django_db

@@ -1,5 +1,4 @@
-// Rubrics and runs: a page that is open follows what the judge does, the weights' sum follows what is typed, one tick
-// ticks a page of sessions. Without script the pages work by reload and by button.
+// Rubrics and runs: a page that is open follows what the judge does, the weights' sum follows what is typed. Without script the pages work by reload and by button.
 (function () {
   'use strict';
 
@@ -32,14 +31,6 @@
       const fields = document.querySelectorAll('[name="dimension_weight"]');
       const total = Array.from(fields).reduce(function (all, field) { return all + Number(field.value); }, 0);
       sum.textContent = Number.isFinite(total) ? String(Math.round(total * 1000) / 1000).replace(/^0\./, '.') : '–';
-    });
-  }
-
-  const all = document.querySelector('[data-tick-all]');
-  if (all) {
-    all.hidden = false;
-    all.addEventListener('change', function () {
-      document.querySelectorAll('[name="session"][type="checkbox"]').forEach(function (box) { box.checked = all.checked; });
     });
   }
 })();

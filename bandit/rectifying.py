@@ -1,0 +1,59 @@
+"""Which rectifier is in force, and putting another in its place: always a new version, with a name."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from bandit.core.recalibration import Offset
+from bandit.core.rectify import Stratum, check_offsets
+from bandit.models import Bandit, Rectifier
+
+
+class StaleRectifier(ValueError):
+    """Another version came in between; look at what holds now, then decide again."""
+
+
+def latest(bandit: Bandit) -> Rectifier | None:
+    """The last version put here, on or off; None where there never was one."""
+    return bandit.rectifiers.order_by("-version").first()
+
+
+def in_force(bandit: Bandit) -> Rectifier | None:
+    """The version that moves rewards now; None where none does."""
+    held = latest(bandit)
+    return held if held is not None and held.enabled else None
+
+
+def offsets_of(rectifier: Rectifier) -> dict[Stratum, float]:
+    """Its offsets by (arm, source, stratum)."""
+    return {(row["arm"], row["source"], row["stratum"]): row["offset"] for row in rectifier.offsets}
+
+
+def put_in_force(bandit: str, offsets: Sequence[Offset], *, version: int, by: str, note: str = "") -> Rectifier:
+    """Append these offsets as `version`, the next one; from now on they count.
+
+    Raises UnknownBandit, StaleRectifier where `version` is not the next, or ValueError for no offsets, one out of
+    range or one of human grades.
+    """
+    if not offsets:
+        raise ValueError("a rectifier has at least one offset; got none. To move nothing, switch it off")
+    check_offsets({each.key: each.offset for each in offsets})
+    return _append(bandit, version, offsets=[each.as_json() for each in offsets], by=by, note=note)
+
+
+def switch_off(bandit: str, *, version: int, by: str, note: str = "") -> Rectifier:
+    """Append a version that moves nothing: every posterior is the ledger's own again. Raises as `put_in_force`."""
+    return _append(bandit, version, enabled=False, by=by, note=note)
+
+
+def _append(bandit: str, version: int, **fields: object) -> Rectifier:
+    with transaction.atomic():
+        row = Bandit.objects.locked(bandit)
+        held = latest(row)
+        expected = 1 if held is None else held.version + 1
+        if version != expected:
+            raise StaleRectifier(
+                f"this was to be version {version} of {bandit}'s recalibration, but the next one is {expected}: "
+                "somebody changed it meanwhile. Nothing was saved; look at what is in force now, then decide again."
+            )
+        return Rectifier.objects.create(bandit=row, version=version, **fields)

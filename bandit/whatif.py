@@ -1,0 +1,93 @@
+"""What the bandit would believe if something were otherwise; nothing is saved."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from bandit import ledger
+from bandit.core.rectify import Stratum
+from bandit.core.table import Row
+from bandit.models import Arm, Bandit
+from bandit.reading import Outlook, outlook, policy_of, rows_of, site_day
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What may become of one observation: `source` gives it `value` in [0, 1] (None: no reward) on `arm` for `day`."""
+
+    observation: str
+    arm: str
+    value: float | None
+    source: str
+    day: date
+    stratum: str = ""
+
+
+def what_if(
+    *,
+    bandit: str,
+    observation: str,
+    arm: str,
+    value: float | None,
+    source: str,
+    effective_day: date,
+    now: datetime,
+) -> tuple[Outlook, Outlook]:
+    """The outlook now, and as it would be if `source` gave this observation `value` (None: no reward) on `arm`.
+
+    As `what_if_many` of this one change, and raises the same.
+    """
+    change = Change(observation=observation, arm=arm, value=value, source=source, day=effective_day)
+    return what_if_many(bandit, [change], now)
+
+
+def what_if_many(bandit: str, changes: Sequence[Change], now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook now, and as it would be after all of `changes`, in any order.
+
+    What is live for their observations is taken out, on every arm, as corrections would. Nothing is saved. Six
+    queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or
+    an observation that is changed twice.
+    """
+    row, today = Bandit.objects.named(bandit), site_day(now)
+    policy, rows = policy_of(row), rows_of(row, today)
+    observations = {change.observation for change in changes}
+    if len(observations) < len(changes):
+        raise ValueError(f"{len(changes)} changes of {len(observations)} observations; change each one once")
+    changed = [*rows, *_taken(bandit, observations), *_given(bandit, changes)]
+    return outlook(row, policy, rows, today), outlook(row, policy, changed, today)
+
+
+def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook without any rectifier, and with one of these offsets, whatever is in force.
+
+    Raises UnknownBandit, or ValueError for an offset out of range or of human grades.
+    """
+    row, today = Bandit.objects.named(bandit), site_day(now)
+    policy, rows = policy_of(row), rows_of(row, today)
+    return (
+        outlook(row, replace(policy, rectifier={}), rows, today),
+        outlook(row, replace(policy, rectifier=offsets), rows, today),
+    )
+
+
+def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
+    """What is live for these observations, with its sign turned."""
+    return [
+        _single(entry.arm.name, entry.grader.source, entry.grader.stratum, entry.effective_day, entry.value_micro, -1)
+        for entry in ledger.live_entries_of(bandit, observations)
+    ]
+
+
+def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
+    """The rewards that the changes would give, as rows."""
+    names = {text: Arm.objects.resolve(bandit, text).name for text in {each.arm for each in changes}}
+    found = []
+    for change in changes:
+        if change.value is not None:
+            credit = ledger.Credit(value=change.value, grader=ledger.GraderKey(source=change.source))
+            found.append(_single(names[change.arm], change.source, change.stratum, change.day, credit.micro, 1))
+    return found
+
+
+def _single(arm: str, source: str, stratum: str, day: date, micro: int, sign: int) -> Row:  # noqa: PLR0917 - a row
+    return Row(arm=arm, source=source, stratum=stratum, day=day, n=sign, s=sign * micro, q=sign * micro**2)

@@ -1,0 +1,230 @@
+"""Acts: what one person did at one moment, read from the row that it left. Nothing is stored here."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+
+from grading.core.explain import number
+from grading.core.vocabulary import Reason
+from grading.models import (
+    Alarm,
+    Comment,
+    Flag,
+    Grade,
+    JudgePolicy,
+    JudgeRun,
+    QuotaTransition,
+    Reveal,
+    ReviewAnswer,
+    RubricActivation,
+    Session,
+)
+from grading.models.review import Answer
+
+
+class Kind(StrEnum):
+    """What sort of act it was."""
+
+    ANSWER = "answer"
+    UNDO = "undo"
+    REVEAL = "reveal"
+    COMMENT = "comment"
+    FLAG = "flag"
+    ALARM = "alarm"
+    RUBRIC = "rubric"
+    RUN = "run"
+    QUOTA = "quota"
+    RECTIFIER = "rectifier"
+    SETTING = "setting"
+
+    @property
+    def words(self) -> str:
+        return _KINDS[self]
+
+
+_KINDS = {
+    Kind.ANSWER: "answers",
+    Kind.UNDO: "undone",
+    Kind.REVEAL: "reveals",
+    Kind.COMMENT: "comments",
+    Kind.FLAG: "flags by people",
+    Kind.ALARM: "alarms acknowledged",
+    Kind.RUBRIC: "rubrics put in force",
+    Kind.RUN: "judged again",
+    Kind.QUOTA: "quota and its policy",
+    Kind.RECTIFIER: "rectifier versions",
+    Kind.SETTING: "other settings",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One act. `what` is a short clause ("graded .80"), `why` the person's own words.
+
+    `answer` is the row of an answer or undo, with everything that was on the screen; `effects` is what it changed.
+    """
+
+    at: dt.datetime
+    kind: Kind
+    pk: int
+    who: User | None
+    what: str
+    why: str = ""
+    session: Session | None = None
+    answer: ReviewAnswer | None = None
+    effects: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reward(self) -> Mapping[str, Any]:
+        """{"before", "after", "source_before"}, values in [0, 1] or None; empty where no reward was in question."""
+        return self.effects.get("reward") or {}
+
+    @property
+    def by(self) -> str:
+        return self.who.get_username() if self.who else ""
+
+    @property
+    def arm(self) -> str:
+        return self.session.category.name if self.session and self.session.category else ""
+
+
+_SAID = {
+    Answer.EXCLUDE: "excluded it",
+    Answer.CANNOT_JUDGE: "could not judge it",
+    Answer.SKIP: "skipped it",
+}
+
+
+def said(answer: ReviewAnswer) -> str:
+    """An answer as a clause."""
+    kind = Answer(answer.answer)
+    if kind is Answer.UNDO:
+        return f"undid “{said(answer.undoes)}”" if answer.undoes else "undid"
+    if kind in _SAID:
+        return _SAID[kind]
+    verb = "accepted" if kind is Answer.ACCEPT else "graded"
+    beside = "" if answer.grade_id else ", beside the grade"
+    return f"{verb} {number(answer.value)}{beside}"
+
+
+def of_answer(row: ReviewAnswer) -> Act:
+    kind = Kind.UNDO if row.answer == Answer.UNDO else Kind.ANSWER
+    return Act(
+        at=row.created_at,
+        kind=kind,
+        pk=row.pk,
+        who=row.reviewer,
+        what=said(row),
+        why=row.reason,
+        session=row.session,
+        answer=row,
+        effects=row.effects or {},
+    )
+
+
+def of_grade(row: Grade) -> Act:
+    """A person's grade from before there were answers, or its undoing."""
+    undone = row.reason == Reason.WITHDRAWN
+    what = "undid a grade" if undone else "excluded it" if row.value is None else f"graded {number(row.value)}"
+    return Act(
+        at=row.created_at,
+        kind=Kind.UNDO if undone else Kind.ANSWER,
+        pk=row.pk,
+        who=row.author,
+        what=what,
+        why=row.detail,
+        session=row.session,
+    )
+
+
+def of_reveal(row: Reveal) -> Act:
+    told = "before saying anything" if row.value is None else f"after saying {number(row.value)}"
+    what = f"looked at the judge’s answer {told}"
+    return Act(at=row.created_at, kind=Kind.REVEAL, pk=row.pk, who=row.reviewer, what=what, session=row.session)
+
+
+def of_comment(row: Comment) -> Act:
+    return Act(
+        at=row.created_at,
+        kind=Kind.COMMENT,
+        pk=row.pk,
+        who=row.author,
+        what="commented",
+        why=row.text,
+        session=row.session,
+    )
+
+
+def of_flag(row: Flag) -> Act:
+    return Act(
+        at=row.raised_at,
+        kind=Kind.FLAG,
+        pk=row.pk,
+        who=row.raised_by,
+        what="flagged it",
+        why=row.detail,
+        session=row.session,
+    )
+
+
+def of_unflag(row: Flag) -> Act:
+    what = f"took the flag {row.rule} off" if row.rule != Flag.BY_A_PERSON else "took the flag off"
+    return Act(
+        at=row.cleared_at or row.raised_at,
+        kind=Kind.FLAG,
+        pk=row.pk,
+        who=row.cleared_by,
+        what=what,
+        why=row.cleared_why,
+        session=row.session,
+    )
+
+
+def of_alarm(row: Alarm) -> Act:
+    what, at = f"acknowledged alarm {row.rule}", row.acknowledged_at or row.opened_at
+    return Act(at=at, kind=Kind.ALARM, pk=row.pk, who=row.acknowledged_by, what=what, why=row.detail)
+
+
+def of_activation(row: RubricActivation) -> Act:
+    return Act(at=row.at, kind=Kind.RUBRIC, pk=row.pk, who=row.by, what=f"put rubric {row.rubric} in force")
+
+
+def of_run(row: JudgeRun) -> Act:
+    what = f"had {row.total} session{'' if row.total == 1 else 's'} judged again"
+    return Act(at=row.created_at, kind=Kind.RUN, pk=row.pk, who=row.by, what=what, why=row.why)
+
+
+def of_cancel(row: JudgeRun) -> Act:
+    at = row.cancelled_at or row.created_at
+    return Act(at=at, kind=Kind.RUN, pk=row.pk, who=row.cancelled_by, what="cancelled judging again", why=row.why)
+
+
+def of_policy(row: JudgePolicy) -> Act:
+    budget = "no budget" if row.daily_budget_usd is None else f"${row.daily_budget_usd:.2f} a day"
+    told = (
+        f"{budget}; {number(row.reserved_share)} kept for new sessions; {number(row.repeat_share)} asked twice; "
+        f"{number(row.second_share)} second opinion; batches {'on' if row.use_batches else 'off'}"
+    )
+    return Act(at=row.created_at, kind=Kind.QUOTA, pk=row.pk, who=row.by, what="set the judge’s policy", why=told)
+
+
+def of_transition(row: QuotaTransition) -> Act:
+    return Act(at=row.at, kind=Kind.QUOTA, pk=row.pk, who=row.by, what=f"set the judge to {row.state}", why=row.detail)
+
+
+def of_setting(row: LogEntry) -> Act:
+    verb = {1: "added", 2: "changed", 3: "deleted"}.get(row.action_flag, "changed")
+    name = row.content_type.name if row.content_type else "row"
+    return Act(
+        at=row.action_time,
+        kind=Kind.SETTING,
+        pk=row.pk,
+        who=row.user,
+        what=f"{verb} the {name} {row.object_repr}",
+        why=row.get_change_message(),
+    )

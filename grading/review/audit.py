@@ -1,0 +1,269 @@
+"""The audit: every act of every person, newest first, read a page at a time from the tables that the acts are rows of.
+
+A page is found by keyset in each table and merged, so that the thousandth page costs what the first one costs.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.db.models import Q, QuerySet
+
+from grading.days import midnight
+from grading.models import (
+    Alarm,
+    Comment,
+    Flag,
+    JudgePolicy,
+    JudgeRun,
+    QuotaTransition,
+    Reveal,
+    ReviewAnswer,
+    RubricActivation,
+)
+from grading.models.review import Answer
+from grading.monitoring import DISMISSED, GRADED_BY_A_PERSON
+from grading.review import acts
+from grading.review.acts import Act, Kind
+
+PAGE = 50
+CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What the audit is narrowed to; None or empty: not at all.
+
+    `since` and `until` are days of the site, inclusive. `sessions` are primary keys. `bulk` finds the answers of one
+    bulk correction and what undid them. A filter by arm, session or bulk leaves out whatever is about no session.
+    """
+
+    person: int | None = None
+    kind: Kind | None = None
+    arm: str = ""
+    sessions: tuple[int, ...] | None = None
+    bulk: str = ""
+    since: dt.date | None = None
+    until: dt.date | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cursor:
+    """The place of one act in the order: its moment, its table, its row."""
+
+    at: dt.datetime
+    table: int
+    pk: int
+
+    def __str__(self) -> str:
+        return f"{self.at.astimezone(dt.UTC).isoformat()}_{self.table}_{self.pk}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Cursor | None":
+        """None for what is no cursor."""
+        try:
+            at, table, pk = text.split("_")
+            moment = dt.datetime.fromisoformat(at.replace(" ", "+"))
+            return cls(moment, int(table), int(pk)) if moment.tzinfo else None
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """Where acts of some kinds are kept: their rows, the columns of moment and person, and how to read one."""
+
+    rows: Callable[[], QuerySet[Any]]
+    read: Callable[[Any], Act]
+    at: str
+    by: str
+    kinds: tuple[Kind, ...]
+    of_session: bool = False
+
+
+def _of_session(rows: QuerySet[Any], *people: str) -> QuerySet[Any]:
+    return rows.select_related("session__agent", "session__category", *people)
+
+
+def _answers() -> QuerySet[Any]:
+    beside = ("undoes", "undone_by__reviewer", "judge", "settlement")
+    return _of_session(ReviewAnswer.objects.all(), "reviewer", *beside).defer("settlement__steps", "judge__evidence")
+
+
+def _taken_off() -> QuerySet[Any]:
+    with_an_answer = (GRADED_BY_A_PERSON, DISMISSED)
+    by_hand = Flag.objects.filter(cleared_by__isnull=False).exclude(cleared_why__in=with_an_answer)
+    return _of_session(by_hand, "cleared_by")
+
+
+# The place in this list is part of a cursor: append to it.
+_TABLES = (
+    _Table(
+        rows=_answers,
+        read=acts.of_answer,
+        at="created_at",
+        by="reviewer",
+        kinds=(Kind.ANSWER, Kind.UNDO),
+        of_session=True,
+    ),
+    _Table(
+        rows=lambda: _of_session(Reveal.objects.all(), "reviewer"),
+        read=acts.of_reveal,
+        at="created_at",
+        by="reviewer",
+        kinds=(Kind.REVEAL,),
+        of_session=True,
+    ),
+    _Table(
+        rows=lambda: _of_session(Comment.objects.all(), "author"),
+        read=acts.of_comment,
+        at="created_at",
+        by="author",
+        kinds=(Kind.COMMENT,),
+        of_session=True,
+    ),
+    _Table(
+        rows=lambda: _of_session(Flag.objects.filter(raised_by__isnull=False), "raised_by"),
+        read=acts.of_flag,
+        at="raised_at",
+        by="raised_by",
+        kinds=(Kind.FLAG,),
+        of_session=True,
+    ),
+    _Table(
+        rows=_taken_off,
+        read=acts.of_unflag,
+        at="cleared_at",
+        by="cleared_by",
+        kinds=(Kind.FLAG,),
+        of_session=True,
+    ),
+    _Table(
+        rows=lambda: Alarm.objects.filter(acknowledged_at__isnull=False).select_related("acknowledged_by"),
+        read=acts.of_alarm,
+        at="acknowledged_at",
+        by="acknowledged_by",
+        kinds=(Kind.ALARM,),
+    ),
+    _Table(
+        rows=lambda: RubricActivation.objects.filter(by__isnull=False).select_related("rubric", "by"),
+        read=acts.of_activation,
+        at="at",
+        by="by",
+        kinds=(Kind.RUBRIC,),
+    ),
+    _Table(
+        rows=lambda: JudgeRun.objects.filter(by__isnull=False).defer("sessions").select_related("by"),
+        read=acts.of_run,
+        at="created_at",
+        by="by",
+        kinds=(Kind.RUN,),
+    ),
+    _Table(
+        rows=lambda: (
+            JudgeRun.objects.filter(cancelled_by__isnull=False).defer("sessions").select_related("cancelled_by")
+        ),
+        read=acts.of_cancel,
+        at="cancelled_at",
+        by="cancelled_by",
+        kinds=(Kind.RUN,),
+    ),
+    _Table(
+        rows=lambda: JudgePolicy.objects.filter(by__isnull=False).select_related("by"),
+        read=acts.of_policy,
+        at="created_at",
+        by="by",
+        kinds=(Kind.QUOTA,),
+    ),
+    _Table(
+        rows=lambda: QuotaTransition.objects.filter(by__isnull=False).select_related("by"),
+        read=acts.of_transition,
+        at="at",
+        by="by",
+        kinds=(Kind.QUOTA,),
+    ),
+    _Table(
+        rows=lambda: LogEntry.objects.select_related("user", "content_type"),
+        read=acts.of_setting,
+        at="action_time",
+        by="user",
+        kinds=(Kind.SETTING,),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page of the audit; `older` is where the next one begins, None on the last."""
+
+    acts: list[Act]
+    older: Cursor | None
+
+
+def page(filters: Filters, *, before: Cursor | None = None, size: int = PAGE) -> Page:
+    """The newest `size` acts that are older than `before`. A constant number of queries."""
+    found: list[tuple[Cursor, Act]] = []
+    for index, table in enumerate(_TABLES):
+        for row in _rows(index, table, filters, before)[: size + 1]:
+            act = table.read(row)
+            found.append((Cursor(act.at, index, act.pk), act))
+    found.sort(key=lambda each: each[0], reverse=True)
+    shown = found[:size]
+    return Page(acts=[act for _cursor, act in shown], older=shown[-1][0] if len(found) > size else None)
+
+
+def each(filters: Filters) -> Iterator[Act]:
+    """Every act, newest first, a chunk at a time."""
+    before: Cursor | None = None
+    while True:
+        part = page(filters, before=before, size=CHUNK)
+        yield from part.acts
+        if part.older is None:
+            return
+        before = part.older
+
+
+def _rows(index: int, table: _Table, filters: Filters, before: Cursor | None) -> QuerySet[Any]:
+    if _has_none(table, filters):
+        return table.rows().none()
+    narrowed = table.rows().filter(_condition(table, filters))
+    if before is not None:
+        narrowed = narrowed.filter(_older(index, table.at, before))
+    return narrowed.order_by(f"-{table.at}", "-pk")
+
+
+def _has_none(table: _Table, filters: Filters) -> bool:
+    of_a_session = filters.arm or filters.sessions is not None
+    return bool(
+        (filters.kind and filters.kind not in table.kinds)
+        or (of_a_session and not table.of_session)
+        or (filters.bulk and table.read is not acts.of_answer)
+    )
+
+
+def _condition(table: _Table, filters: Filters) -> Q:
+    chosen = Q()
+    if filters.person is not None:
+        chosen &= Q(**{table.by: filters.person})
+    if filters.arm:
+        chosen &= Q(session__category__name=filters.arm)
+    if filters.sessions is not None:
+        chosen &= Q(session__in=filters.sessions)
+    if filters.since:
+        chosen &= Q(**{f"{table.at}__gte": midnight(filters.since)})
+    if filters.until:
+        chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
+    if filters.kind and len(table.kinds) > 1:
+        chosen &= Q(answer=Answer.UNDO) if filters.kind is Kind.UNDO else ~Q(answer=Answer.UNDO)
+    if filters.bulk:
+        chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
+    return chosen
+
+
+def _older(index: int, at: str, before: Cursor) -> Q:
+    earlier = Q(**{f"{at}__lt": before.at})
+    if index < before.table:
+        return Q(**{f"{at}__lte": before.at})
+    return earlier | Q(**{at: before.at, "pk__lt": before.pk}) if index == before.table else earlier

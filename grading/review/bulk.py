@@ -1,0 +1,261 @@
+"""Many sessions, one verdict, one reason: seen as a whole before anything is saved, saved and undone as a whole."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Prefetch
+from django.utils import timezone
+
+from bandit.core.posterior import ArmPosterior
+from bandit.selection import Change, Outlook, what_if_many
+from grading import rewards
+from grading.core.vocabulary import Source
+from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
+from grading.models.review import Answer
+from grading.review import answers
+from grading.review.corrections import CorrectionError, checked
+
+MOST = 200
+VERDICTS = (Answer.GRADE, Answer.ACCEPT, Answer.EXCLUDE)
+
+
+class BulkRefused(CorrectionError):
+    """Some of the sessions could not be corrected as asked, so none was. `problems` says which and why."""
+
+    def __init__(self, problems: Sequence[tuple[Session, str]]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(
+            f"Nothing was saved: {len(problems)} of the sessions cannot be corrected so. Untick them, or ask for "
+            "something else, and submit again."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A session whose reward moved on: its settlement then (None: it had none) and now."""
+
+    session: Session
+    seen: Settlement | None
+    held: Settlement | None
+
+
+class BulkStale(CorrectionError):
+    """Some of the rewards changed after the page was opened, so nothing was saved (I149)."""
+
+    def __init__(self, stale: Sequence[Difference], total: int) -> None:
+        self.stale = tuple(stale)
+        super().__init__(
+            f"{len(stale)} of {total} rewards changed while you were looking. Nothing was saved; what changed is "
+            "marked below. Look again and submit."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A session to correct, its reward now, its open flags' rules, and whether an answer would only stand beside."""
+
+    session: Session
+    held: Settlement | None
+    flags: tuple[str, ...]
+    beside: bool
+
+    @property
+    def value(self) -> float | None:
+        """The reward in [0, 1]; None where there is none, or only the floor (L2)."""
+        return None if self.held is None or self.held.source == Source.FLOOR else self.held.value
+
+    @property
+    def revision(self) -> int:
+        return 0 if self.held is None else self.held.revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What all of it does to one arm of one bandit. `named`: a chosen session ran it; else it moves with the others."""
+
+    bandit: str
+    arm: str
+    named: bool
+    before: ArmPosterior
+    after: ArmPosterior
+    share_before: float
+    share_after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a bulk correction would do. `moves` are the differences of rewards that exist before and after and differ;
+    `first` get their first grade, `lost` lose theirs, `same` stay, `beside` get an opinion that changes nothing.
+    """
+
+    total: int
+    moves: tuple[float, ...]
+    first: int
+    lost: int
+    same: int
+    beside: int
+    flags: int
+    arms: tuple[Moved, ...]
+
+
+def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
+    """The sessions of these ids, the latest first. A constant number of queries; what doesn't exist is left out."""
+    flags = Prefetch("flags", Flag.objects.open().order_by("rule"), to_attr="open_flags")
+    wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags)
+    found = list(wanted.select_related("agent", "category", "harness", "review_item"))
+    held = _live(found)
+    return [
+        Chosen(
+            session=session,
+            held=held.get(session.pk),
+            flags=tuple(flag.rule for flag in session.open_flags),  # type: ignore[attr-defined] # prefetched above
+            beside=_stands_beside(session, reviewer),
+        )
+        for session in found
+    ]
+
+
+def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> Preview:
+    """All of it together, on every bandit; nothing is saved. `value` is for GRADE. CorrectionError for no grade."""
+    if answer is Answer.GRADE:
+        value = checked(value, exclude=False)
+    after = {each.session.pk: _after(each, answer, value) for each in chosen if not each.beside}
+    settled = [each for each in chosen if each.session.pk in after]
+    pairs = [(each.value, after[each.session.pk]) for each in settled]
+    moves = [new - old for old, new in pairs if old is not None and new is not None and new != old]
+    return Preview(
+        total=len(chosen),
+        moves=tuple(moves),
+        first=sum(old is None and new is not None for old, new in pairs),
+        lost=sum(old is not None and new is None for old, new in pairs),
+        same=sum(old == new for old, new in pairs),
+        beside=len(chosen) - len(settled),
+        flags=sum(len(each.flags) for each in settled),
+        arms=tuple(_moved([(each.session, after[each.session.pk]) for each in settled])),
+    )
+
+
+def submit(
+    seen: Mapping[int, int],
+    reviewer: User,
+    *,
+    answer: Answer,
+    value: float | None = None,
+    reason: str,
+    bulk: str,
+) -> int:
+    """Give every session of `seen` (its id to the revision on the screen, 0 for none) the same verdict: all or none.
+
+    Each takes the path of a single answer. `bulk` names it all: sent again with the same name it changes nothing.
+    Returns how many it holds. CorrectionError without a reason or for too many; BulkStale; BulkRefused.
+    """
+    if not reason.strip():
+        raise CorrectionError("A reason is needed: say in a few words why. It is kept with each of the sessions.")
+    if not 0 < len(seen) <= MOST:
+        raise CorrectionError(f"Choose from 1 to {MOST} sessions; {len(seen)} were chosen.")
+    with transaction.atomic():
+        sessions = _locked(seen)
+        if saved := ReviewAnswer.objects.filter(bulk=bulk).count():
+            return saved
+        _require_fresh(sessions, seen)
+        problems = []
+        for session in sessions:
+            try:
+                answers.submit(
+                    session,
+                    reviewer,
+                    answer=answer,
+                    value=value if answer is Answer.GRADE else None,
+                    reason=reason,
+                    seen_revision=seen[session.pk],
+                    bulk=bulk,
+                )
+            except CorrectionError as error:
+                problems.append((session, str(error)))
+        if problems:
+            raise BulkRefused(problems)
+    return len(sessions)
+
+
+def undo(bulk: str, reviewer: User, reason: str) -> int:
+    """Take back whatever still holds of a bulk correction, all or none; returns how many. CorrectionError for none."""
+    if not reason.strip():
+        raise CorrectionError("Say in a few words why: the history keeps it.")
+    with transaction.atomic():
+        holding = ReviewAnswer.objects.holding().filter(bulk=bulk)
+        _locked(holding.values_list("session", flat=True))
+        given = list(holding.select_related("session", "grade").order_by("-pk"))
+        if not given:
+            raise CorrectionError("Nothing of this correction holds any more; nothing was changed.")
+        for answer in given:
+            answers.undo(answer, reviewer, reason)
+    return len(given)
+
+
+def _locked(ids: Iterable[int]) -> list[Session]:
+    """The sessions, locked in one order, so that two people's corrections of many wait for each other."""
+    rows = Session.objects.select_for_update(of=("self",)).with_people().filter(pk__in=list(ids))
+    return list(rows.order_by("pk"))
+
+
+def _live(sessions: Iterable[Session]) -> dict[int, Settlement]:
+    """Each session's settlement that holds."""
+    rows = Settlement.objects.filter(session__in=sessions).defer("steps").order_by("revision")
+    return {row.session_id: row for row in rows}
+
+
+def _require_fresh(sessions: Sequence[Session], seen: Mapping[int, int]) -> None:
+    held = _live(sessions)
+    moved = [each for each in sessions if (held[each.pk].revision if each.pk in held else 0) != seen[each.pk]]
+    if moved:
+        then = {each.pk: each.settlements.filter(revision=seen[each.pk]).first() for each in moved}
+        stale = [Difference(session=each, seen=then[each.pk], held=held.get(each.pk)) for each in moved]
+        raise BulkStale(stale, len(sessions))
+
+
+def _stands_beside(session: Session, reviewer: User) -> bool:
+    item: ReviewItem | None = getattr(session, "review_item", None)
+    return item is not None and answers.is_opinion(session, reviewer, item)
+
+
+def _after(chosen: Chosen, answer: Answer, value: float | None) -> float | None:
+    return {Answer.GRADE: value, Answer.ACCEPT: chosen.value}.get(answer)
+
+
+def _moved(given: Sequence[tuple[Session, float | None]]) -> Iterable[Moved]:
+    """Every arm that the sessions ran, and every other whose odds move with theirs, by bandit."""
+    now, changes = timezone.now(), _changes(given)
+    for bandit, of_bandit in changes.items():
+        before, after = what_if_many(bandit, of_bandit, now)
+        named = {change.arm for change in of_bandit}
+        for arm in sorted(before.arms, key=lambda name: (name not in named, name)):
+            if arm in named or _shown(before, arm) != _shown(after, arm):
+                yield Moved(
+                    bandit=bandit,
+                    arm=arm,
+                    named=arm in named,
+                    before=before.arms[arm],
+                    after=after.arms[arm],
+                    share_before=before.share_of_next_100(arm),
+                    share_after=after.share_of_next_100(arm),
+                )
+
+
+def _changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
+    changes: dict[str, list[Change]] = {}
+    for session, value in given:
+        day = timezone.localdate(session.ended_at)
+        for bandit, arm in rewards.learners(session):
+            if arm is not None:
+                change = Change(
+                    observation=session.observation, arm=arm.name, value=value, source=Source.HUMAN, day=day
+                )
+                changes.setdefault(bandit, []).append(change)
+    return changes
+
+
+def _shown(outlook: Outlook, arm: str) -> tuple[int, int]:
+    """An arm's mean and share, to the digits that pages show."""
+    return round(1000 * outlook.arms[arm].mean), round(outlook.share_of_next_100(arm))

@@ -1,0 +1,110 @@
+"""What leaves the site for analysis: an act, or a blind pair, as a flat record with unrounded numbers.
+
+The fields are explained in `docs/exports.md`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from grading.models import ReviewAnswer, Session
+from grading.models.review import GRADING
+from grading.review.acts import Act
+
+ACT = (
+    "at", "id", "kind", "person", "what", "reason", "agent", "session", "arm", "answer", "value", "blind_value",
+    "revealed", "seconds", "reward_before", "reward_after", "source_before", "holds", "undoes", "undone_at",
+    "undone_by", "bulk", "flags_cleared", "slice_probability", "stratum", "settlement_seen", "judge_value",
+    "judge_model", "judge_route", "judge_rubric", "judge_version", "evidence_sha256",
+)  # fmt: skip
+PAIR = (
+    "at", "id", "agent", "session", "arm", "reviewer", "judge_value", "human_blind_value", "human_final_value",
+    "revealed", "undone", "slice_probability", "stratum", "judge_model", "judge_route", "judge_rubric", "judge_version",
+    "evidence_sha256",
+)  # fmt: skip
+
+
+def of_act(act: Act) -> dict[str, Any]:
+    """The fields of `ACT`; those of an answer are None for other acts."""
+    told: dict[str, Any] = dict.fromkeys(ACT)
+    told |= {
+        "at": act.at,
+        "id": f"{act.kind}-{act.pk}",
+        "kind": str(act.kind),
+        "person": act.by,
+        "what": act.what,
+        "reason": act.why,
+        "reward_before": act.reward.get("before"),
+        "reward_after": act.reward.get("after"),
+        "source_before": act.reward.get("source_before"),
+    }
+    return told | _session(act.session) | (_answer(act.answer) if act.answer else {})
+
+
+def with_effects(act: Act) -> dict[str, Any]:
+    """As `of_act`, with everything that the act changed as an object of its own."""
+    return {**of_act(act), "effects": dict(act.effects)}
+
+
+def pairs() -> Iterator[dict[str, Any]]:
+    """Each blind answer of a person to a session of the random slice that a judge had scored, oldest first."""
+    blind = ReviewAnswer.objects.filter(
+        answer__in=GRADING, blind_value__isnull=False, slice_probability__isnull=False, judge__value__isnull=False
+    )
+    people = ("session__agent", "session__category", "reviewer", "judge", "undone_by")
+    for row in blind.select_related(*people).defer("judge__evidence").order_by("pk").iterator(chunk_size=500):
+        yield {
+            "at": row.created_at,
+            "id": f"answer-{row.pk}",
+            **_session(row.session),
+            "reviewer": row.reviewer.get_username(),
+            "human_blind_value": row.blind_value,
+            "human_final_value": row.value,
+            "revealed": row.revealed,
+            "undone": _undoing(row) is not None,
+            **_seen(row),
+        }
+
+
+def _session(session: Session | None) -> dict[str, Any]:
+    if session is None:
+        return {}
+    arm = session.category.name if session.category else None
+    return {"agent": session.agent.name, "session": session.external_id, "arm": arm}
+
+
+def _answer(row: ReviewAnswer) -> dict[str, Any]:
+    undoing = _undoing(row)
+    return {
+        "answer": str(row.answer),
+        "value": row.value,
+        "blind_value": row.blind_value,
+        "revealed": row.revealed,
+        "seconds": row.seconds,
+        "holds": row.grade_id is not None and undoing is None,
+        "undoes": f"answer-{row.undoes_id}" if row.undoes_id else None,
+        "undone_at": undoing.created_at if undoing else None,
+        "undone_by": undoing.reviewer.get_username() if undoing else None,
+        "bulk": row.bulk or None,
+        "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
+        "settlement_seen": row.settlement.revision if row.settlement else None,
+        **_seen(row),
+    }
+
+
+def _seen(row: ReviewAnswer) -> dict[str, Any]:
+    """Who had judged it, of what, and how the session came to be asked about."""
+    judge = row.judge
+    return {
+        "slice_probability": row.slice_probability,
+        "stratum": row.stratum,
+        "judge_value": judge.value if judge else None,
+        "judge_model": judge.model if judge else None,
+        "judge_route": judge.route if judge else None,
+        "judge_rubric": judge.rubric if judge else None,
+        "judge_version": judge.version if judge else None,
+        "evidence_sha256": row.evidence_sha256 or None,
+    }
+
+
+def _undoing(row: ReviewAnswer) -> ReviewAnswer | None:
+    return getattr(row, "undone_by", None)

@@ -1,0 +1,43 @@
+// What correcting all of them does, as it is typed: asks the server to reckon, which saves nothing. Without script,
+// "Preview" does.
+(function () {
+  'use strict';
+  const form = document.querySelector('form[data-bulk]');
+  if (!form) return;
+  const panel = document.getElementById('effect');
+  const submit = form.querySelector('[data-submit]');
+  let timer, last = 0;
+
+  function show() {
+    const mine = ++last;
+    const body = new FormData(form);
+    body.set('preview', 'panel');
+    form.classList.add('stale');
+    fetch(form.action, { method: 'POST', body: body, redirect: 'error' })
+      .then(function (reply) {
+        if (!reply.ok) throw new Error(reply.status);
+        return reply.text();
+      })
+      .then(function (html) {
+        if (mine !== last) return;
+        panel.innerHTML = html;
+        submit.textContent = panel.firstElementChild.dataset.names;
+        form.classList.remove('stale');
+      })
+      .catch(function () { if (mine === last) form.classList.remove('stale'); });
+  }
+
+  function soon() { clearTimeout(timer); timer = setTimeout(show, 200); }
+
+  form.addEventListener('input', function (event) {
+    if (event.target.name === 'reason') return;
+    if (event.target.name === 'value') form.querySelector('[value="grade"]').checked = true;
+    soon();
+  });
+  form.addEventListener('click', function (event) { if (event.target.type === 'checkbox' && event.shiftKey) soon(); });
+  // Ctrl+Enter in the reason submits, as everywhere in review.
+  form.addEventListener('keydown', function (event) {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit(submit);
+  });
+  if (form.elements.value.value || form.querySelector('[name="answer"]:checked').value !== 'grade') show();
+})();

@@ -1,0 +1,275 @@
+"""Every address of the site: what it shows, who may open it, who may act by it. The resolver says which there are.
+
+The matrix of roles, the content policy, the attacks and the accessibility checks all walk this list, so that a new
+address is in all of them once it is described here, and in none of them silently.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any
+from urllib.parse import quote
+
+from django.urls import URLPattern, get_resolver, reverse
+
+from grading.models.quota import QuotaState
+from tests.grading import quota_cast
+
+Posted = dict[str, Any]
+
+
+class Need(IntEnum):
+    """The least that opens or moves something; who holds one holds those before it. NEVER: not even a superuser."""
+
+    ANYONE = 0
+    STAFF = 1
+    VIEWER = 2
+    REVIEWER = 3
+    OPERATOR = 4
+    OWNER = 5
+    NEVER = 6
+
+
+class Kind(StrEnum):
+    """What a GET answers: a page, a part of one for a script, a file, another address, or a 405 (it only acts)."""
+
+    PAGE = "page"
+    PART = "part"
+    FILE = "file"
+    MOVED = "moved"
+    ACT = "act"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """`acts` is who may change something by posting `data` (None: a POST changes nothing); `queries` are what to visit.
+
+    `data`, after `before`, must do something in the hands of who may, or else that the others are refused would prove
+    nothing. `away` is how those are turned away who may not, where it is not by log-in or 403; `inside` what staff get.
+    """
+
+    opens: Need
+    kind: Kind = Kind.PAGE
+    acts: Need | None = None
+    data: Callable[["World"], Posted] = field(default=lambda world: {})
+    before: Callable[[], object] = field(default=lambda: None)
+    away: str = ""
+    inside: str = ""
+    of: str = ""
+    queries: tuple[str, ...] = ("",)
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """The rows that addresses are about, by the words in `Address.of` (a model's label, for its admin pages).
+
+    A row stands for its primary key, a tuple for itself.
+    """
+
+    rows: dict[str, Any]
+
+    def __getitem__(self, word: str) -> Any:
+        return self.rows[word]
+
+
+ANYONE, STAFF, VIEWER, REVIEWER, OPERATOR, OWNER, NEVER = Need
+PAGE, PART, FILE, MOVED, ACT = Kind
+
+WHY: Callable[[World], Posted] = lambda world: {"reason": "because", "value": ".1"}  # noqa: E731
+
+SCREENS: dict[str, Address] = {
+    "admin:index": Address(opens=VIEWER),
+    "admin:sessions": Address(opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final")),
+    "admin:session": Address(opens=VIEWER, of="session", queries=("", "?event=101")),
+    "admin:correct": Address(opens=REVIEWER, acts=REVIEWER, of="session", data=WHY),
+    "admin:preview": Address(opens=REVIEWER, kind=PART, of="session", queries=("?value=.7", "?value=x")),
+    "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
+    "admin:bandits": Address(opens=VIEWER, kind=MOVED),
+    "admin:bandit": Address(opens=VIEWER, of="bandit"),
+    "admin:quota": Address(opens=VIEWER),
+    "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),
+    "admin:costs_csv": Address(opens=VIEWER, kind=FILE, queries=("?days=90",)),
+    "admin:quota_pause": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"note": "moving the gateway"}),
+    "admin:quota_resume": Address(
+        opens=OPERATOR, kind=ACT, acts=OPERATOR, before=lambda: quota_cast.quota(QuotaState.PAUSED)
+    ),
+    "admin:quota_probe": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR),
+    "admin:quota_policy": Address(
+        opens=OPERATOR,
+        acts=OPERATOR,
+        data=lambda world: {
+            "daily_budget_usd": "2",
+            "reserved_share": ".2",
+            "repeat_share": "0",
+            "second_share": "0",
+        },
+    ),
+    "admin:rubrics": Address(opens=VIEWER),
+    "admin:rubric": Address(opens=VIEWER, of="draft"),
+    "admin:rubric_edit": Address(
+        opens=OPERATOR,
+        acts=OPERATOR,
+        of="draft",
+        data=lambda world: {
+            "do": "save",
+            "title": "Sterner",
+            "text": "Be stern.",
+            "dimension_name": "all",
+            "dimension_weight": "1",
+            "dimension_text": "x",
+            "band_name": "any",
+            "band_low": "0",
+            "band_text": "x",
+        },
+    ),
+    "admin:rubric_activate": Address(opens=OPERATOR, acts=OPERATOR, of="draft"),
+    "admin:rubric_try": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        of="draft",
+        data=lambda world: {"session": world["named"]},
+        queries=("", "?session=eve", "?session={named}", "?state=yes&session={named}"),
+    ),
+    "admin:runs": Address(opens=VIEWER),
+    "admin:run": Address(opens=VIEWER, of="run"),
+    "admin:run_progress": Address(opens=VIEWER, kind=PART, of="run"),
+    "admin:run_plan": Address(
+        opens=OPERATOR, acts=OPERATOR, data=lambda world: {"seen": "1000"}, queries=("", "?stale=yes", "?category=eve")
+    ),
+    "admin:run_cancel": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="run"),
+    "admin:alarms": Address(opens=VIEWER),
+    "admin:alarm_acknowledge": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="alarm"),
+    "admin:review": Address(opens=VIEWER),
+    "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
+    "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
+    "admin:settings": Address(opens=VIEWER),
+}
+DJANGOS: dict[str, Address] = {
+    "admin:login": Address(opens=ANYONE, inside="302"),
+    "admin:logout": Address(opens=STAFF, acts=STAFF, kind=ACT, away="302"),
+    "admin:password_change": Address(opens=STAFF),
+    "admin:password_change_done": Address(opens=STAFF),
+    # Asked by the admin's own scripts: 403 without a field to complete.
+    "admin:autocomplete": Address(opens=NEVER),
+    "admin:jsi18n": Address(opens=STAFF, kind=FILE),
+    "admin:app_list": Address(opens=VIEWER, of="app", away="404"),
+}
+PROGRAMS: dict[str, Address] = {
+    "submit_session": Address(opens=ANYONE, kind=FILE),
+    "api:openapi-view": Address(opens=ANYONE),
+    "api:openapi-json": Address(opens=ANYONE, kind=FILE),
+}
+# Opened by a token and by nothing else: the matrix has tests of their own for them.
+TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:read_bandit"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model's admin pages. Nothing is ever deleted there, but users and groups by a superuser."""
+
+    view: Need = VIEWER
+    add: Need = NEVER
+    change: Need = NEVER
+    delete: Need = NEVER
+    posted: Posted = field(default_factory=dict)
+    posted_first: Posted = field(default_factory=dict)
+
+
+NO_ALIASES = {f"aliases-{part}_FORMS": "0" for part in ("TOTAL", "INITIAL", "MIN_NUM", "MAX_NUM")}
+POLICY = {
+    "half_life_days": "7", "long_run_half_life_days": "90", "prior_strength": "9", "floor": ".02", "title": "Another",
+}  # fmt: skip
+PEOPLE = {"view": OWNER, "add": OWNER, "change": OWNER, "delete": OWNER}
+MODELS: dict[str, Model] = {
+    "grading_agent": Model(add=OPERATOR, change=OPERATOR, posted={"name": "carol"}),
+    "grading_apitoken": Model(view=OPERATOR, change=OPERATOR, posted={"note": "the old laptop"}),
+    "grading_artifactrule": Model(
+        add=OPERATOR, change=OPERATOR, posted={"kind": "poem", "weight": ".1", "scale": "1", "path_glob": "*.txt"}
+    ),
+    "bandit_bandit": Model(add=OPERATOR, change=OPERATOR, posted={"name": "moods", **POLICY}),
+    "bandit_arm": Model(add=OPERATOR, change=OPERATOR, posted={"name": "poems", "bandit": "1", **NO_ALIASES}),
+    "bandit_ledgerentry": Model(),
+    "bandit_bucket": Model(),
+    "bandit_selection": Model(),
+    "bandit_grader": Model(),
+    "bandit_erasure": Model(),
+    "auth_user": Model(
+        **PEOPLE,
+        posted={"username": "carol", "date_joined_0": "2026-01-01", "date_joined_1": "12:00"},
+        posted_first={
+            "username": "carol",
+            "usable_password": "true",
+            "password1": "correct horse",
+            "password2": "correct horse",
+        },
+    ),
+    "auth_group": Model(**PEOPLE, posted={"name": "poets"}),
+}
+
+
+def _pages(label: str, model: Model) -> dict[str, Address]:
+    """Django's six pages of a model, under the names that the resolver has for them."""
+
+    def page(opens: Need, acts: Need, data: Posted, of: str = label) -> Address:
+        return Address(opens=opens, acts=None if acts is NEVER else acts, data=lambda world: data, of=of)
+
+    return {
+        f"admin:{label}_changelist": page(model.view, NEVER, {}, ""),
+        f"admin:{label}_add": page(model.add, model.add, model.posted_first or model.posted, ""),
+        f"admin:{label}_change": page(model.view, model.change, model.posted),
+        f"admin:{label}_history": page(model.view, NEVER, {}),
+        f"admin:{label}_delete": page(model.delete, model.delete, {"post": "yes"}),
+        f"admin:{label.replace('_', '/')}/<path:object_id>/": Address(opens=STAFF, kind=MOVED, of=label),
+    }
+
+
+ADDRESSES: dict[str, Address] = {
+    **SCREENS,
+    **DJANGOS,
+    **PROGRAMS,
+    **{name: page for label, model in MODELS.items() for name, page in _pages(label, model).items()},
+    "admin:auth_user_password_change": Address(
+        opens=OWNER,
+        acts=OWNER,
+        of="auth_user",
+        data=lambda world: {"usable_password": "true", "password1": "battery staple", "password2": "battery staple"},
+    ),
+}
+
+
+def names() -> Iterator[str]:
+    """Every address that the resolver knows, as "namespace:name", or "namespace:route" for one without a name."""
+    yield from sorted(set(_walk(get_resolver().url_patterns, "", "")))
+
+
+def _walk(patterns: list[Any], route: str, namespace: str) -> Iterator[str]:
+    for each in patterns:
+        here = route + str(each.pattern)
+        if isinstance(each, URLPattern):
+            yield f"{namespace}:{each.name or here}".removeprefix(":")
+        else:
+            yield from _walk(each.url_patterns, here, each.namespace or namespace)
+
+
+def url(name: str, world: World) -> str:
+    """The address of that name for the world's rows."""
+    about = ADDRESSES[name].of
+    if "<" in name:
+        return "/" + name.partition(":")[2].replace("<path:object_id>", str(world[about].pk))
+    row = world[about] if about else ()
+    return reverse(name, args=row if isinstance(row, tuple) else (row.pk,))
+
+
+def urls(name: str, world: World) -> list[str]:
+    """The same with each of its queries."""
+    rows = {word: quote(str(row), safe="") for word, row in world.rows.items()}
+    return [url(name, world) + query.format_map(rows) for query in ADDRESSES[name].queries]
+
+
+def of_kind(*kinds: Kind) -> list[str]:
+    """The names of the addresses that answer a GET with one of these."""
+    return [name for name, address in ADDRESSES.items() if address.kind in kinds and address.opens is not NEVER]
+
+
+def described() -> set[str]:
+    return set(ADDRESSES) | TOKENS

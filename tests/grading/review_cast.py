@@ -1,0 +1,51 @@
+"""What the tests of review share: a session with a judge's grade, its item, a fresh claim."""
+
+import uuid
+
+from django.db import transaction
+
+from grading import review, rewards
+from grading.core.shares import falls_into
+from grading.core.vocabulary import Source
+from grading.models import ReviewItem, Session
+from tests import cast
+
+
+def judged(value: float = 0.5, source: Source = Source.JUDGE, **fields) -> Session:
+    """A session that a judge (or another source) graded, settled and looked at; its name falls into no slice unless
+    the settings say so.
+    """
+    session = cast.session(**fields)
+    cast.grade(session, source, value)
+    return settled(session)
+
+
+def flagged(value: float = 0.32, **fields) -> Session:
+    """A session with a pull request that only its journal accounts for: rule A1 flags it."""
+    session = cast.session(**fields)
+    cast.pull_request(session)
+    cast.grade(session, Source.JOURNAL, value)
+    return settled(session)
+
+
+def settled(session: Session) -> Session:
+    """Settled and looked at, as intake does."""
+    with transaction.atomic():
+        rewards.settle(session)
+        review.look(session)
+    return session
+
+
+def item(session: Session) -> ReviewItem:
+    return ReviewItem.objects.get(session=session)
+
+
+def claim() -> str:
+    return uuid.uuid4().hex
+
+
+def name(*, inside: bool, number: int = 0) -> str:
+    """A session's name that falls into a random slice of a fifth, or not."""
+    return next(
+        each for each in (f"s{number}-{i}" for i in range(1000)) if falls_into(0.2, f"review/bob/{each}") == inside
+    )

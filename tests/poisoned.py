@@ -1,0 +1,274 @@
+"""A site whose every text from outside is hostile: each free text column of each row, each place of a transcript, each
+file. Rows are poisoned as they are saved, so that a new column is hostile too without anybody's doing.
+"""
+
+import datetime as dt
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.apps import apps
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.db import models
+from django.db.models.signals import pre_save
+from django.utils import timezone
+
+from bandit.models import Arm, ArmAlias, Bandit, Selection
+from grading import rewards
+from grading.core.vocabulary import Outcome, Reason, Source
+from grading.models import (
+    Agent,
+    Alarm,
+    Artifact,
+    ArtifactRule,
+    Comment,
+    Flag,
+    JudgeAttempt,
+    JudgeBatch,
+    JudgeJob,
+    JudgeRun,
+    Quota,
+    Reveal,
+    ReviewAnswer,
+    ReviewItem,
+    Rubric,
+    SavedView,
+    Session,
+)
+from grading.models.evidence import ArtifactKind, Origin
+from grading.models.judging import AttemptOutcome, JobState, Purpose
+from grading.models.quota import QuotaState
+from tests import cast, world
+from tests.addresses import World
+from tests.corpus import transcripts, xss
+from tests.grading import judge_cast, quota_cast
+
+OURS = ("grading", "bandit", "auth", "admin")
+# Columns that hold no text from outside: the program, or a hash, writes them, and it reads its own words there.
+KEPT = {
+    "auth.Permission.name", "auth.Permission.codename", "auth.User.password",
+    "bandit.Bandit.name", "bandit.Bucket.source", "bandit.Grader.source", "bandit.Grader.rubric",
+    "bandit.LedgerEntry.observation", "bandit.Selection.observation",
+    "grading.Alarm.rule", "grading.Flag.rule", "grading.RuleRun.rule",
+    "grading.ApiToken.digest", "grading.ApiToken.hint",
+    "grading.Evidence.sha256", "grading.Grade.inputs_sha256", "grading.Grade.rubric", "grading.Rubric.sha256",
+    "grading.JudgeAttempt.inputs_sha256", "grading.JudgeAttempt.prompt_sha256", "grading.ReviewAnswer.evidence_sha256",
+    "grading.Quota.key", "grading.Settlement.source",
+    "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk",
+}  # fmt: skip
+LINES = list(xss.SHORT.values())
+ROOM = 6  # for a number that keeps unique columns unique
+CHUNK = 1100  # what a transcript shows of an event at once
+
+
+class Poisoner:
+    """Hands out hostile text for columns, in turns, so that every payload comes first in a row now and then."""
+
+    def __init__(self) -> None:
+        self.turns: Counter[str] = Counter()
+
+    def text(self, column: str, limit: int | None) -> str:
+        """As many payloads as fit into `limit` characters, going on where the column's last row ended."""
+        if limit is None:
+            start = 7 * self.turns[column]
+            self.turns[column] += 1
+            return "\n".join([*LINES[start:], *LINES[:start], *xss.LONG.values()])
+        text, start = "", self.turns[column]
+        for step in range(len(LINES)):
+            line = LINES[(start + step) % len(LINES)]
+            if len(text) + len(line) + 1 > limit - ROOM:
+                break
+            text += f" {line}" if text else line
+            self.turns[column] += 1
+        self.turns[column] += 1
+        return (text or LINES[start % len(LINES)])[: limit - ROOM] + f" {self.turns[column]}" * (limit > ROOM)
+
+    def spoil(self, row: models.Model) -> None:
+        for column, field in columns(type(row)):
+            setattr(row, field.attname, self.text(column, field.max_length if is_short(field) else None))
+
+
+def is_short(field: models.Field) -> bool:
+    return isinstance(field, models.CharField)
+
+
+def columns(model: type[models.Model]) -> Iterator[tuple[str, models.Field]]:
+    """The free text columns of a model."""
+    for field in model._meta.concrete_fields:
+        column = f"{model._meta.label}.{field.name}"
+        is_text = isinstance(field, models.CharField | models.TextField) and not field.choices
+        if is_text and column not in KEPT and model._meta.app_label in OURS:
+            yield column, field
+
+
+def every_column() -> set[str]:
+    return {column for model in apps.get_models() for column, _field in columns(model)}
+
+
+@contextmanager
+def poisoning() -> Iterator[Poisoner]:
+    """Every row that is made in the block is hostile."""
+    poisoner = Poisoner()
+
+    def spoil(sender, instance, **options):
+        if instance._state.adding:
+            poisoner.spoil(instance)
+
+    pre_save.connect(spoil, weak=False)
+    try:
+        yield poisoner
+    finally:
+        pre_save.disconnect(spoil)
+
+
+def make() -> tuple[World, set[str]]:
+    """The world, and the columns in which no row is hostile."""
+    with poisoning() as poisoner:
+        made = world.make()
+        olga = made["grade"].author
+        sessions = [_session(number, olga) for number in range(12)]
+        rubric = _judging(sessions, olga)
+        _people(sessions)
+        _seeded(poisoner)
+    made.rows |= {"session": sessions[0], "draft": rubric, "grade": sessions[0].grades.get(source=Source.HUMAN)}
+    made.rows["named"] = sessions[0].external_id
+    return made, every_column() - set(poisoner.turns)
+
+
+def _session(number: int, olga: User) -> Session:
+    """Evidence, a grade of every source, artifacts with every link, a flag and an alarm."""
+    now = timezone.now()
+    made = cast.session(ended_at=now - dt.timedelta(hours=number), is_sample=number == 1, selection=_selection(number))
+    if number % 4 == 3:
+        Session.objects.filter(pk=made.pk).update(outcome=Outcome.FAILED, category=None)
+    text = "\n".join(xss.ALL.values())
+    judge_cast.give(made, "transcript", transcript(made.external_id), "conversation.jsonl")
+    judge_cast.give(made, "journal", text.encode())
+    judge_cast.give(
+        made, "patch", "\n".join(f"{'+-@ '[n % 4]}{line}" for n, line in enumerate(text.split("\n"))).encode()
+    )
+    made.evidence.create(kind="facts", sha256="f" * 64, size=1, problem=Reason.LOG_SHARED)
+    cast.grade(made, Source.TRAJECTORY, 0.3, evidence={"terms": terms(), "units": 1.0, "before_penalties": 0.4})
+    cast.grade(made, Source.JUDGE, 0.5, rubric="4e1c", evidence=verdict())
+    cast.grade(made, Source.JUDGE, 0.6, rubric="4e1c", evidence=verdict(purpose="second"), parallel=True)
+    cast.grade(made, Source.JOURNAL, None, Reason.NO_SIGNAL)
+    cast.grade(made, Source.CONSUMPTION, 0.6, evidence={"terms": terms()})
+    for link in xss.LINKS.values():
+        for kind in (ArtifactKind.PULL_REQUEST, ArtifactKind.CHECK_FAILED):
+            key = Artifact.objects.create(session=made, kind=kind, origin=Origin.TRANSCRIPT)
+            Artifact.objects.filter(pk=key.pk).update(key=f"{link} {kind}")
+    if number < 2:
+        cast.grade(made, Source.HUMAN, 0.8, author=olga)
+    Flag.objects.create(session=made, rule="A1", cleared_at=now if number % 3 == 1 else None)
+    rewards.settle(made)
+    return made
+
+
+def _selection(number: int) -> Selection:
+    arm = Arm.objects.of("category").first()
+    odds = {arm.name: 0.5, **dict.fromkeys(LINES, LINES[number])}
+    return Selection.objects.create(
+        bandit=arm.bandit, arm=arm, propensity=0.5, created=timezone.now(),
+        eligible=odds, explanation=odds, requested=odds, override=odds,
+    )  # fmt: skip
+
+
+def verdict(**more) -> dict:
+    """What a judge's reply leaves in a grade."""
+    text = "\n".join(LINES)
+    return {"rationale": text, "reached": text, "dimensions": dict.fromkeys(LINES, 0.5), "citations": [1, 2], **more}
+
+
+def terms() -> list[dict]:
+    numbers = {"count": 1, "diminishing": 1.0, "weight": 0.1, "adds": 0.1}
+    return [{"kind": line, "words": line, **numbers} for line in LINES]
+
+
+def _judging(sessions: list[Session], olga: User) -> Rubric:
+    """Attempts of every outcome, a batch, a run, a rubric (which it gives), states of the quota, alarms."""
+    now = timezone.now()
+    held = Rubric.objects.earliest("pk")
+    rows = [{"name": line[:40], "text": line} for line in LINES[:12]]
+    dimensions, bands = [{**row, "weight": 0.1} for row in rows], [{**row, "low": n / 12} for n, row in enumerate(rows)]
+    examples = [{"grade": 1, "session": 1, "summary": line, "score": 0.5, "why": line} for line in LINES[:6]]
+    rubric = Rubric.objects.create(sha256="e" * 64, dimensions=dimensions, bands=bands, examples=examples, parent=held)
+    batch = JudgeBatch.objects.create()
+    for number, outcome in enumerate(AttemptOutcome):
+        job = JudgeJob.objects.create(
+            session=sessions[number], rubric=held, state=JobState.DONE, purpose=Purpose.VERDICT, finished_at=now
+        )
+        JudgeAttempt.objects.create(job=job, lease_token=uuid.uuid4(), outcome=outcome, finished_at=now, batch=batch)
+    JudgeRun.objects.create(rubric=held, by=olga)
+    quota_cast.quota(QuotaState.PAUSED, by=olga)
+    Quota.objects.create(key="another", state=QuotaState.MISCONFIGURED)
+    for number in range(4):
+        Alarm.objects.create(rule="A2", about=str(number), resolved_at=now if number == 3 else None)
+    return rubric
+
+
+def _people(sessions: list[Session]) -> None:
+    """What people of hostile names write: answers, comments, views, edits in the admin."""
+    for number, session in enumerate(sessions):
+        eve = User.objects.create_user(f"eve-{number}", password="x")
+        ReviewItem.objects.get_or_create(session=session, defaults={"entered_as": "person", "assigned_to": eve})
+        judge = session.grades.filter(source=Source.JUDGE).first()
+        ReviewAnswer.objects.create(session=session, reviewer=eve, answer="cannot judge", judge=judge)
+        Reveal.objects.create(session=session, reviewer=eve, judge=judge, value=0.5)
+        Comment.objects.create(session=session, author=eve)
+        for page in ("review", "sessions", "history"):
+            SavedView.objects.create(owner=eve, page=page, shared=True)
+        LogEntry.objects.create(
+            user=eve,
+            content_type=ContentType.objects.get_for_model(Agent),
+            object_id=str(session.agent_id),
+            action_flag=CHANGE,
+        )
+
+
+def _seeded(poisoner: Poisoner) -> None:
+    """The rows that the migrations made before: arms, bandits, rules."""
+    bandit = Bandit.objects.get(name="category")
+    ArmAlias.objects.create(arm=Arm.objects.create(bandit=bandit), alias="eve")
+    for model in (Arm, Bandit, ArtifactRule):
+        for row in model.objects.all():
+            limited = {field.name: poisoner.text(column, field.max_length) for column, field in columns(model)}
+            # Names are what everything else refers to.
+            model.objects.filter(pk=row.pk).update(**{name: text for name, text in limited.items() if name != "name"})
+
+
+def transcript(session_id: str) -> bytes:
+    """Every kind of event that a log can have, each full of attacks."""
+    chunks = list(_chunks([*xss.ALL.values()]))
+    steps: list[tuple] = []
+    for chunk in chunks:
+        steps += [("user", chunk), ("said", chunk), ("Bash", {"command": chunk}, chunk), (chunk, {chunk: chunk}, chunk)]
+        steps += [("Edit", {"file_path": chunk, "old_string": chunk, "new_string": chunk}, f"Error: {chunk}")]
+    common = {"sessionId": session_id, "timestamp": transcripts.STARTED, "cwd": chunks[0], "version": chunks[0]}
+    records: list[dict] = [{"type": "pr-link", "prUrl": link, "prNumber": 1, **common} for link in xss.LINKS.values()]
+    for number, chunk in enumerate(chunks):
+        thought = {"id": f"x{number}", "type": "message", "role": "assistant", "model": chunk}
+        blocks = [{"type": "thinking", "thinking": chunk}]
+        records += [
+            {"type": "assistant", "uuid": f"t{number}", "message": {**thought, "content": blocks}, **common},
+            {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": chunk}, **common},
+            {"type": "system", "subtype": "api_error", "error": {"message": chunk}, **common},
+            {"type": "attachment", "uuid": f"a{number}", "attachment": {"type": chunk, "content": chunk}, **common},
+            {"type": "custom-title", "customTitle": chunk, **common},
+            {"type": "result", "subtype": chunk, "result": chunk, "is_error": True, **common},
+        ]
+    return transcripts.log(session_id, *steps) + "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def _chunks(lines: list[str]) -> Iterator[str]:
+    """The lines, together as far as a page shows them at once."""
+    held = ""
+    for line in lines:
+        if held and len(held) + len(line) > CHUNK:
+            yield held
+            held = ""
+        held += f"{line}\n"
+    yield held

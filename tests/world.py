@@ -1,0 +1,68 @@
+"""A small site with one row of everything that an address can be about."""
+
+import datetime as dt
+
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
+
+from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry
+from bandit.selection import select
+from grading import monitoring, rewards
+from grading.core.vocabulary import Source
+from grading.judging.rubrics import again, versions
+from grading.models import Alarm, ApiToken, ArtifactRule, Rubric
+from grading.models.quota import QuotaState
+from grading.roles import OPERATOR
+from tests import cast
+from tests.addresses import World
+from tests.grading import judge_cast, quota_cast
+
+
+def make() -> World:
+    """For a site whose judge is configured and its quota gone. Bob and alice are agents, olga an operator."""
+    olga = cast.person("olga", OPERATOR)
+    session = judge_cast.session(title="Add a retry guard", ended_at=timezone.now() - dt.timedelta(hours=1))
+    cast.grade(session, Source.JUDGE, 0.5, detail="Solid.", rubric="4e1c", model="m")
+    grade = cast.grade(session, Source.HUMAN, 0.8, author=olga, detail="merged")
+    rewards.settle(session)
+    other = judge_cast.session(agent=cast.agent("alice"), is_sample=True)
+    cast.grade(other, Source.JOURNAL, 0.3)
+    rewards.settle(other)
+    held = Rubric.objects.get()
+    draft, _ = versions.save(
+        Rubric(title="Stern", text="Be stern.", dimensions=held.dimensions, bands=held.bands, parent=held), author=olga
+    )
+    run = again.start([session.pk, other.pk], held, by=olga, why="the rubric changed", estimated_usd=0.1)
+    quota_cast.quota(QuotaState.EXHAUSTED, detail=quota_cast.SAID)
+    token, secret = ApiToken.objects.issue(session.agent, note="laptop", created_by=olga)
+    _, others_secret = ApiToken.objects.issue(other.agent)
+    # An authenticated call notes the time, once a minute: not now.
+    ApiToken.objects.update(last_used_at=timezone.now())
+    chosen = select(bandit="category", decision_id="d-1", supply=None, agent="bob", now=timezone.now())
+    return World(
+        rows={
+            "session": session,
+            "others_session": other,
+            "grade": grade,
+            "draft": draft,
+            "run": run,
+            "named": f"bob/{session.external_id}",
+            "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
+            "bandit": ("category",),
+            "app": ("grading",),
+            "secret": secret,
+            "others_secret": others_secret,
+            "grading_agent": session.agent,
+            "grading_apitoken": token,
+            "grading_artifactrule": ArtifactRule.objects.first(),
+            "bandit_bandit": Bandit.objects.first(),
+            "bandit_arm": Arm.objects.first(),
+            "bandit_ledgerentry": LedgerEntry.objects.first(),
+            "bandit_bucket": Bucket.objects.first(),
+            "bandit_selection": chosen,
+            "bandit_grader": Grader.objects.first(),
+            "bandit_erasure": Erasure.objects.create(who="olga", why="a test"),
+            "auth_user": User.objects.create_user("nina", password="x"),
+            "auth_group": Group.objects.create(name="guests"),
+        }
+    )
