@@ -13,7 +13,8 @@ pytestmark = pytest.mark.browser
 PAGES = (
     "/", "/sessions/", "/sessions/{pk}/", "/sessions/{pk}/?event=101", "/sessions/{pk}/correct/", "/bandits/category/",
     "/bandits/harness/", "/quota/", "/quota/costs/", "/quota/policy/",
-    "/quota/pause/", "/alarms/", "/review/", "/settings/", "/settings/notices/", "/calibration/", "/connect/", "/grading/agent/",
+    "/quota/pause/", "/alarms/", "/review/", "/settings/", "/settings/notices/", "/calibration/", "/connect/",
+    "/grading/agent/",
     "/grading/agent/add/", "/grading/apitoken/", "/bandit/arm/", "/bandit/ledgerentry/", "/password_change/",
 )  # fmt: skip
 
