@@ -90,7 +90,7 @@ def answer(response) -> str:
     return str(response.status_code)
 
 
-SEEN = {**dict.fromkeys(Kind, {"200"}), Kind.MOVED: {"301", "302"}, Kind.ACT: {"405"}}
+SEEN = {**{kind: {"200"} for kind in Kind}, Kind.MOVED: {"301", "302"}, Kind.ACT: {"405"}}
 
 
 def expected(held: Need, needed: Need, address: Address) -> set[str]:
