@@ -137,6 +137,24 @@ def age(moment: dt.datetime | None) -> str:
 
 
 @register.filter
+def age_short(moment: dt.datetime | None) -> str:
+    """How long ago, in one unit: 34 min, 7 h, 2 d."""
+    if moment is None:
+        return DASH
+    seconds = max((timezone.now() - moment).total_seconds(), 0)
+    return f"{seconds // HOUR:.0f} h" if HOUR <= seconds < DAY else lasting(seconds)
+
+
+@register.filter
+def moment_short(at: dt.datetime | None) -> str:
+    """12:04 today, else 31 Mar: for a narrow column."""
+    if at is None:
+        return DASH
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else f"{local:%-d %b}"
+
+
+@register.filter
 def stamp(moment: dt.datetime | None) -> str:
     """31 Mar, 09:47 in the site's zone; the year only where it isn't this one."""
     if moment is None:
