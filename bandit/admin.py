@@ -2,13 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib.admin import AdminSite, ModelAdmin, TabularInline
-from django.db.models import Model
+from django.contrib.admin.widgets import AdminSplitDateTime, AdminTextInputWidget
+from django.db.models import CharField, DateTimeField, Field, Model
 from django.http import HttpRequest
 
 from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Rectifier, Selection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     AnyModelAdmin = ModelAdmin[Model]
     AnyAliasInline = TabularInline[ArmAlias, Arm]
 else:
@@ -16,10 +20,25 @@ else:
     AnyAliasInline = TabularInline
 
 
+class LabelledDateTime(AdminSplitDateTime):
+    """Django's two fields of a moment, each with the label that it lacks."""
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        super().__init__(attrs)
+        for widget, label in zip(self.widgets, ("Date", "Time"), strict=True):
+            widget.attrs["aria-label"] = label
+
+
+MOMENTS: "Mapping[type[Field[Any, Any]], Mapping[str, Any]]" = {
+    DateTimeField: {"form_class": forms.SplitDateTimeField, "widget": LabelledDateTime}
+}
+
+
 class KeepAdmin(AnyModelAdmin):
     """Rows that may be added and changed, and never deleted: arms retire (I57)."""
 
     view_on_site = False
+    formfield_overrides = MOMENTS
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
         return False
@@ -53,6 +72,7 @@ class AliasInline(AnyAliasInline):
     model = ArmAlias
     fields = ["alias"]
     extra = 1
+    formfield_overrides = {CharField: {"widget": AdminTextInputWidget(attrs={"aria-label": "Alias"})}}
 
 
 class ArmAdmin(KeepAdmin):

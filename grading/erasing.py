@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from bandit import ledger
 from bandit.erasure import permit
-from grading import evidence, monitoring
+from grading import evidence, monitoring, transcripts
 from grading.models import (
     Comment,
     Evidence,
@@ -59,4 +59,5 @@ def _delete(counts: Counter[str], rows: QuerySet[Any]) -> None:
 
 def _discard(hashes: set[str]) -> None:
     for sha256 in hashes:
-        evidence.discard(sha256)
+        if evidence.discard(sha256):
+            transcripts.forget(sha256)

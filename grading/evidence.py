@@ -122,6 +122,11 @@ def text_of(row: Evidence, limit: int = TEXT_LIMIT) -> str:
         return file.read(limit).decode(errors="replace")
 
 
+def is_kept(sha256: str) -> bool:
+    """Whether the bytes are stored."""
+    return default_storage.exists(_name(sha256))
+
+
 def discard(sha256: str) -> bool:
     """Delete a blob that no row refers to any more; False where one still does. For erasure only."""
     if Evidence.objects.filter(sha256=sha256).exists():

@@ -23,7 +23,7 @@ _EVERYTHING = [
     "reviewanswer",
     "comment",
 ]
-_BANDIT = ["bandit", "arm", "armalias", "grader", "ledgerentry", "bucket", "selection", "erasure"]
+_BANDIT = ["bandit", "arm", "armalias", "grader", "ledgerentry", "bucket", "selection", "erasure", "rectifier"]
 
 # Codenames by role; a role holds those of the roles before it.
 PERMISSIONS: dict[str, list[tuple[str, str]]] = {

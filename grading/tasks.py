@@ -5,8 +5,9 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from grading import judging, review
+from grading import judging, review, transcripts
 from grading.judging.rubrics import again
+from grading.models import Evidence
 from grading.notices import send_due
 
 
@@ -50,3 +51,9 @@ def prioritise() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def notices() -> None:
     send_due()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def index_transcript(pk: int) -> None:
+    for row in Evidence.objects.filter(pk=pk):
+        transcripts.build(row)

@@ -263,6 +263,9 @@ REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)
 
 # --- evidence ---------------------------------------------------------------------------------------------------------
 EVIDENCE_MAX_BYTES = env_int("EVIDENCE_MAX_BYTES", 256 * 2**20, low=1024, high=2**34)
+# Indexes of transcripts, for reading them: made again when they are missed, so the least recently used ones may go.
+TRANSCRIPT_CACHE = STATE_DIR / "cache" / "transcripts"
+TRANSCRIPT_CACHE_BYTES = env_int("TRANSCRIPT_CACHE_BYTES", 4 * 2**30, low=2**20, high=2**44)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1 * 2**20
 

@@ -31,10 +31,11 @@ class Need(IntEnum):
 
 
 class Kind(StrEnum):
-    """What a GET answers: a page, a part of one for a script, a file, another address, or a 405 (it only acts)."""
+    """What a GET answers: a page, a part of one or JSON for a script, a file, another address, a 405 (it only acts)."""
 
     PAGE = "page"
     PART = "part"
+    DATA = "data"
     FILE = "file"
     MOVED = "moved"
     ACT = "act"
@@ -73,14 +74,25 @@ class World:
 
 
 ANYONE, STAFF, VIEWER, REVIEWER, OPERATOR, OWNER, NEVER = Need
-PAGE, PART, FILE, MOVED, ACT = Kind
+PAGE, PART, DATA, FILE, MOVED, ACT = Kind
 
 WHY: Callable[[World], Posted] = lambda world: {"reason": "because", "value": ".1"}  # noqa: E731
+
+
+def seen(world: World) -> Posted:
+    """The form of a correction of many, for the session as it stands."""
+    session = world["session"]
+    return {"session": session.pk, f"seen-{session.pk}": session.settlements.latest("revision").revision}
+
 
 SCREENS: dict[str, Address] = {
     "admin:index": Address(opens=VIEWER),
     "admin:sessions": Address(opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final")),
     "admin:session": Address(opens=VIEWER, of="session", queries=("", "?event=101")),
+    "admin:events": Address(
+        opens=VIEWER, kind=PART, of="session", queries=("?from=1&cited=1,2&flagged=3", "?from={last_event}")
+    ),
+    "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
     "admin:correct": Address(opens=REVIEWER, acts=REVIEWER, of="session", data=WHY),
     "admin:preview": Address(opens=REVIEWER, kind=PART, of="session", queries=("?value=.7", "?value=x")),
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
@@ -128,7 +140,7 @@ SCREENS: dict[str, Address] = {
         acts=OPERATOR,
         of="draft",
         data=lambda world: {"session": world["named"]},
-        queries=("", "?session=eve", "?session={named}", "?state=yes&session={named}"),
+        queries=("?session={named}", "", "?session=eve", "?state=yes&session={named}"),
     ),
     "admin:runs": Address(opens=VIEWER),
     "admin:run": Address(opens=VIEWER, of="run"),
@@ -140,6 +152,20 @@ SCREENS: dict[str, Address] = {
     "admin:alarms": Address(opens=VIEWER),
     "admin:alarm_acknowledge": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="alarm"),
     "admin:review": Address(opens=VIEWER),
+    "admin:bulk": Address(
+        opens=REVIEWER,
+        acts=REVIEWER,
+        data=lambda world: {"answer": "exclude", "reason": "because", **seen(world)},
+        queries=("?session={session_pk}", ""),
+    ),
+    "admin:bulk_undo": Address(opens=REVIEWER, kind=MOVED, acts=REVIEWER, of="bulk", data=WHY),
+    "admin:history": Address(opens=VIEWER, queries=("", "?bulk={bulk_name}", "?session=no-such")),
+    "admin:history_csv": Address(opens=VIEWER, kind=FILE),
+    "admin:history_jsonl": Address(opens=VIEWER, kind=FILE),
+    "admin:calibration_csv": Address(opens=VIEWER, kind=FILE),
+    "admin:notices": Address(opens=VIEWER),
+    # Without a channel it has nothing to send, and so nothing to write.
+    "admin:notices_test": Address(opens=OPERATOR, kind=ACT),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
     "admin:settings": Address(opens=VIEWER),
@@ -192,6 +218,7 @@ MODELS: dict[str, Model] = {
     "bandit_bucket": Model(),
     "bandit_selection": Model(),
     "bandit_grader": Model(),
+    "bandit_rectifier": Model(),
     "bandit_erasure": Model(),
     "auth_user": Model(
         **PEOPLE,

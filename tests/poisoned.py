@@ -31,9 +31,9 @@ from grading.models import (
     JudgeBatch,
     JudgeJob,
     JudgeRun,
+    Notice,
     Quota,
     Reveal,
-    ReviewAnswer,
     ReviewItem,
     Rubric,
     SavedView,
@@ -134,8 +134,13 @@ def make() -> tuple[World, set[str]]:
         rubric = _judging(sessions, olga)
         _people(sessions)
         _seeded(poisoner)
-    made.rows |= {"session": sessions[0], "draft": rubric, "grade": sessions[0].grades.get(source=Source.HUMAN)}
-    made.rows["named"] = sessions[0].external_id
+    made.rows |= {
+        "session": sessions[0],
+        "session_pk": sessions[0].pk,
+        "last_event": 101,
+        "draft": rubric,
+        "grade": sessions[0].grades.get(source=Source.HUMAN),
+    }
     return made, every_column() - set(poisoner.turns)
 
 
@@ -183,6 +188,17 @@ def verdict(**more) -> dict:
     return {"rationale": text, "reached": text, "dimensions": dict.fromkeys(LINES, 0.5), "citations": [1, 2], **more}
 
 
+def effects() -> dict:
+    """What an answer says that it changed."""
+    numbers = {"mean_before": 0.5, "mean_after": 0.6, "share_before": 10.0, "share_after": 12.0}
+    return {
+        "bandits": [{"bandit": line, "arm": line, **numbers} for line in LINES],
+        "flags_cleared": LINES,
+        "alarms": [{"rule": line, "about": line, "before": line, "after": line} for line in LINES],
+        "reward": {"before": 0.5, "after": 0.6, "source_before": LINES[1]},
+    }
+
+
 def terms() -> list[dict]:
     numbers = {"count": 1, "diminishing": 1.0, "weight": 0.1, "adds": 0.1}
     return [{"kind": line, "words": line, **numbers} for line in LINES]
@@ -207,6 +223,9 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
     Quota.objects.create(key="another", state=QuotaState.MISCONFIGURED)
     for number in range(4):
         Alarm.objects.create(rule="A2", about=str(number), resolved_at=now if number == 3 else None)
+    alarm = Alarm.objects.exclude(resolved_at=None).first()
+    for about in ("opened", "resolved"):
+        Notice.objects.create(channel="email", about=about, alarm=alarm, state="failed")
     return rubric
 
 
@@ -216,7 +235,7 @@ def _people(sessions: list[Session]) -> None:
         eve = User.objects.create_user(f"eve-{number}", password="x")
         ReviewItem.objects.get_or_create(session=session, defaults={"entered_as": "person", "assigned_to": eve})
         judge = session.grades.filter(source=Source.JUDGE).first()
-        ReviewAnswer.objects.create(session=session, reviewer=eve, answer="cannot judge", judge=judge)
+        cast.blind(session, eve, 0.5, judge=judge, effects=effects())
         Reveal.objects.create(session=session, reviewer=eve, judge=judge, value=0.5)
         Comment.objects.create(session=session, author=eve)
         for page in ("review", "sessions", "history"):

@@ -1,17 +1,20 @@
 """A small site with one row of everything that an address can be about."""
 
 import datetime as dt
+import uuid
 
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry
+from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry, Rectifier
 from bandit.selection import select
 from grading import monitoring, rewards
 from grading.core.vocabulary import Source
 from grading.judging.rubrics import again, versions
 from grading.models import Alarm, ApiToken, ArtifactRule, Rubric
 from grading.models.quota import QuotaState
+from grading.models.review import Answer
+from grading.review import bulk
 from grading.roles import OPERATOR
 from tests import cast
 from tests.addresses import World
@@ -28,6 +31,9 @@ def make() -> World:
     other = judge_cast.session(agent=cast.agent("alice"), is_sample=True)
     cast.grade(other, Source.JOURNAL, 0.3)
     rewards.settle(other)
+    bulk_name = str(uuid.uuid4())
+    seen = {other.pk: other.settlements.latest("revision").revision}
+    bulk.submit(seen, olga, answer=Answer.GRADE, value=0.4, reason="all the same", bulk=bulk_name)
     held = Rubric.objects.get()
     draft, _ = versions.save(
         Rubric(title="Stern", text="Be stern.", dimensions=held.dimensions, bands=held.bands, parent=held), author=olga
@@ -48,6 +54,10 @@ def make() -> World:
             "run": run,
             "named": f"bob/{session.external_id}",
             "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
+            "session_pk": session.pk,
+            "last_event": 1,
+            "bulk": (bulk_name,),
+            "bulk_name": bulk_name,
             "bandit": ("category",),
             "app": ("grading",),
             "secret": secret,
@@ -61,6 +71,7 @@ def make() -> World:
             "bandit_bucket": Bucket.objects.first(),
             "bandit_selection": chosen,
             "bandit_grader": Grader.objects.first(),
+            "bandit_rectifier": Rectifier.objects.create(bandit=Bandit.objects.first(), version=1, by="olga"),
             "bandit_erasure": Erasure.objects.create(who="olga", why="a test"),
             "auth_user": User.objects.create_user("nina", password="x"),
             "auth_group": Group.objects.create(name="guests"),

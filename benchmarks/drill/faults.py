@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from benchmarks.drill.scene import Scene, Script
 from benchmarks.drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
-from grading.judging import doorbell
+from grading import doorbell
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose

@@ -9,9 +9,9 @@ from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
-from grading.admin import exports
+from grading.admin import exports, saved_views
 from grading.models import ReviewAnswer, Session
-from grading.models.review import Answer
+from grading.models.review import Answer, View
 from grading.review import audit, exported
 from grading.review.acts import Act, Kind
 from grading.review.audit import Cursor
@@ -47,7 +47,7 @@ class Filters(forms.Form):
         given = self.cleaned_data
         person, arm = given.get("person"), given.get("arm")
         return audit.Filters(
-            person=person.pk if person else None,
+            person=person.username if person else "",
             kind=Kind(given["kind"]) if given.get("kind") else None,
             arm=arm.name if arm else "",
             sessions=_named(given["session"]) if given.get("session") else None,
@@ -76,6 +76,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "query": query.urlencode(),
         "narrowed": any(query.values()),
         "bulk": bulk(narrowed.bulk) if narrowed.bulk else None,
+        "saved_views": saved_views.menu(request, View.HISTORY),
     }
     return TemplateResponse(request, "gradingsite/history.html", context)
 

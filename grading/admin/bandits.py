@@ -13,6 +13,7 @@ from bandit.core.posterior import ArmPosterior
 from bandit.models import Arm, Bandit, Selection
 from bandit.selection import Outlook, posterior_of
 from grading import charts
+from grading.admin import rectifier
 from grading.models import JudgeJob, Session
 
 DECISIONS = 25
@@ -56,6 +57,7 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         "rows": arm_rows(bandit, outlook),
         "sources": charts.STACK[:-1],
         "decisions": decisions(bandit),
+        **rectifier.card(name),
     }
     return TemplateResponse(request, "gradingsite/bandit.html", context)
 

@@ -10,7 +10,8 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 # What a spreadsheet would take for a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+BLANK = ("\t", "\r", "\n")
 
 
 def as_csv(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> StreamingHttpResponse:
@@ -29,7 +30,8 @@ def cell(value: Any) -> Any:
         return _utc(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    is_formula = isinstance(value, str) and (value.startswith(BLANK) or value.lstrip().startswith(FORMULA))
+    return f"'{value}" if is_formula else value
 
 
 def _utc(moment: dt.datetime) -> str:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.admin.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
-from grading.models import Alarm, Quota, Session
+from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
 from grading.review.calibration import Standing
@@ -56,7 +56,7 @@ def house(request: HttpRequest) -> House:
     """Five queries, whatever the page, and one more while grades wait for the judge."""
     alarms, quota = tuple(monitoring.open_alarms()), first_quota()
     said = None if request.path == reverse("admin:quota") else banner(quota)
-    counts = {"Review": monitoring.flagged_sessions().values("session").distinct().count(), "Alarms": len(alarms)}
+    counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
     return House(
         now=timezone.now(),
         nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 import bandit.admin
-from bandit.admin import KeepAdmin
+from bandit.admin import MOMENTS, KeepAdmin
 from grading.models import Agent, ApiToken, ArtifactRule
 
 
@@ -42,10 +42,21 @@ class ArtifactRuleAdmin(KeepAdmin):
     list_display = ["kind", "path_glob", "line_pattern", "new_files_only", "weight", "scale"]
 
 
+class PersonAdmin(UserAdmin):  # type: ignore[type-arg] # the class takes none when it runs
+    """Plain lists for groups and permissions: Django's two-box chooser fails people who hear the page."""
+
+    filter_horizontal = ()
+    formfield_overrides = MOMENTS
+
+
+class RoleAdmin(GroupAdmin):
+    filter_horizontal = ()
+
+
 def register(site: admin.AdminSite) -> None:
     site.register(Agent, AgentAdmin)
     site.register(ApiToken, ApiTokenAdmin)
     site.register(ArtifactRule, ArtifactRuleAdmin)
-    site.register(User, UserAdmin)
-    site.register(Group, GroupAdmin)
+    site.register(User, PersonAdmin)
+    site.register(Group, RoleAdmin)
     bandit.admin.register(site)

@@ -36,7 +36,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     entries = list(ledger.history(session.observation))
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
-    judge = _latest(grades, Source.JUDGE)
+    judge = latest_of(grades, Source.JUDGE)
     stale = staleness(judge, Rubric.objects.active())
     job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
     context = {
@@ -47,19 +47,19 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "stale": stale,
         "again_usd": _last_cost(session) if judge else None,
         "flags": [flag for flag in flags if flag.cleared_at is None],
-        "work": _work(session),
+        "work": work(session),
         "terms": consumption_terms(grades),
         "evidence": received,
         "refused": [row for row in received if row.problem],
-        "patch": _patch(session),
-        "journal": _text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT),
+        "patch": patch(session),
+        "journal": text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT),
         "transcript": transcript.page(session, request.GET.get("event", "1")),
         "job": job,
         "next_attempt": not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None,
         "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
         "judge": judge,
-        "citations": _citations(judge),
-        "dimensions": _dimensions(judge),
+        "citations": citations(judge),
+        "dimensions": dimensions(judge),
         "opinions": opinions(grades, judge),
         "sums": sums(grades),
         "history": history.of(
@@ -87,13 +87,13 @@ def _css(step: dict[str, Any]) -> str:
 
 def consumption_terms(grades: list[Grade]) -> list[dict[str, Any]]:
     """The rows of the latest consumption sum, as its grade recorded them."""
-    latest = _latest(grades, Source.CONSUMPTION)
+    latest = latest_of(grades, Source.CONSUMPTION)
     return [] if latest is None else list(latest.evidence.get("terms", []))
 
 
 def sums(grades: list[Grade]) -> list[dict[str, Any]]:
     """How trajectory and journal came to their latest grades, in the terms that these recorded."""
-    found = [_latest(grades, source) for source in (Source.TRAJECTORY, Source.JOURNAL)]
+    found = [latest_of(grades, source) for source in (Source.TRAJECTORY, Source.JOURNAL)]
     return [
         {
             "source": grade.source,
@@ -108,7 +108,7 @@ def sums(grades: list[Grade]) -> list[dict[str, Any]]:
     ]
 
 
-def _latest(grades: list[Grade], source: Source) -> Grade | None:
+def latest_of(grades: list[Grade], source: Source) -> Grade | None:
     """What a source said last to the chain, where it gave a value."""
     scored = (grade for grade in reversed(grades) if grade.source == source and grade.value is not None)
     return next((grade for grade in scored if not grade.parallel), None)
@@ -139,17 +139,17 @@ def _last_cost(session: Session) -> float | None:
     return paid.filter(job__purpose=Purpose.VERDICT).order_by("-pk").values_list("cost_usd", flat=True).first()
 
 
-def _citations(judge: Grade | None) -> list[int]:
+def citations(judge: Grade | None) -> list[int]:
     """The events that the judge rests its verdict on."""
     return [] if judge is None else list(judge.evidence.get("citations", []))
 
 
-def _dimensions(judge: Grade | None) -> list[tuple[str, float]]:
+def dimensions(judge: Grade | None) -> list[tuple[str, float]]:
     found = {} if judge is None else judge.evidence.get("dimensions", {})
     return [(name.replace("_", " ").capitalize(), value) for name, value in found.items()]
 
 
-def _work(session: Session) -> list[dict[str, Any]]:
+def work(session: Session) -> list[dict[str, Any]]:
     """Artifacts, commits and pull requests by kind, with where each was seen."""
     kinds: dict[str, list[Any]] = {}
     for artifact in session.artifacts.all():
@@ -157,7 +157,7 @@ def _work(session: Session) -> list[dict[str, Any]]:
     return [{"kind": ArtifactKind(kind).replace("_", " "), "items": items} for kind, items in kinds.items()]
 
 
-def _text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
+def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
     """Some evidence as text, cut at `limit`; `problem` says in words why there is none."""
     try:
         text = evidence.text(session, kind, limit)
@@ -166,8 +166,8 @@ def _text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
     return {"text": text or "", "problem": "", "cut": text is not None and len(text.encode()) >= limit}
 
 
-def _patch(session: Session) -> dict[str, Any]:
-    found = _text(session, EvidenceKind.PATCH, PATCH_LIMIT)
+def patch(session: Session) -> dict[str, Any]:
+    found = text(session, EvidenceKind.PATCH, PATCH_LIMIT)
     lines = found["text"].splitlines()
     found["lines"] = [{"css": _diff_class(line), "text": line} for line in lines[:PATCH_LINES]]
     found["more"] = max(len(lines) - PATCH_LINES, 0)

@@ -9,11 +9,13 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
+from grading.admin import saved_views
 from grading.core.vocabulary import Source
 from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import with_verdict
 from grading.models import Agent, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
+from grading.models.review import View
 from grading.models.sessions import SessionQuerySet
 from grading.trust import Behind, narrow
 
@@ -109,5 +111,6 @@ def show(request: HttpRequest) -> TemplateResponse:
         "page": page,
         "query": query.urlencode(),
         "narrowed": any(query.values()),
+        "saved_views": saved_views.menu(request, View.SESSIONS),
     }
     return TemplateResponse(request, "gradingsite/sessions.html", context)

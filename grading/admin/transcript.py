@@ -1,128 +1,82 @@
-"""A transcript, a page of events at a time. It is hostile text: bounded here, escaped by the template."""
+"""A session's transcript: the page that a screen begins with, its neighbours as they are scrolled to, and a search."""
 
-import datetime as dt
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_GET
 
-from grading import evidence
-from grading.core import formats
-from grading.core.events import ApiError, Boundary, Event, Message, PullRequestLink, Role, ToolCall, ToolResult, Usage
-from grading.core.formats import EmptyTranscript, UnknownFormat
-from grading.models import Session
+from grading import evidence, transcripts
+from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
+from grading.transcripts import Page, Progress
 
-PAGE = 100
-SHOWN, FOLDED = 1_200, 20_000
-ASIDE = 240
-WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One event: `text` at once (little of the harness's own), `rest` behind a fold, `cut` characters left out."""
-
-    number: int
-    at: dt.datetime | None
-    kind: str
-    css: str = ""
-    head: str = ""
-    text: str = ""
-    rest: str = ""
-    cut: int = 0
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Events `first` to `first + PAGE - 1`; `problem` says in words why there are none."""
-
-    lines: tuple[Line, ...] = ()
-    first: int = 1
-    previous: int | None = None
-    following: int | None = None
-    problem: str = ""
-    format: str = ""
+NONE = "No transcript that could be used was received."
+QUERY_LIMIT = 200
+CITED_LIMIT = 1000
+BAD_REQUEST, NOT_FOUND = 400, 404
 
 
 def page(session: Session, event: str) -> Page:
-    """The page that holds event number `event`. Reads the file up to there, in constant memory."""
-    number = int(event) if event.isdecimal() and len(event) < 10 else 1  # noqa: PLR2004 - no absurd numbers
-    first = (max(number, 1) - 1) // PAGE * PAGE + 1
-    row = evidence.usable(session, EvidenceKind.TRANSCRIPT)
-    if row is None:
-        return Page(problem="No transcript that could be used was received.")
-    try:
-        with evidence.open(row) as file:
-            reader = formats.read(file, row.filename)
-            found = list(islice(_from(iter(reader), first), PAGE + 1))
-    except (UnknownFormat, EmptyTranscript, OSError) as error:
-        return Page(problem=f"The transcript could not be read: {error}")
-    lines = tuple(_line(item) for item in found if item.number < first + PAGE and not isinstance(item, Usage))
-    return Page(
-        lines=lines,
-        first=first,
-        previous=first - PAGE if first > 1 else None,
-        following=first + PAGE if found and found[-1].number >= first + PAGE else None,
-        problem="" if found else "No event has such a number; the transcript ends before.",
-        format=reader.format,
-    )
+    """The page that holds event number `event`; the first for what is no number."""
+    row = _row(session)
+    return Page(problem=NONE) if row is None else transcripts.page(row, _number(event) or 1)
 
 
-def _from(events: Iterator[Event], first: int) -> Iterator[Event]:
-    return (event for event in events if event.number >= first)
+@require_GET
+def events(request: HttpRequest, pk: int) -> HttpResponse:
+    """`?from=N`: the page that holds event N as HTML. `cited` and `flagged` are numbers, as "3,118", to be marked."""
+    number, cited, flagged = _number(request.GET.get("from", "")), *map(_numbers, _marks(request))
+    if number is None or cited is None or flagged is None:
+        expected = "from, the number of an event from 1, and in cited and flagged such numbers with commas between"
+        return _plain(f"Expected {expected}. Change the address.", BAD_REQUEST)
+    found = page(get_object_or_404(Session, pk=pk), str(number))
+    if found.problem:
+        return _plain(found.problem, NOT_FOUND)
+    context = {"transcript": found, "citations": cited, "flag_citations": flagged}
+    return render(request, "gradingsite/_events.html", context)
 
 
-def _line(event: Event) -> Line:
-    kind, css, head, text, failed = _content(event)
-    shown = ASIDE if css == "scaffold" else SHOWN
-    return Line(
-        number=event.number,
-        at=event.at,
-        kind=kind,
-        css=css,
-        head=head,
-        text=text[:shown],
-        rest=text[shown:FOLDED],
-        cut=max(len(text) - FOLDED, 0),
-        failed=failed,
-    )
+@require_GET
+def find(request: HttpRequest, pk: int) -> JsonResponse:
+    """`?q=…&after=N`: the events after N that have q in them, whatever its case.
+
+    `hits` up to event `searched`, of `last` events; `more` where others follow, to be asked for after `searched`; or
+    `reading`, how far the index is, in words: ask again in a moment.
+    """
+    query, after = request.GET.get("q", ""), _number(request.GET.get("after", "0"), least=0)
+    if not query.strip() or len(query) > QUERY_LIMIT or after is None:
+        expected = f"q, 1 to {QUERY_LIMIT} characters to look for, and in after the number of an event"
+        return JsonResponse({"error": f"Expected {expected}. Change what you look for."}, status=BAD_REQUEST)
+    row = _row(get_object_or_404(Session, pk=pk))
+    found = Progress(problem=NONE) if row is None else transcripts.find(row, query, after)
+    if isinstance(found, Progress):
+        return _waiting(found)
+    return JsonResponse({"hits": found.hits, "searched": found.searched, "more": found.more})
 
 
-def _content(event: Event) -> tuple[str, str, str, str, bool]:
-    """Kind, class, head (code), text, and whether it says that something failed."""
-    match event:
-        case Message():
-            shown = _message(event)
-        case ToolCall():
-            shown = _call(event)
-        case ToolResult():
-            shown = _result(event)
-        case ApiError(reason=reason, text=text):
-            shown = (f"API error: {reason}", "", "", text, True)
-        case PullRequestLink(url=url):
-            shown = ("pull request", "", url, "", False)
-        case Boundary(kind=kind, detail=detail):
-            shown = (kind.replace("_", " "), "scaffold", "", detail, False)
-        case _:
-            shown = (type(event).__name__, "", "", "", False)
-    return shown
+def _waiting(found: Progress) -> JsonResponse:
+    if found.problem:
+        return JsonResponse({"error": found.problem}, status=NOT_FOUND)
+    return JsonResponse({"reading": str(found)})
 
 
-def _message(event: Message) -> tuple[str, str, str, str, bool]:
-    kind = "thinking" if event.thinking else WHO[event.role]
-    aside = event.thinking or event.role is Role.SCAFFOLD
-    return kind, "scaffold" if aside else "", "", event.text, False
+def _row(session: Session) -> Evidence | None:
+    return evidence.usable(session, EvidenceKind.TRANSCRIPT)
 
 
-def _call(event: ToolCall) -> tuple[str, str, str, str, bool]:
-    known = event.command or event.path
-    text = "" if known else json.dumps(dict(event.arguments), default=str)
-    return event.name, "", known[:FOLDED], text, False
+def _marks(request: HttpRequest) -> tuple[str, str]:
+    return request.GET.get("cited", ""), request.GET.get("flagged", "")
 
 
-def _result(event: ToolResult) -> tuple[str, str, str, str, bool]:
-    failed = bool(event.failed) or bool(event.exit_code)
-    ended = f"exit {event.exit_code}" if event.exit_code else "failed"
-    return ended if failed else "result", "result", "", event.text, failed
+def _number(text: str, least: int = 1) -> int | None:
+    """An event's number, or None. No absurd ones."""
+    return int(text) if text.isdecimal() and len(text) < 10 and int(text) >= least else None  # noqa: PLR2004
+
+
+def _numbers(text: str) -> list[int] | None:
+    found = [_number(part) for part in text.split(",")] if text else []
+    known = [number for number in found if number is not None]
+    return known if len(known) == len(found) <= CITED_LIMIT else None
+
+
+def _plain(words: str, status: int) -> HttpResponse:
+    return HttpResponse(words, status=status, content_type="text/plain; charset=utf-8")

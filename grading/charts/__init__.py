@@ -5,8 +5,9 @@ Sizes are attributes and colours are classes, so that a strict content policy ho
 
 from grading.charts.days import STACK, Bar, Cost, by_day, costs
 from grading.charts.outages import Outage
-from grading.charts.posteriors import Beta, before_after, proof, ridges, thousandths
+from grading.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
 from grading.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
+from grading.charts.scale import band_of, scale
 
 __all__ = [
     "BACKLOG",
@@ -20,13 +21,16 @@ __all__ = [
     "Outage",
     "Span",
     "backlog",
+    "band_of",
     "before_after",
     "by_day",
     "costs",
     "gauge",
     "proof",
     "ridges",
+    "scale",
     "share_bar",
+    "shift",
     "thousandths",
     "timeline",
 ]

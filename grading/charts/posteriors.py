@@ -11,8 +11,9 @@ from grading.charts.svg import area, line, open_path, rect, svg, text
 from grading.core.explain import number
 
 RIDGE = (520, 58)
-CURVES = (408, 152)
+CURVES = (348, 148)
 PROOF = (348, 12)
+SHIFT = (520, 24)
 POINTS = 160
 # A ridge ends where its density is less than this share of its peak.
 VISIBLE = 0.002
@@ -57,8 +58,13 @@ def _ridge(name: str, mean: float, curve: list[tuple[float, float]], scale: floa
     return svg(width, height, grid + area("is", path, base) + tick, label, stretch=True)
 
 
-def before_after(before: Beta, after: Beta) -> SafeString:
-    """The posterior as it is (dashed) and as it would be (filled, in the colour of people), means labelled."""
+def before_after(before: Beta | None, after: Beta) -> SafeString:
+    """The posterior as it is (dashed) and as it would be (filled, in the colour of people), means labelled.
+
+    Without `before`, nothing in the picture tells of it: its window and its height are of `after` alone.
+    """
+    if before is None:
+        return _after(after)
     width, height = CURVES
     low, high = _window(before, after)
     curves = [_curve(posterior, low, high) for posterior in (before, after)]
@@ -80,6 +86,23 @@ def before_after(before: Beta, after: Beta) -> SafeString:
     ]
     label = f"Mean now {thousandths(before.mean)}, after {thousandths(after.mean)}"
     return svg(width, height, "".join(marks), label)
+
+
+def _after(after: Beta) -> SafeString:
+    width, height = CURVES
+    base, room = height - 18.0, height - 36.0
+    low, high = _window(after)
+    curve = _curve(after, low, high)
+    peak = max(y for _, y in curve)
+    path = [((x - low) / (high - low) * width, base - y / peak * room) for x, y in curve]
+    at = (after.mean - low) / (high - low) * width
+    marks = [
+        axis(low, high, width, base),
+        area("will", path, base),
+        line("will-mean", at, _height_at(path, at), at, base),
+        text(at + 4, 12, f"after {thousandths(after.mean)}", "start", "human"),
+    ]
+    return svg(width, height, "".join(marks), f"Mean after {thousandths(after.mean)}")
 
 
 def _labels(before: Beta, after: Beta, at: Sequence[float]) -> tuple[str, str]:
@@ -108,6 +131,20 @@ def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeStr
         marks.append(f'<rect fill="url(#hatch-line)" {box}/><rect class="outline" {box}/>')
     label = ", ".join(f"{source} {amount:.1f}" for source, amount in evidence.items()) or "no evidence yet"
     return svg(width, height, "".join(marks), f"{label}, {pending:g} pending")
+
+
+def shift(name: str, before: float, after: float) -> SafeString:
+    """Two means of one arm on a 0–1 axis: without (thin) and with (thick, in the colour of people)."""
+    width, height = SHIFT
+    middle = height / 2
+    grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
+    marks = [
+        line("will-mean", before * width, middle, after * width, middle),
+        line("was-mean solid", before * width, 4, before * width, height - 4),
+        line("will-mean thick", after * width, 3, after * width, height - 3),
+    ]
+    label = f"{name}: mean {thousandths(before)} without, {thousandths(after)} with"
+    return svg(width, height, grid + "".join(marks), label, stretch=True)
 
 
 def thousandths(value: float) -> str:

@@ -7,13 +7,14 @@ receipt says what was expected, what came and what to do.
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import evidence, judging, reading, review, rewards, sources
+from grading import evidence, judging, reading, review, rewards, sources, transcripts
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
@@ -139,6 +140,7 @@ def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
         row.problem, row.detail = read.problem, read.detail
         row.save(force_insert=True)
         added.append(kind.value)
+        transaction.on_commit(partial(transcripts.announce, row))
         if kind is EvidenceKind.TRANSCRIPT and not read.problem and evidence.is_shared(row):
             others = ", ".join(other.session.external_id for other in evidence.sharers(row).select_related("session"))
             detail = f"the same bytes as the log of {others[:200]}"

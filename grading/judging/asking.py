@@ -106,7 +106,7 @@ def is_judged(session: Session, inputs_sha256: str) -> bool:
 
 def ring() -> None:
     """Tell a worker once this transaction is committed. A dead broker costs a log line and one sweep, nothing else."""
-    from grading.judging.doorbell import publish
+    from grading.doorbell import publish
 
     transaction.on_commit(publish)
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
 
+from bandit.models import Rectifier
 from grading.core.explain import number
 from grading.core.vocabulary import Reason
 from grading.models import (
@@ -72,7 +72,7 @@ class Act:
     at: dt.datetime
     kind: Kind
     pk: int
-    who: User | None
+    who: str
     what: str
     why: str = ""
     session: Session | None = None
@@ -83,10 +83,6 @@ class Act:
     def reward(self) -> Mapping[str, Any]:
         """{"before", "after", "source_before"}, values in [0, 1] or None; empty where no reward was in question."""
         return self.effects.get("reward") or {}
-
-    @property
-    def by(self) -> str:
-        return self.who.get_username() if self.who else ""
 
     @property
     def arm(self) -> str:
@@ -118,7 +114,7 @@ def of_answer(row: ReviewAnswer) -> Act:
         at=row.created_at,
         kind=kind,
         pk=row.pk,
-        who=row.reviewer,
+        who=str(row.reviewer),
         what=said(row),
         why=row.reason,
         session=row.session,
@@ -135,7 +131,7 @@ def of_grade(row: Grade) -> Act:
         at=row.created_at,
         kind=Kind.UNDO if undone else Kind.ANSWER,
         pk=row.pk,
-        who=row.author,
+        who=str(row.author),
         what=what,
         why=row.detail,
         session=row.session,
@@ -145,7 +141,7 @@ def of_grade(row: Grade) -> Act:
 def of_reveal(row: Reveal) -> Act:
     told = "before saying anything" if row.value is None else f"after saying {number(row.value)}"
     what = f"looked at the judge’s answer {told}"
-    return Act(at=row.created_at, kind=Kind.REVEAL, pk=row.pk, who=row.reviewer, what=what, session=row.session)
+    return Act(at=row.created_at, kind=Kind.REVEAL, pk=row.pk, who=str(row.reviewer), what=what, session=row.session)
 
 
 def of_comment(row: Comment) -> Act:
@@ -153,7 +149,7 @@ def of_comment(row: Comment) -> Act:
         at=row.created_at,
         kind=Kind.COMMENT,
         pk=row.pk,
-        who=row.author,
+        who=str(row.author),
         what="commented",
         why=row.text,
         session=row.session,
@@ -165,7 +161,7 @@ def of_flag(row: Flag) -> Act:
         at=row.raised_at,
         kind=Kind.FLAG,
         pk=row.pk,
-        who=row.raised_by,
+        who=str(row.raised_by),
         what="flagged it",
         why=row.detail,
         session=row.session,
@@ -178,7 +174,7 @@ def of_unflag(row: Flag) -> Act:
         at=row.cleared_at or row.raised_at,
         kind=Kind.FLAG,
         pk=row.pk,
-        who=row.cleared_by,
+        who=str(row.cleared_by),
         what=what,
         why=row.cleared_why,
         session=row.session,
@@ -187,21 +183,21 @@ def of_unflag(row: Flag) -> Act:
 
 def of_alarm(row: Alarm) -> Act:
     what, at = f"acknowledged alarm {row.rule}", row.acknowledged_at or row.opened_at
-    return Act(at=at, kind=Kind.ALARM, pk=row.pk, who=row.acknowledged_by, what=what, why=row.detail)
+    return Act(at=at, kind=Kind.ALARM, pk=row.pk, who=str(row.acknowledged_by), what=what, why=row.detail)
 
 
 def of_activation(row: RubricActivation) -> Act:
-    return Act(at=row.at, kind=Kind.RUBRIC, pk=row.pk, who=row.by, what=f"put rubric {row.rubric} in force")
+    return Act(at=row.at, kind=Kind.RUBRIC, pk=row.pk, who=str(row.by), what=f"put rubric {row.rubric} in force")
 
 
 def of_run(row: JudgeRun) -> Act:
     what = f"had {row.total} session{'' if row.total == 1 else 's'} judged again"
-    return Act(at=row.created_at, kind=Kind.RUN, pk=row.pk, who=row.by, what=what, why=row.why)
+    return Act(at=row.created_at, kind=Kind.RUN, pk=row.pk, who=str(row.by), what=what, why=row.why)
 
 
 def of_cancel(row: JudgeRun) -> Act:
     at = row.cancelled_at or row.created_at
-    return Act(at=at, kind=Kind.RUN, pk=row.pk, who=row.cancelled_by, what="cancelled judging again", why=row.why)
+    return Act(at=at, kind=Kind.RUN, pk=row.pk, who=str(row.cancelled_by), what="cancelled judging again", why=row.why)
 
 
 def of_policy(row: JudgePolicy) -> Act:
@@ -210,11 +206,20 @@ def of_policy(row: JudgePolicy) -> Act:
         f"{budget}; {number(row.reserved_share)} kept for new sessions; {number(row.repeat_share)} asked twice; "
         f"{number(row.second_share)} second opinion; batches {'on' if row.use_batches else 'off'}"
     )
-    return Act(at=row.created_at, kind=Kind.QUOTA, pk=row.pk, who=row.by, what="set the judge’s policy", why=told)
+    return Act(at=row.created_at, kind=Kind.QUOTA, pk=row.pk, who=str(row.by), what="set the judge’s policy", why=told)
 
 
 def of_transition(row: QuotaTransition) -> Act:
-    return Act(at=row.at, kind=Kind.QUOTA, pk=row.pk, who=row.by, what=f"set the judge to {row.state}", why=row.detail)
+    return Act(
+        at=row.at, kind=Kind.QUOTA, pk=row.pk, who=str(row.by), what=f"set the judge to {row.state}", why=row.detail
+    )
+
+
+def of_rectifier(row: Rectifier) -> Act:
+    moved = f"{len(row.offsets)} offset{'' if len(row.offsets) == 1 else 's'}"
+    what = f"switched the rectifier of {row.bandit.name} {'on' if row.enabled else 'off'}"
+    why = f"version {row.version}, {moved}" + (f": {row.note}" if row.note else "")
+    return Act(at=row.created_at, kind=Kind.RECTIFIER, pk=row.pk, who=row.by, what=what, why=why)
 
 
 def of_setting(row: LogEntry) -> Act:
@@ -224,7 +229,7 @@ def of_setting(row: LogEntry) -> Act:
         at=row.action_time,
         kind=Kind.SETTING,
         pk=row.pk,
-        who=row.user,
+        who=str(row.user),
         what=f"{verb} the {name} {row.object_repr}",
         why=row.get_change_message(),
     )

@@ -11,6 +11,7 @@ from typing import Any
 from django.contrib.admin.models import LogEntry
 from django.db.models import Q, QuerySet
 
+from bandit.models import Rectifier
 from grading.days import midnight
 from grading.models import (
     Alarm,
@@ -40,7 +41,7 @@ class Filters:
     bulk correction and what undid them. A filter by arm, session or bulk leaves out whatever is about no session.
     """
 
-    person: int | None = None
+    person: str = ""
     kind: Kind | None = None
     arm: str = ""
     sessions: tuple[int, ...] | None = None
@@ -73,7 +74,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """Where acts of some kinds are kept: their rows, the columns of moment and person, and how to read one."""
+    """Where acts of some kinds are kept: their rows, the columns of moment and username, and how to read one."""
 
     rows: Callable[[], QuerySet[Any]]
     read: Callable[[Any], Act]
@@ -104,7 +105,7 @@ _TABLES = (
         rows=_answers,
         read=acts.of_answer,
         at="created_at",
-        by="reviewer",
+        by="reviewer__username",
         kinds=(Kind.ANSWER, Kind.UNDO),
         of_session=True,
     ),
@@ -112,7 +113,7 @@ _TABLES = (
         rows=lambda: _of_session(Reveal.objects.all(), "reviewer"),
         read=acts.of_reveal,
         at="created_at",
-        by="reviewer",
+        by="reviewer__username",
         kinds=(Kind.REVEAL,),
         of_session=True,
     ),
@@ -120,7 +121,7 @@ _TABLES = (
         rows=lambda: _of_session(Comment.objects.all(), "author"),
         read=acts.of_comment,
         at="created_at",
-        by="author",
+        by="author__username",
         kinds=(Kind.COMMENT,),
         of_session=True,
     ),
@@ -128,7 +129,7 @@ _TABLES = (
         rows=lambda: _of_session(Flag.objects.filter(raised_by__isnull=False), "raised_by"),
         read=acts.of_flag,
         at="raised_at",
-        by="raised_by",
+        by="raised_by__username",
         kinds=(Kind.FLAG,),
         of_session=True,
     ),
@@ -136,7 +137,7 @@ _TABLES = (
         rows=_taken_off,
         read=acts.of_unflag,
         at="cleared_at",
-        by="cleared_by",
+        by="cleared_by__username",
         kinds=(Kind.FLAG,),
         of_session=True,
     ),
@@ -144,21 +145,21 @@ _TABLES = (
         rows=lambda: Alarm.objects.filter(acknowledged_at__isnull=False).select_related("acknowledged_by"),
         read=acts.of_alarm,
         at="acknowledged_at",
-        by="acknowledged_by",
+        by="acknowledged_by__username",
         kinds=(Kind.ALARM,),
     ),
     _Table(
         rows=lambda: RubricActivation.objects.filter(by__isnull=False).select_related("rubric", "by"),
         read=acts.of_activation,
         at="at",
-        by="by",
+        by="by__username",
         kinds=(Kind.RUBRIC,),
     ),
     _Table(
         rows=lambda: JudgeRun.objects.filter(by__isnull=False).defer("sessions").select_related("by"),
         read=acts.of_run,
         at="created_at",
-        by="by",
+        by="by__username",
         kinds=(Kind.RUN,),
     ),
     _Table(
@@ -167,29 +168,36 @@ _TABLES = (
         ),
         read=acts.of_cancel,
         at="cancelled_at",
-        by="cancelled_by",
+        by="cancelled_by__username",
         kinds=(Kind.RUN,),
     ),
     _Table(
         rows=lambda: JudgePolicy.objects.filter(by__isnull=False).select_related("by"),
         read=acts.of_policy,
         at="created_at",
-        by="by",
+        by="by__username",
         kinds=(Kind.QUOTA,),
     ),
     _Table(
         rows=lambda: QuotaTransition.objects.filter(by__isnull=False).select_related("by"),
         read=acts.of_transition,
         at="at",
-        by="by",
+        by="by__username",
         kinds=(Kind.QUOTA,),
     ),
     _Table(
         rows=lambda: LogEntry.objects.select_related("user", "content_type"),
         read=acts.of_setting,
         at="action_time",
-        by="user",
+        by="user__username",
         kinds=(Kind.SETTING,),
+    ),
+    _Table(
+        rows=lambda: Rectifier.objects.select_related("bandit"),
+        read=acts.of_rectifier,
+        at="created_at",
+        by="by",
+        kinds=(Kind.RECTIFIER,),
     ),
 )
 
@@ -245,7 +253,7 @@ def _has_none(table: _Table, filters: Filters) -> bool:
 
 def _condition(table: _Table, filters: Filters) -> Q:
     chosen = Q()
-    if filters.person is not None:
+    if filters.person:
         chosen &= Q(**{table.by: filters.person})
     if filters.arm:
         chosen &= Q(session__category__name=filters.arm)

@@ -6,10 +6,12 @@ The fields are explained in `docs/exports.md`.
 from collections.abc import Iterator
 from typing import Any
 
-from grading.models import ReviewAnswer, Session
-from grading.models.review import GRADING
+from django.db.models import Prefetch
+
+from grading.models import Grade, ReviewAnswer, Session
 from grading.review.acts import Act
 
+CHUNK = 500
 ACT = (
     "at", "id", "kind", "person", "what", "reason", "agent", "session", "arm", "answer", "value", "blind_value",
     "revealed", "seconds", "reward_before", "reward_after", "source_before", "holds", "undoes", "undone_at",
@@ -18,8 +20,8 @@ ACT = (
 )  # fmt: skip
 PAIR = (
     "at", "id", "agent", "session", "arm", "reviewer", "judge_value", "human_blind_value", "human_final_value",
-    "revealed", "undone", "slice_probability", "stratum", "judge_model", "judge_route", "judge_rubric", "judge_version",
-    "evidence_sha256",
+    "revealed", "slice_probability", "stratum", "judge_model", "judge_route", "judge_rubric", "judge_version",
+    "judged_at", "in_chain", "was_shown", "evidence_sha256",
 )  # fmt: skip
 
 
@@ -30,7 +32,7 @@ def of_act(act: Act) -> dict[str, Any]:
         "at": act.at,
         "id": f"{act.kind}-{act.pk}",
         "kind": str(act.kind),
-        "person": act.by,
+        "person": act.who,
         "what": act.what,
         "reason": act.why,
         "reward_before": act.reward.get("before"),
@@ -46,23 +48,28 @@ def with_effects(act: Act) -> dict[str, Any]:
 
 
 def pairs() -> Iterator[dict[str, Any]]:
-    """Each blind answer of a person to a session of the random slice that a judge had scored, oldest first."""
-    blind = ReviewAnswer.objects.filter(
-        answer__in=GRADING, blind_value__isnull=False, slice_probability__isnull=False, judge__value__isnull=False
-    )
-    people = ("session__agent", "session__category", "reviewer", "judge", "undone_by")
-    for row in blind.select_related(*people).defer("judge__evidence").order_by("pk").iterator(chunk_size=500):
-        yield {
-            "at": row.created_at,
-            "id": f"answer-{row.pk}",
-            **_session(row.session),
-            "reviewer": row.reviewer.get_username(),
-            "human_blind_value": row.blind_value,
-            "human_final_value": row.value,
-            "revealed": row.revealed,
-            "undone": _undoing(row) is not None,
-            **_seen(row),
-        }
+    """Each blind answer of a person to a session of the random slice, with each verdict on that session, oldest first.
+
+    A verdict that came later is a pair too: nobody had seen it either.
+    """
+    verdicts = Prefetch("session__grades", Grade.objects.verdicts().defer("evidence").order_by("pk"), to_attr="judged")
+    blind = ReviewAnswer.objects.blind().select_related("session__agent", "session__category", "reviewer", "judge")
+    for row in blind.prefetch_related(verdicts).order_by("pk").iterator(chunk_size=CHUNK):
+        for verdict in row.session.judged:  # type: ignore[attr-defined] # prefetched above
+            yield {
+                "at": row.created_at,
+                "id": f"answer-{row.pk}",
+                **_session(row.session),
+                "reviewer": row.reviewer.get_username(),
+                "human_blind_value": row.blind_value,
+                "human_final_value": row.value,
+                "revealed": row.revealed,
+                **_seen(row),
+                **_identity(verdict),
+                "judged_at": verdict.created_at,
+                "in_chain": not verdict.parallel,
+                "was_shown": verdict.pk == row.judge_id,
+            }
 
 
 def _session(session: Session | None) -> dict[str, Any]:
@@ -93,16 +100,21 @@ def _answer(row: ReviewAnswer) -> dict[str, Any]:
 
 def _seen(row: ReviewAnswer) -> dict[str, Any]:
     """Who had judged it, of what, and how the session came to be asked about."""
-    judge = row.judge
     return {
         "slice_probability": row.slice_probability,
         "stratum": row.stratum,
-        "judge_value": judge.value if judge else None,
-        "judge_model": judge.model if judge else None,
-        "judge_route": judge.route if judge else None,
-        "judge_rubric": judge.rubric if judge else None,
-        "judge_version": judge.version if judge else None,
         "evidence_sha256": row.evidence_sha256 or None,
+        **(_identity(row.judge) if row.judge else {}),
+    }
+
+
+def _identity(judge: Grade) -> dict[str, Any]:
+    return {
+        "judge_value": judge.value,
+        "judge_model": judge.model,
+        "judge_route": judge.route,
+        "judge_rubric": judge.rubric,
+        "judge_version": judge.version,
     }
 
 

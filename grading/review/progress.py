@@ -1,4 +1,4 @@
-"""How reviewing goes: for one reviewer or for all, and a row for each."""
+"""How reviewing goes: a row for each person and one for all. Figures to work with, not to rank by."""
 
 import datetime as dt
 import itertools
@@ -8,118 +8,193 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from django.contrib.auth.models import User
+from django.db.models import Count
 from django.utils import timezone
 
-from grading.days import midnight, start_of_day
-from grading.models import ReviewAnswer
+from grading.days import start_of_day
+from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer
 
-WINDOW = dt.timedelta(days=30)
+DAYS = 30
+WEEK = dt.timedelta(days=6)
+# Who skipped or took back has not answered.
 NOT_DONE = (Answer.SKIP, Answer.UNDO)
-# Two reviewers by their ids, and how far apart they are in reward.
-Pair = tuple[int, int, float]
+COLUMNS = (
+    "pk", "session", "reviewer", "created_at", "answer", "value", "blind_value", "revealed", "seconds",
+    "slice_probability", "bulk", "grade", "judge__value", "undone_by",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """One answer, as far as the figures need it; in the order of `COLUMNS`."""
+
+    pk: int
+    session: int
+    reviewer: int
+    at: dt.datetime
+    answer: str
+    value: float | None
+    blind: float | None
+    revealed: bool
+    seconds: float | None
+    slice_probability: float | None
+    bulk: str
+    grade: int | None
+    judge: float | None
+    undone_by: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """How far two graders of the same sessions are apart: `n` pairs, their mean |difference| in reward.
 
-    `mean` is None where there is no pair.
+    `bias` is the mean of (person − judge) where a judge is the other. None where there is no pair.
     """
 
     n: int
+    mean: float | None
+    bias: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchoring:
+    """What looking at the judge's answer does: of `n` who had said a grade before, `moved` changed it, `towards` of
+    them to the judge's side; `mean` is |final − blind| over all n, None for none.
+    """
+
+    n: int
+    moved: int
+    towards: int
     mean: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One reviewer's figures, or everybody's: answers held today and this week (from Monday, in the site's zone).
+    """One person's figures, or everybody's (`reviewer` None).
 
-    The others are of the last thirty days: `seconds` the median from opening to answering, or None; how far from what
-    other people, and the judge, said of the same sessions, the latter blind; `undone` the share of answers taken back.
+    `today` and `week` (today and the six days before) count answers that hold. The others are of the last 30 days:
+    `answers` given, of which `taken_back` were undone or overruled by another person's later grade; `seconds` the
+    median from opening to answering. `waits` is how many open items are assigned to them.
     """
 
     reviewer: User | None
     today: int
     week: int
     answers: int
+    taken_back: int
     seconds: float | None
     people: Agreement
     judge: Agreement
-    undone: float | None
+    anchoring: Anchoring
+    waits: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`total` for whom it was asked; `rows` one a reviewer, the busiest of the week first."""
+    """`total` of whom it was asked for; `rows` one a person, by name."""
 
     total: Row
     rows: tuple[Row, ...]
 
 
 def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Progress:
-    """The figures of one reviewer, or of all; one query."""
+    """The figures of one person, or of all. Three queries."""
     now = now or timezone.now()
-    since = min(now - WINDOW, _monday(now))
-    found = ReviewAnswer.objects.filter(created_at__gt=since, created_at__lte=now).exclude(answer__in=NOT_DONE)
-    given = list(found.select_related("reviewer", "judge", "undone_by").order_by("pk"))
-    pairs = _pairs(given)
-    rows = [_row(person, given, pairs, now) for person in {answer.reviewer: None for answer in given}]
-    rows.sort(key=lambda row: (-row.week, str(row.reviewer)))
-    if reviewer is not None:
-        rows = [row for row in rows if row.reviewer == reviewer]
-    return Progress(total=_row(reviewer, given, pairs, now), rows=tuple(rows))
+    given = _given(now)
+    waits = dict(
+        ReviewItem.objects.open()
+        .filter(assigned_to__isnull=False)
+        .values_list("assigned_to")
+        .annotate(n=Count("pk"))
+        .order_by()
+    )
+    overruled = _overruled(given)
+    asked = {answer.reviewer for answer in given} | set(waits) if reviewer is None else {reviewer.pk}
+    people = User.objects.filter(pk__in=asked).order_by("username")
+    rows = tuple(_row(person, given, overruled, waits, now) for person in people)
+    total = _row(reviewer, given, overruled, waits, now)
+    return Progress(total=total, rows=rows)
 
 
-def _row(reviewer: User | None, given: Sequence[ReviewAnswer], pairs: Sequence[Pair], now: dt.datetime) -> Row:
-    mine = [answer for answer in given if reviewer is None or answer.reviewer == reviewer]
-    held = [answer for answer in mine if _holds(answer)]
-    recent = [answer for answer in held if answer.created_at > now - WINDOW]
-    acts = sum(answer.created_at > now - WINDOW for answer in mine)
-    seconds = [answer.seconds for answer in recent if answer.seconds is not None]
-    people = [apart for one, other, apart in pairs if reviewer is None or reviewer.pk in (one, other)]
+def _given(now: dt.datetime) -> list[_Given]:
+    since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
+    found = ReviewAnswer.objects.filter(created_at__gte=since, created_at__lte=now).exclude(answer__in=NOT_DONE)
+    return [_Given(*columns) for columns in found.order_by("pk").values_list(*COLUMNS)]
+
+
+def _row(
+    reviewer: User | None, given: Sequence[_Given], overruled: set[int], waits: dict[int, int], now: dt.datetime
+) -> Row:
+    mine = [answer for answer in given if reviewer is None or answer.reviewer == reviewer.pk]
+    held = [answer for answer in mine if answer.undone_by is None]
+    today = start_of_day(now)
+    seconds = [answer.seconds for answer in held if answer.seconds is not None and not answer.bulk]
     return Row(
         reviewer=reviewer,
-        today=sum(answer.created_at >= start_of_day(now) for answer in held),
-        week=sum(answer.created_at >= _monday(now) for answer in held),
-        answers=len(recent),
+        today=sum(answer.at >= today for answer in held),
+        week=sum(answer.at >= today - WEEK for answer in held),
+        answers=len(mine),
+        taken_back=sum(answer.undone_by is not None or answer.pk in overruled for answer in mine),
         seconds=median(seconds) if seconds else None,
-        people=_agreement(people),
-        judge=_agreement(_from_judge(recent)),
-        undone=1 - len(recent) / acts if acts else None,
+        people=_with_people(given, reviewer),
+        judge=_with_judge(held),
+        anchoring=_anchoring(held),
+        waits=sum(waits.values()) if reviewer is None else waits.get(reviewer.pk, 0),
     )
 
 
-def _pairs(given: Iterable[ReviewAnswer]) -> list[Pair]:
+def _overruled(given: Iterable[_Given]) -> set[int]:
+    """The answers whose grade another person's later one took the place of."""
+    held: dict[int, _Given] = {}
+    found = set()
+    for answer in given:
+        if answer.grade is None or answer.undone_by is not None:
+            continue
+        before = held.get(answer.session)
+        if before is not None and before.reviewer != answer.reviewer:
+            found.add(before.pk)
+        held[answer.session] = answer
+    return found
+
+
+def _with_people(given: Iterable[_Given], reviewer: User | None) -> Agreement:
     """Two people's latest grades of one session, each pair once."""
     latest: dict[int, dict[int, float]] = defaultdict(dict)
     for answer in given:
-        if _holds(answer) and answer.value is not None:
-            latest[answer.session_id][answer.reviewer_id] = answer.value
-    return [
-        (one, other, abs(said[one] - said[other]))
+        if answer.undone_by is None and answer.value is not None:
+            latest[answer.session][answer.reviewer] = answer.value
+    apart = [
+        abs(said[one] - said[other])
         for said in latest.values()
         for one, other in itertools.combinations(said, 2)
+        if reviewer is None or reviewer.pk in (one, other)
     ]
-
-
-def _from_judge(mine: Iterable[ReviewAnswer]) -> list[float]:
-    """|what a person said blind − what the judge had said|."""
-    return [
-        abs(answer.blind_value - answer.judge.value)
-        for answer in mine
-        if answer.blind_value is not None and answer.judge is not None and answer.judge.value is not None
-    ]
-
-
-def _agreement(apart: Sequence[float]) -> Agreement:
     return Agreement(n=len(apart), mean=fmean(apart) if apart else None)
 
 
-def _holds(answer: ReviewAnswer) -> bool:
-    return not hasattr(answer, "undone_by")
+def _with_judge(held: Iterable[_Given]) -> Agreement:
+    """What was said blind of the random slice, against the judge: the only pairs that are no one's choice (I146)."""
+    apart = [
+        answer.blind - answer.judge
+        for answer in held
+        if answer.slice_probability is not None
+        and answer.blind is not None
+        and answer.judge is not None
+        # Who agrees with what was on the screen says nothing of their own.
+        and (answer.answer == Answer.GRADE or answer.revealed)
+    ]
+    if not apart:
+        return Agreement(n=0, mean=None)
+    return Agreement(n=len(apart), mean=fmean(map(abs, apart)), bias=fmean(apart))
 
 
-def _monday(now: dt.datetime) -> dt.datetime:
-    today = timezone.localdate(now)
-    return midnight(today - dt.timedelta(days=today.weekday()))
+def _anchoring(held: Iterable[_Given]) -> Anchoring:
+    n, moves, towards = 0, [], 0
+    for answer in held:
+        if not answer.revealed or answer.blind is None or answer.value is None or answer.judge is None:
+            continue
+        n, move = n + 1, answer.value - answer.blind
+        moves.append(abs(move))
+        towards += move * (answer.judge - answer.blind) > 0
+    return Anchoring(n=n, moved=sum(move > 0 for move in moves), towards=towards, mean=fmean(moves) if n else None)

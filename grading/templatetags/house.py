@@ -1,11 +1,13 @@
 """How numbers, sources and times are written, in one place: missing is a dash, grades are .32, money is $1.99."""
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from grading.charts import thousandths
@@ -19,6 +21,8 @@ register.filter("weight", weight)
 
 DASH = "–"
 FLOOR_TITLE = "not graded yet (floor)"
+CITATION = re.compile(r"\[[1-9]\d{0,8}(?:, ?[1-9]\d{0,8})*\]", re.ASCII)
+NUMBER = re.compile(r"\d+", re.ASCII)
 KILO, MINUTE, HOUR, DAY = 1000, 60, 3600, 86_400
 
 
@@ -133,6 +137,24 @@ def age(moment: dt.datetime | None) -> str:
 
 
 @register.filter
+def age_short(moment: dt.datetime | None) -> str:
+    """How long ago, in one unit: 34 min, 7 h, 2 d."""
+    if moment is None:
+        return DASH
+    seconds = max((timezone.now() - moment).total_seconds(), 0)
+    return f"{seconds // HOUR:.0f} h" if HOUR <= seconds < DAY else lasting(seconds)
+
+
+@register.filter
+def moment_short(at: dt.datetime | None) -> str:
+    """12:04 today, else 31 Mar: for a narrow column."""
+    if at is None:
+        return DASH
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else f"{local:%-d %b}"
+
+
+@register.filter
 def stamp(moment: dt.datetime | None) -> str:
     """31 Mar, 09:47 in the site's zone; the year only where it isn't this one."""
     if moment is None:
@@ -160,6 +182,38 @@ def clock(at: dt.datetime | None) -> str:
 def words(reason: str) -> str:
     """A reason in words."""
     return Reason(reason).words
+
+
+@register.filter
+def cited(text: str | None, address: str = "") -> SafeString:
+    """Text, escaped, in which [118] leads to event 118. `address` is the query that shows an event without script:
+    `{{ text|cited:"?event" }}` leads to ?event=118#e118, else it is #e118.
+    """
+    return SafeString(CITATION.sub(partial(_links, address), escape(text or "")))
+
+
+def _links(address: str, match: re.Match[str]) -> str:
+    """[118] and [97, 118]: the numbers only."""
+    return NUMBER.sub(lambda found: _link(address, found[0]), match[0])
+
+
+def _link(address: str, number: str) -> str:
+    query = f"{escape(address)}={number}" if address else ""
+    return f'<a class="cite" href="{query}#e{number}">{number}</a>'
+
+
+@register.simple_tag
+def place(number: int, numbers: Collection[int] | None) -> str:
+    """Which of some event numbers one is, in their order: "2 of 4"; nothing where it is none of them."""
+    if not numbers or number not in numbers:
+        return ""
+    return f"{sorted(numbers).index(number) + 1} of {len(numbers)}"
+
+
+@register.filter
+def commas(numbers: Iterable[int] | None) -> str:
+    """3,118"""
+    return ",".join(map(str, numbers or ()))
 
 
 @register.simple_tag

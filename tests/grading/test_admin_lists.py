@@ -78,24 +78,6 @@ def test_coverage_and_validity_are_two_figures(reviewer):
     assert "1 of 1 sessions have a grade" in html
 
 
-def test_the_review_list_puts_flagged_sessions_first_and_once(reviewer):
-    flagged = contradicted()
-    waiting = cast.session(ended_at=timezone.now())
-    cast.grade(waiting, Source.TRAJECTORY, 0.4)
-    rewards.settle(waiting)
-    html = read(reviewer, "/review/")
-    assert html.index(flagged.short_id) < html.index(waiting.short_id)
-    assert html.count(f'href="/sessions/{flagged.pk}/"') == 1
-    assert f'href="/sessions/{flagged.pk}/correct/"' in html
-
-
-def test_a_final_reward_is_not_up_for_review(reviewer):
-    session = cast.session()
-    cast.grade(session, Source.JUDGE, 0.7)
-    rewards.settle(session)
-    assert session.short_id not in read(reviewer, "/review/")
-
-
 def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(reviewer):
     contradicted()
     html = read(reviewer, "/bandits/category/")

@@ -84,8 +84,8 @@ def today(part, whole):
             {"alarms": ("A1",), "today": today(0, 9)},
             "Not fully.",
             (
-                "Alarm A1 is open: this week's sessions without a real grade were too many, though none waits any more; "
-                "no reward of today is provisional."
+                "Alarm A1 is open: this week's sessions without a real grade were too many, though none waits any "
+                "more; no reward of today is provisional."
             ),
             "Look at alarm A1",
             "alarms",
@@ -94,8 +94,8 @@ def today(part, whole):
             {"compared": compared(7), "today": today(3, 52), "blind": 9},
             "Unproven.",
             (
-                "No rule speaks against a reward and 3 of today's 52 rewards are provisional, but nobody knows how good "
-                "the judge is: 7 of the 20 blind grades that it takes are in."
+                "No rule speaks against a reward and 3 of today's 52 rewards are provisional, but nobody knows how "
+                "good the judge is: 7 of the 20 blind grades that it takes are in."
             ),
             "Grade nine blind",
             "review?entered_as=slice",

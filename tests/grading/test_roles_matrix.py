@@ -90,7 +90,14 @@ def answer(response) -> str:
     return str(response.status_code)
 
 
-SEEN = {Kind.PAGE: {"200"}, Kind.PART: {"200"}, Kind.FILE: {"200"}, Kind.MOVED: {"301", "302"}, Kind.ACT: {"405"}}
+SEEN = {
+    Kind.PAGE: {"200"},
+    Kind.PART: {"200"},
+    Kind.DATA: {"200"},
+    Kind.FILE: {"200"},
+    Kind.MOVED: {"301", "302"},
+    Kind.ACT: {"405"},
+}
 
 
 def expected(held: Need, needed: Need, address: Address) -> set[str]:

@@ -10,9 +10,8 @@ import pytest
 import redis
 from django.db import transaction
 
-from grading import judging, tasks
+from grading import doorbell, judging, tasks
 from grading.core.vocabulary import Source
-from grading.judging import doorbell
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
 from tests.grading import judge_cast
@@ -124,7 +123,7 @@ def test_a_doorbell_without_anything_due_does_nothing(sim, redis_url):
 
 def test_a_broker_that_is_away_holds_nobody_up():
     code = (
-        "import django, time; django.setup(); from grading.judging import doorbell\n"
+        "import django, time; django.setup(); from grading import doorbell\n"
         "started = time.monotonic()\n"
         "rung = [doorbell.publish() for _ in range(20)]\n"
         "print(any(rung), time.monotonic() - started)"

@@ -27,14 +27,12 @@
       .catch(function () { if (mine === last) form.classList.remove('stale'); });
   }
 
-  function soon() { clearTimeout(timer); timer = setTimeout(show, 200); }
-
   form.addEventListener('input', function (event) {
     if (event.target.name === 'reason') return;
     if (event.target.name === 'value') form.querySelector('[value="grade"]').checked = true;
-    soon();
+    clearTimeout(timer);
+    timer = setTimeout(show, 200);
   });
-  form.addEventListener('click', function (event) { if (event.target.type === 'checkbox' && event.shiftKey) soon(); });
   // Ctrl+Enter in the reason submits, as everywhere in review.
   form.addEventListener('keydown', function (event) {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit(submit);

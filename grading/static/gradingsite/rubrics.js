@@ -1,4 +1,5 @@
-// Rubrics and runs: a page that is open follows what the judge does, the weights' sum follows what is typed. Without script the pages work by reload and by button.
+// Rubrics and runs: a page that is open follows what the judge does, the weights' sum follows what is typed. Without
+// script the pages work by reload and by button.
 (function () {
   'use strict';
 

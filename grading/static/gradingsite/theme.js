@@ -2,6 +2,8 @@
 (function () {
   'use strict';
   const root = document.documentElement;
+  // For style sheets: what only a script can do is not offered without one.
+  root.classList.add('scripted');
   const stored = localStorage.getItem('theme');
   if (stored === 'light' || stored === 'dark') root.dataset.theme = stored;
   document.addEventListener('click', function (event) {

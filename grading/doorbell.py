@@ -1,4 +1,4 @@
-"""The doorbell: tells a worker that a job is due. Never the truth (L7), so it may fail, but never hold anybody up."""
+"""The doorbell: tells a worker that something is due. Never the truth (L7): it may fail, but never hold anybody up."""
 
 import logging
 import time
@@ -12,13 +12,13 @@ SILENT_SECONDS = 10
 _silent_until = 0.0
 
 
-def publish() -> bool:
-    """Ring: something is due. False, and a line in the log, where the broker could not be reached."""
+def publish(task: str = "grading.tasks.judge", *arguments: int) -> bool:
+    """Ring: `task` is due. False, and a line in the log, where the broker could not be reached."""
     global _silent_until  # noqa: PLW0603 - a broker that is away is away for the whole process
     if time.monotonic() < _silent_until:
         return False
     try:
-        current_app.send_task("grading.tasks.judge", expires=60, retry=False, ignore_result=True)
+        current_app.send_task(task, arguments, expires=60, retry=False, ignore_result=True)
     except Exception as error:  # noqa: BLE001 - whatever ails the broker, the sweep finds the job
         _silent_until = time.monotonic() + SILENT_SECONDS
         logger.warning("the broker cannot be reached (%s); the sweep will find what is due", error)

@@ -1,0 +1,55 @@
+"""Blind first: what of a session is kept from a person until they have graded it or looked on purpose.
+
+Everything that a page of the desk says of the reward goes through here, so that nothing in its source tells it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+
+from grading.admin.history import Entry as Line
+from grading.core.explain import StepState
+from grading.core.vocabulary import Source
+from grading.models import Grade, Reveal, ReviewAnswer, ReviewItem
+from grading.models.review import Answer
+
+HIDDEN = "Hidden until you grade"
+TELLING = ("settled", "learned", "unlearned", "judge")
+
+
+def with_hidden(items: QuerySet[ReviewItem], reviewer: User, *, grades: bool) -> QuerySet[ReviewItem]:
+    """Each item with `hidden`: a judge has answered, and this person, who may grade, has neither graded nor looked."""
+    mine = {"session": OuterRef("session"), "reviewer": reviewer}
+    said = ReviewAnswer.objects.filter(**mine).exclude(answer__in=(Answer.SKIP, Answer.UNDO))
+    judged = Exists(Grade.objects.verdicts().filter(session=OuterRef("session")))
+    looked = Exists(Reveal.objects.filter(**mine)) | Exists(said)
+    return items.annotate(hidden=Q(judged) & ~Q(looked) if grades else Value(value=False))
+
+
+def tiles(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The chain with the judge's tile closed, and no tile filled: which one decides would tell something of it."""
+    return [_closed(tile) if tile["source"] == Source.JUDGE else _neutral(tile) for tile in shown]
+
+
+def _closed(tile: dict[str, Any]) -> dict[str, Any]:
+    told = {"value": None, "headline": "Hidden", "why": "Until you grade", "css": "hidden", "stale": ""}
+    return {**tile, **told, "state": StepState.WAITING, "provisional": False}
+
+
+def _neutral(tile: dict[str, Any]) -> dict[str, Any]:
+    if tile["state"] != StepState.DECIDES:
+        return tile
+    return {**tile, "css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
+
+
+def history(lines: Iterable[Line]) -> Iterator[Line]:
+    """The history without what judges said and what was settled and learned."""
+    for line in lines:
+        first = line.what.split(" ")[0].rstrip(":,")
+        if first.lower() in TELLING:
+            yield replace(line, what=f"{first}: hidden until you grade", detail="", source="")
+        else:
+            yield line

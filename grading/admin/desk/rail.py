@@ -1,0 +1,140 @@
+"""The queue beside the session: what waits, in its sections, with what is kept from this person kept."""
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from bandit.models import Arm
+from grading import review
+from grading.admin.desk import blind
+from grading.models import Flag, ReviewItem, SavedView, Session
+from grading.models.review import Entry, View
+
+LISTED = 100
+TITLES = {
+    Entry.RULE: "Raised by an alarm",
+    Entry.EVIDENCE: "New evidence",
+    Entry.PERSON: "Put here by people",
+    Entry.SLICE: "Random slice",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One session that waits. `held_by` names another person who has it now; `hidden` keeps the reward back."""
+
+    session: Session
+    value: float | None
+    source: str
+    final: bool
+    url: str
+    alarm: bool
+    hidden: bool
+    current: bool
+    held_by: str
+    entered_at: dt.datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    title: str
+    count: int
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A choice of the select above the queue: `query` is the address' query string."""
+
+    title: str
+    query: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rail:
+    sections: tuple[Section, ...]
+    total: int
+    options: tuple[tuple[str, tuple[Option, ...]], ...]
+
+    @property
+    def more(self) -> int:
+        return self.total - sum(len(section.rows) for section in self.sections)
+
+
+def of(reviewer: User, filters: review.Filters, *, current: Session | None, grades: bool) -> Rail:
+    """What `reviewer` sees of the queue: at most LISTED rows, in a constant number of queries.
+
+    `grades`: they may grade, so that judges' answers are hidden from them until they have.
+    """
+    waiting = review.waiting(reviewer, filters)
+    items = blind.with_hidden(_with_flags(waiting), reviewer, grades=grades)[:LISTED]
+    counts = dict(waiting.order_by().values_list("entered_as").annotate(Count("pk")))
+    rows = [_row(item, reviewer, filters, current) for item in items]
+    sections = (
+        Section(title=title, count=counts.get(entry, 0), rows=tuple(row for kind, row in rows if kind == entry))
+        for entry, title in TITLES.items()
+    )
+    return Rail(
+        sections=tuple(section for section in sections if section.count),
+        total=sum(counts.values()),
+        options=_options(reviewer, filters),
+    )
+
+
+def address(session: Session, filters: review.Filters, **more: str | int) -> str:
+    """Where the session's desk is, with the queue's filters kept."""
+    query = "&".join(part for part in (filters.query, urlencode(more)) if part)
+    return reverse("admin:review_session", args=[session.pk]) + (f"?{query}" if query else "")
+
+
+def _with_flags(items: QuerySet[ReviewItem]) -> QuerySet[ReviewItem]:
+    return items.annotate(flagged=Exists(Flag.objects.open().filter(session=OuterRef("session"))))
+
+
+def _row(item: ReviewItem, reviewer: User, filters: review.Filters, current: Session | None) -> tuple[str, Row]:
+    told = vars(item)  # with what was annotated
+    return item.entered_as, Row(
+        session=item.session,
+        value=told["reward_value"],
+        source=told["reward_source"] or "",
+        final=bool(told["reward_final"]),
+        url=address(item.session, filters),
+        alarm=told["flagged"],
+        hidden=told["hidden"],
+        current=current is not None and item.session_id == current.pk,
+        held_by=holder(item, reviewer),
+        entered_at=item.entered_at,
+    )
+
+
+def holder(item: ReviewItem | None, reviewer: User) -> str:
+    """Who else has the item now; empty where nobody else has."""
+    live = item is not None and item.claimed_until is not None and item.claimed_until > timezone.now()
+    if not live or item is None or item.claimed_by is None or item.claimed_by == reviewer:
+        return ""
+    return item.claimed_by.get_username()
+
+
+def _options(reviewer: User, filters: review.Filters) -> tuple[tuple[str, tuple[Option, ...]], ...]:
+    kinds = [("Everything", ""), ("Raised by an alarm", "entered_as=rule"), ("Random slice", "entered_as=slice")]
+    kinds += [("For me", "assigned=me"), ("For nobody yet", "assigned=nobody")]
+    waiting = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))
+    arms = Arm.objects.filter(Exists(waiting)).order_by("name").values_list("name", flat=True)
+    saved = SavedView.objects.filter(Q(owner=reviewer) | Q(shared=True), page=View.REVIEW)
+    groups = (
+        ("Queue", kinds),
+        ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
+        ("Saved views", [(view.name, view.query) for view in saved]),
+    )
+    return tuple((title, _chosen(options, filters.query)) for title, options in groups if options)
+
+
+def _chosen(options: Iterable[tuple[str, str]], query: str) -> tuple[Option, ...]:
+    return tuple(Option(title=title, query=value, chosen=value == query) for title, value in options)

@@ -1,0 +1,29 @@
+"""Withdraw a person's verdict, with a reason: what held before it holds again."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+
+from grading import review
+from grading.core.vocabulary import Source
+from grading.models import Grade
+
+
+def show(request: HttpRequest, pk: int) -> HttpResponse:
+    """Withdraw a person's verdict, with a reason. What held before it holds again."""
+    grade = get_object_or_404(Grade.objects.select_related("session", "author"), pk=pk, source=Source.HUMAN)
+    reason = request.POST.get("reason", "").strip()
+    problem = ""
+    if request.method == "POST" and not reason:
+        problem = "Say in a few words why: the history keeps it."
+    elif request.method == "POST":
+        try:
+            settlement = review.undo(grade, request.user, reason=reason)  # type: ignore[arg-type] # login needed
+        except review.CorrectionError as error:
+            problem = str(error)
+        else:
+            messages.success(request, f"Undone. {settlement.sentence}")
+            return redirect("admin:session", pk=grade.session_id)
+    context = {"title": "Undo a correction", "grade": grade, "problem": problem, "session": grade.session}
+    return TemplateResponse(request, "gradingsite/undo.html", context)

@@ -1,0 +1,115 @@
+"""Saved views: the filters of a list under a name, one's own or shared with everybody."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.http import QueryDict
+
+from grading.models import SavedView
+from grading.models.review import View
+
+LONGEST_NAME, LONGEST_QUERY, MOST = 60, 1000, 50
+# Where one is in a list, and what a form carries: no part of its filters.
+PASSING = ("page", "before", "csrfmiddlewaretoken")
+
+
+class ViewError(ValueError):
+    """The view cannot be kept so; the message says what was expected, what came, what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltIn:
+    """A view that everybody has and nobody saved."""
+
+    name: str
+    query: str
+
+
+BUILT_IN: dict[View, tuple[BuiltIn, ...]] = {
+    View.SESSIONS: (
+        BuiltIn(name="Flagged", query="flagged=yes"),
+        BuiltIn(name="Provisional", query="state=provisional"),
+        BuiltIn(name="Not graded yet", query="source=floor"),
+        BuiltIn(name="Graded by people", query="source=human"),
+        BuiltIn(name="Verdict stale", query="stale=yes"),
+    ),
+    View.HISTORY: (
+        BuiltIn(name="Answers", query="kind=answer"),
+        BuiltIn(name="Undone", query="kind=undo"),
+    ),
+    View.REVIEW: (),
+}
+
+
+def of(user: User, page: View) -> list[SavedView]:
+    """The views of a list that this person sees: their own, then what others share, each by name."""
+    seen = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page).select_related("owner")
+    return sorted(seen, key=lambda view: (view.owner_id != user.pk, view.name.lower(), view.pk))
+
+
+def save(user: User, page: View, name: str, query: str, *, shared: bool = False) -> SavedView:
+    """Keep a list's filters under a name. ViewError for a name that is blank, too long or taken, or for too much."""
+    if SavedView.objects.filter(owner=user).count() >= MOST:
+        raise ViewError(f"You keep {MOST} views already; delete one first.")
+    return _kept(SavedView(owner=user, page=page, name=_named(name), query=filters_of(query), shared=shared))
+
+
+def change(view: SavedView, user: User, *, name: str, shared: bool) -> SavedView:
+    """Rename, share or keep to oneself. ViewError for somebody else's view or a name that cannot be."""
+    _require_own(view, user)
+    view.name, view.shared = _named(name), shared
+    return _kept(view)
+
+
+def delete(view: SavedView, user: User) -> None:
+    """ViewError for somebody else's view."""
+    _require_own(view, user)
+    view.delete()
+
+
+def filters_of(query: str) -> str:
+    """An address' query string without what is empty or passing. ViewError for one that is too long."""
+    given = QueryDict(query.lstrip("?"))
+    kept = QueryDict(mutable=True)
+    for name in given:
+        if name not in PASSING and any(given.getlist(name)):
+            kept.setlist(name, given.getlist(name))
+    text = kept.urlencode()
+    if len(text) > LONGEST_QUERY:
+        raise ViewError(
+            f"These filters take {len(text)} characters, and {LONGEST_QUERY} can be kept: narrow them down."
+        )
+    return text
+
+
+def current(views: Iterable[SavedView | BuiltIn], query: str) -> SavedView | BuiltIn | None:
+    """The view whose filters are those of the page."""
+    return next((view for view in views if _same(view.query, query)), None)
+
+
+def _same(one: str, other: str) -> bool:
+    return dict(QueryDict(one).lists()) == dict(QueryDict(other).lists())
+
+
+def _named(name: str) -> str:
+    name = " ".join(name.split())
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ViewError(f"A view's name has 1 to {LONGEST_NAME} characters; this one has {len(name)}.")
+    return name
+
+
+def _require_own(view: SavedView, user: User) -> None:
+    if view.owner_id != user.pk:
+        raise ViewError(f"This view is {view.owner.get_username()}'s; save a copy of your own to change it.")
+
+
+def _kept(view: SavedView) -> SavedView:
+    try:
+        with transaction.atomic():
+            view.save()
+    except IntegrityError as error:
+        raise ViewError(f"You have a view named “{view.name}” here already; choose another name.") from error
+    return view

@@ -1,0 +1,289 @@
+// The review desk by keyboard. The server draws everything: each form and link here is asked for in the background and
+// the page's main part is put in the place of the old one. Nothing is looked up before it is needed, so that it may change.
+(function () {
+  'use strict';
+  const RENEW = 60000, PAUSE = 120, SECOND_DIGIT = 800;
+  const $ = (selector, under) => (under || document).querySelector(selector);
+  const desk = () => $('main.desk');
+  const field = (name) => { const form = $('#answer'); return form && form.elements[name]; };
+  let busy = false;
+
+  // ---------- talking to the server ----------
+  function csrf() {
+    const name = desk().dataset.csrf + '=';
+    const found = document.cookie.split('; ').find((part) => part.startsWith(name));
+    return found ? found.slice(name.length) : '';
+  }
+
+  function say(text, grave) {
+    const place = $('#status') || $('.status');
+    if (!place) return;
+    const line = document.createElement('p');
+    line.className = grave ? 'grave' : '';
+    line.textContent = text;
+    place.replaceChildren(line);
+  }
+
+  // Asks, and shows the answer in the page's place. What was typed stays where nothing came back.
+  async function go(url, options) {
+    if (busy) return;
+    busy = true;
+    desk().setAttribute('aria-busy', 'true');
+    clearTimeout(timer);
+    try {
+      const reply = await fetch(url, { headers: { Accept: 'text/html' }, ...options });
+      const landed = new URL(reply.url);
+      const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
+      const main = $('main.desk', page);
+      if (landed.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again: what you typed is kept.', true);
+      else if (main) show(page, main, landed, { ...options, redirected: reply.redirected });
+      else if (reply.ok) location.assign(landed);
+      else say(refusal(reply.status), true);
+    } catch (error) {
+      say('The site could not be reached, and nothing was saved: what you typed is kept. Try again.', true);
+    } finally {
+      busy = false;
+      desk().removeAttribute('aria-busy');
+    }
+  }
+
+  function refusal(status) {
+    if (status === 403) return 'That was refused: your role does not allow it, or you logged in anew meanwhile. What you typed is kept; submit again, or reload.';
+    return 'The site answered with an error (' + status + '), and nothing was saved. What you typed is kept; try again.';
+  }
+
+  function show(page, main, landed, options) {
+    const posted = options.method === 'POST';
+    const scrolled = $('.rail-list') ? $('.rail-list').scrollTop : 0;
+    const moved = options.still || (landed.pathname !== location.pathname && !(posted && !options.redirected));
+    if (posted && moved) forget();
+    leave();
+    document.title = page.title;
+    const nav = $('.topbar .nav', page);
+    if (nav) $('.topbar .nav').replaceWith(nav);
+    desk().replaceWith(main);
+    landed.searchParams.delete('saved');
+    // What was refused comes back in its place: the address stays that of the page it was sent from.
+    const stays = options.still || (posted && !options.redirected);
+    if (!stays) history[moved ? 'pushState' : 'replaceState'](null, '', landed);
+    if ($('.rail-list')) $('.rail-list').scrollTop = scrolled;
+    if (moved) scrollTo(0, 0);
+    begin();
+    const mend = main.dataset.focus && $('#' + main.dataset.focus);
+    if (mend) mend.focus();
+    else if (moved || posted) main.focus({ preventScroll: true });
+  }
+
+  function send(form, button) {
+    const action = (button && button.getAttribute('formaction')) || form.getAttribute('action');
+    const body = new URLSearchParams(new FormData(form, button || undefined));
+    return go(action, { method: 'POST', body, headers: { Accept: 'text/html', 'X-CSRFToken': csrf() } });
+  }
+
+  // ---------- the grade as it is typed ----------
+  let timer, asked = 0;
+  function typed() {
+    const value = field('value');
+    const button = $('[data-submit]');
+    if (button) { button.name = 'answer'; button.value = 'grade'; }
+    keep();
+    clearTimeout(timer);
+    timer = setTimeout(() => effect(value.value), PAUSE);
+    if (/^(0?\.\d{1,2}|[01](\.0{0,2})?)$/.test(value.value.trim())) names('Submit ' + short(value.value));
+  }
+
+  const short = (text) => (Number(text) >= 1 ? '1' : Number(text).toFixed(2).replace(/^0/, ''));
+  function names(text) { const place = $('[data-names]', $('[data-submit]')); if (place) place.textContent = text; }
+
+  async function effect(value) {
+    const mine = ++asked, form = $('#answer');
+    try {
+      const reply = await fetch(form.dataset.effect + '?' + new URLSearchParams({ value }), { redirect: 'error' });
+      if (!reply.ok) throw new Error(reply.status);
+      const parts = new DOMParser().parseFromString(await reply.text(), 'text/html').querySelectorAll('[data-part]');
+      if (mine !== asked || form !== $('#answer')) return;
+      for (const part of parts) {
+        const held = $('.panel [data-part="' + part.dataset.part + '"]');
+        if (held) held.replaceWith(part);
+        if (part.dataset.names) names(part.dataset.names);
+      }
+    } catch (error) { if (mine === asked) say('The effect could not be drawn: the site did not answer. You can still submit.', false); }
+  }
+
+  let digits = '', digitAt = 0;
+  function digit(key) {
+    const value = field('value');
+    if (!value || value.disabled) return;
+    const second = digits.length === 1 && Date.now() - digitAt < SECOND_DIGIT;
+    digits = second ? digits + key : key;
+    digitAt = Date.now();
+    value.value = key === '=' ? '1' : '.' + digits.padEnd(2, '0');
+    if (key === '=') digits = '';
+    typed();
+  }
+
+  function accept() {
+    const button = $('[data-submit]'), held = $('.keybar [data-key="a"]');
+    const shown = held && !held.classList.contains('off') && held.textContent.match(/accept (\S+)/);
+    if (!button) return;
+    if (!shown) return say($('.reveal [data-key="r"]') ? 'The reward is hidden until you grade: type yours, or R to look first.' : 'There is nothing to accept: nobody has graded it yet. Type a grade.', false);
+    field('value').value = shown[1];
+    typed();
+    button.value = 'accept';
+    names('Accept ' + shown[1]);
+  }
+
+  function submit() {
+    const button = $('[data-submit]');
+    if (!button) return;
+    if (!field('value').value.trim()) return say('Type a grade first: 0–9, two digits for two decimals.', false);
+    send($('#answer'), button);
+  }
+
+  // ---------- one line of reason, in the place of the buttons ----------
+  function ask(key) {
+    const form = $('#ask'), button = form && $('[data-ask="' + key + '"]', form);
+    if (!button) return;
+    for (const each of form.querySelectorAll('[data-ask]')) delete each.dataset.chosen;
+    button.dataset.chosen = '';
+    $('[data-ask-label]', form).textContent = button.dataset.say;
+    form.elements.reason.placeholder = button.dataset.say;
+    $('.foot').dataset.asking = key;
+    form.elements.reason.focus();
+  }
+
+  function unask() {
+    const foot = $('.foot');
+    if (foot) delete foot.dataset.asking;
+    desk().focus({ preventScroll: true });
+  }
+
+  // ---------- moving about ----------
+  function step(by) {
+    const rows = [...document.querySelectorAll('.qrow')];
+    const here = rows.findIndex((row) => row.hasAttribute('aria-current'));
+    let at = here + by;
+    while (rows[at] && 'held' in rows[at].dataset) at += by;
+    if (here < 0) at = by > 0 ? 0 : -1;
+    if (rows[at]) return go(rows[at].href);
+    if (here < 0 && by > 0) return go($('.rail-views').action);
+    say(by > 0 ? 'This is the last one in the list.' : 'This is the first one in the list.', false);
+  }
+
+  // Find belongs to the transcript, which has a key of its own; where another tab is open, the transcript comes first.
+  async function find() {
+    const tab = $('.tabs a[data-tab][href*="tab=transcript"]');
+    if (tab && !tab.hasAttribute('aria-current')) await go(tab.href);
+    const open = $('[data-find-open]');
+    if (open) open.click();
+  }
+
+  // ---------- what was typed outlives a reload ----------
+  const draftOf = () => 'desk:' + ($('#answer') ? $('#answer').dataset.draft : '');
+  function keep() { sessionStorage.setItem(draftOf(), JSON.stringify([field('value').value, field('reason').value])); }
+  function forget() { sessionStorage.removeItem(draftOf()); }
+  function recall() {
+    const kept = field('value') && sessionStorage.getItem(draftOf());
+    if (!kept || field('value').value || field('reason').value || field('value').disabled) return;
+    [field('value').value, field('reason').value] = JSON.parse(kept);
+    if (field('value').value) typed();
+  }
+
+  // ---------- the claim ----------
+  let renewing, released = false;
+  async function renew() {
+    const main = desk(), url = main.dataset.renew;
+    if (!url || document.visibilityState !== 'visible') return;
+    const claim = field('claim').value;
+    try {
+      const reply = await fetch(url, { method: 'POST', body: new URLSearchParams({ claim }), headers: { 'X-CSRFToken': csrf() } });
+      if (main !== desk()) return;
+      const told = await reply.json();
+      if (told.until) $('[data-until]').textContent = 'Yours until ' + told.until;
+      else { $('[data-until]').textContent = 'Not yours any more'; say(told.said, true); }
+    } catch (error) { if (main === desk()) $('[data-until]').textContent = 'The claim could not be renewed'; }
+  }
+
+  function leave() {
+    const url = desk().dataset.release;
+    if (!url || released) return;
+    released = true;
+    navigator.sendBeacon(url, new URLSearchParams({ claim: field('claim').value, csrfmiddlewaretoken: csrf() }));
+  }
+
+  function begin() {
+    released = false;
+    clearInterval(renewing);
+    renewing = setInterval(renew, RENEW);
+    const current = $('.qrow[aria-current]'), list = $('.rail-list');
+    if (current && (current.offsetTop < list.scrollTop + 32 || current.offsetTop > list.scrollTop + list.clientHeight - 56)) {
+      list.scrollTop = current.offsetTop - list.clientHeight / 2;
+    }
+    recall();
+    document.dispatchEvent(new CustomEvent('gradingsite:shown'));
+  }
+
+  // ---------- keys, clicks, forms ----------
+  const KEYS = {
+    a: accept, r: () => { const button = $('.reveal [data-key="r"]'); if (button) send($('#answer'), button); else say('Nothing is hidden here.', false); },
+    x: () => ask('x'), e: () => ask('e'), f: () => ask('f'), s: () => ask('s'), c: () => ask('c'),
+    j: () => step(1), k: () => step(-1), enter: submit, '/': find, '?': () => $('#help').showModal(),
+    u: () => { const form = $('#undo-last'); if (form) send(form); else say('There is nothing of yours to undo.', false); },
+  };
+
+  function press(key) {
+    if (busy) return false;
+    if (/^[0-9=]$/.test(key)) { digit(key); return true; }
+    if (!KEYS[key]) return false;
+    digits = '';
+    KEYS[key]();
+    return true;
+  }
+
+  document.addEventListener('keydown', function (event) {
+    const target = event.target, inText = target.matches('input, textarea, select, [contenteditable]');
+    if ($('#help').open) return;
+    if (event.key === 'Escape' && inText && target.closest('.panel')) { event.preventDefault(); return unask(); }
+    if (inText) {
+      const enters = event.key === 'Enter' && (event.ctrlKey || event.metaKey || target.id === 'id_value' || target.form === $('#ask'));
+      if (!enters || !target.closest('.panel') || event.isComposing) return;
+      event.preventDefault();
+      if (event.repeat || busy) return;
+      return target.form === $('#ask') ? send(target.form, $('[data-chosen]')) : submit();
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
+    const onButton = target.matches('a, button, summary') && event.key === 'Enter';
+    if (!onButton && press(event.key.length === 1 ? event.key.toLowerCase() : event.key === 'Enter' ? 'enter' : '')) event.preventDefault();
+  });
+
+  document.addEventListener('click', function (event) {
+    const key = event.target.closest('[data-key]'), link = event.target.closest('.qrow, .tabs a[data-tab], .quote a.cite');
+    if (key && !busy) { event.preventDefault(); press(key.dataset.key); }
+    else if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); cite(link) || go(link.href); }
+  });
+
+  // A citation on the open transcript is the transcript's own affair.
+  function cite(link) {
+    if (!link.matches('.cite') || !$('[data-transcript]')) return false;
+    const number = link.hash.slice(2), event = $('#e' + number);
+    if (event) { event.scrollIntoView({ block: 'center' }); event.tabIndex = -1; event.focus({ preventScroll: true }); }
+    return Boolean(event);
+  }
+
+  document.addEventListener('submit', function (event) {
+    if (!desk().contains(event.target) || event.target.method !== 'post') return;
+    event.preventDefault();
+    if (!busy) send(event.target, event.submitter);
+  });
+
+  document.addEventListener('input', function (event) {
+    if (event.target.id === 'id_value') typed();
+    else if (event.target.id === 'id_reason') keep();
+  });
+  document.addEventListener('change', function (event) { if (event.target.matches('[data-views]')) event.target.form.submit(); });
+  document.addEventListener('visibilitychange', function () { if (document.visibilityState === 'visible' && !released) renew(); });
+  addEventListener('popstate', function () { go(location.href, { still: true }); });
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', function (event) { if (event.persisted) go(location.href, { still: true }); });
+  begin();
+})();

@@ -1,0 +1,111 @@
+"""Building an index, once, while others may read or build it too: beside its place, then moved there in one step."""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import BinaryIO, cast
+
+from grading import doorbell, evidence
+from grading.core import formats
+from grading.core.formats import EmptyTranscript, UnknownFormat
+from grading.models import Evidence
+from grading.models.evidence import EvidenceKind
+from grading.transcripts import index, shelf
+from grading.transcripts.lines import Line, lines
+from grading.transcripts.shelf import Progress
+
+logger = logging.getLogger(__name__)
+
+# Up to here an index is made while somebody waits for it.
+SMALL = 512 * 1024
+TOLD_SECONDS = 0.25
+
+
+class Counted:
+    """A stream that knows how much of it was read."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.count = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        piece = self._stream.read(size)
+        self.count += len(piece)
+        return piece
+
+
+def announce(row: Evidence) -> None:
+    """A transcript has arrived: have a large one's index made by a worker. Without one, its first reader sees to it."""
+    if row.kind == EvidenceKind.TRANSCRIPT and not row.problem and row.size > SMALL:
+        doorbell.publish("grading.tasks.index_transcript", row.pk)
+
+
+def ask(row: Evidence) -> None:
+    """See to it that an index is made: a small one at once, a large one by a worker, or here where none comes."""
+    if row.size <= SMALL:
+        build(row)
+    elif shelf.progress(row) is None:
+        was_asked_for = shelf.was_asked_for(row)
+        if not _say(row, Progress()) or was_asked_for or not doorbell.publish("grading.tasks.index_transcript", row.pk):
+            threading.Thread(target=build, args=[row], name=f"index {row}", daemon=True).start()
+
+
+def build(row: Evidence) -> None:
+    """Make the index of a transcript. What goes wrong is logged, and told to those who wait. Asks no database."""
+    try:
+        _build(row)
+    except (UnknownFormat, EmptyTranscript, OSError, sqlite3.Error) as error:
+        _fail(row, f"The transcript could not be read: {error}")
+    except Exception as error:
+        logger.exception("the index of %s could not be made", row)
+        _fail(row, f"The transcript could not be read: {type(error).__name__}: {error}")
+    else:
+        shelf.done(row)
+
+
+def _build(row: Evidence) -> None:
+    path = shelf.place(row)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f"{row.sha256}.", suffix=".part", delete=False) as file:
+        part = Path(file.name)
+    try:
+        with evidence.open(row) as stream:
+            counted = Counted(stream)
+            reader = formats.read(cast("BinaryIO", counted), row.filename)
+            index.write(part, reader.format, _told(row, lines(reader), counted))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    # Erased meanwhile: the bytes go first and then what was made from them, so one of the two sees the other.
+    if not evidence.is_kept(row.sha256):
+        shelf.forget(row.sha256)
+    shelf.prune(path)
+
+
+def _told(row: Evidence, found: Iterator[Line], counted: Counted) -> Iterator[Line]:
+    """The same lines, and now and then how far they are."""
+    told = 0.0
+    for line in found:
+        if (now := time.monotonic()) - told > TOLD_SECONDS and row.size > SMALL:
+            told = now
+            _say(row, Progress(events=line.number, about=round(line.number * row.size / max(counted.count, 1))))
+        yield line
+
+
+def _fail(row: Evidence, problem: str) -> None:
+    logger.warning("no index of %s: %s", row, problem)
+    _say(row, Progress(problem=problem))
+
+
+def _say(row: Evidence, said: Progress) -> bool:
+    """Whether it could be written down."""
+    try:
+        shelf.say(row, said)
+    except OSError as error:
+        logger.warning("the folder of the transcripts' indexes cannot be written (%s): mend it", error)
+        return False
+    return True

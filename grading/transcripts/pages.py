@@ -1,0 +1,133 @@
+"""A transcript, a page of events at a time, and where in it something is said: never more than a moment's work."""
+
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from grading import evidence
+from grading.core import formats
+from grading.core.formats import EmptyTranscript, UnknownFormat
+from grading.models import Evidence
+from grading.transcripts import building, index, shelf
+from grading.transcripts.building import Counted
+from grading.transcripts.index import PAGE, Broken, Found, Index
+from grading.transcripts.lines import Line, lines
+from grading.transcripts.shelf import Progress
+
+# Without an index, so much of a file is read for a page; what is farther in waits for the index.
+READ_AHEAD = 4 * 1024 * 1024
+BEYOND = "No event has such a number; the transcript ends before."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The lines of events `first` to `first + PAGE - 1`; `previous` and `following` are where its neighbours begin.
+
+    `last` is the number of the transcript's last line, None until that is known. There are no lines where `problem`
+    says why in words, or `reading` how far the index is that they wait for.
+    """
+
+    lines: tuple[Line, ...] = ()
+    first: int = 1
+    previous: int | None = None
+    following: int | None = None
+    last: int | None = None
+    problem: str = ""
+    reading: Progress | None = None
+    format: str = ""
+
+
+def page(row: Evidence, number: int) -> Page:
+    """The page that holds event `number`, from 1. From the index; until there is one, from the start of the file."""
+    first = _begin(max(number, 1))
+    found = _indexed(row, first)
+    if found is None:
+        building.ask(row)
+        found = _indexed(row, first) or _read(row, first)
+    return found
+
+
+def find(row: Evidence, query: str, after: int = 0) -> Found | Progress:
+    """Events after number `after` that have `query` in them, whatever its case; how far the index is until it is there.
+
+    Looks through what is kept of each event (lines.FOLDED characters), a bounded part of the transcript at a time.
+    """
+    path = shelf.held(row)
+    if path is None:
+        building.ask(row)
+        path = shelf.held(row)
+    try:
+        if path is not None:
+            with index.opened(path) as held:
+                return held.find(query, after)
+    except Broken:
+        shelf.forget(row.sha256)
+    return shelf.progress(row) or Progress()
+
+
+def _begin(number: int) -> int:
+    return (number - 1) // PAGE * PAGE + 1
+
+
+def _indexed(row: Evidence, first: int) -> Page | None:
+    path = shelf.held(row)
+    try:
+        if path is not None:
+            with index.opened(path) as held:
+                return _page(held, first)
+    except Broken:
+        shelf.forget(row.sha256)
+    return None
+
+
+def _page(held: Index, first: int) -> Page:
+    found, before, later = held.block(first), held.before(first), held.since(first + PAGE)
+    return Page(
+        lines=found,
+        first=first,
+        previous=before and _begin(before),
+        following=later and _begin(later),
+        last=held.last,
+        problem="" if found or later else BEYOND,
+        format=held.format,
+    )
+
+
+class _Enough(Exception):
+    """So much is not read while somebody waits."""
+
+
+class _Bounded(Counted):
+    def read(self, size: int = -1, /) -> bytes:
+        if self.count >= READ_AHEAD:
+            raise _Enough
+        return super().read(size)
+
+
+def _read(row: Evidence, first: int) -> Page:
+    """The page from the file itself, where it is near the start."""
+    found: list[Line] = []
+    before = later = None
+    try:
+        with evidence.open(row) as file:
+            reader = formats.read(cast("BinaryIO", _Bounded(file)), row.filename)
+            for line in lines(reader):
+                if line.number >= first + PAGE:
+                    later = _begin(line.number)
+                    break
+                if line.number >= first:
+                    found.append(line)
+                else:
+                    before = _begin(line.number)
+    except _Enough:
+        said = shelf.progress(row) or Progress()
+        return Page(first=first, problem=said.problem, reading=None if said.problem else said, format=row.format)
+    except (UnknownFormat, EmptyTranscript, OSError) as error:
+        return Page(problem=f"The transcript could not be read: {error}")
+    return Page(
+        lines=tuple(found),
+        first=first,
+        previous=before,
+        following=later,
+        problem="" if found or later else BEYOND,
+        format=reader.format,
+    )

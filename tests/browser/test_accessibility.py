@@ -1,0 +1,124 @@
+"""Every page for people who see little, see no colours, use no mouse, or are made ill by movement.
+
+axe-core comes with the package axe-playwright-python and is run as the browser's tools are: a script tag would be
+against the content policy.
+"""
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from django.contrib.auth.models import User
+
+from tests import addresses, world
+from tests.addresses import PAGE
+from tests.browser import story
+from tests.browser.watch import signed_in
+from tests.grading import quota_cast
+
+pytestmark = pytest.mark.browser
+
+STRUCTURE = Path(__file__).with_name("accessible.js").read_text()
+GRAVE = {"serious", "critical"}
+# What goes by colours is looked at in both themes; everything else is the same in both.
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"], "resultTypes": ["violations"]}
+ALL = {"resultTypes": ["violations"]}
+TABS = Path(__file__).with_name("tabs.js").read_text()
+KNOWN = {**addresses.SCREENS, **addresses.DJANGOS, **addresses.PROGRAMS}
+RUN = "options => axe.run(document, options).then(found => found.violations)"
+# Django's own pages of models are one template each; these stand for all of them.
+MODELS = (
+    "bandit_arm_changelist", "bandit_arm_add", "bandit_arm_change", "bandit_arm_history", "bandit_selection_change",
+    "auth_user_change", "auth_user_delete", "auth_user_password_change",
+)  # fmt: skip
+NAMES = [name for name in addresses.of_kind(PAGE) if name in KNOWN or name.removeprefix("admin:") in MODELS]
+# A screen of 1440 pixels at 200 %, in CSS pixels.
+DESK, ZOOMED = {"width": 1440, "height": 900}, {"width": 720, "height": 450}
+
+
+@pytest.fixture
+def site(live_site, settings):
+    quota_cast.use(settings)
+    made = world.make()
+    made.rows["session"] = story.tell()
+    return made
+
+
+@pytest.fixture
+def page(chromium, live_site, site):
+    """A superuser's page: with every link and button."""
+    owner = User.objects.create_superuser("root")
+    context = signed_in(chromium, live_site, owner, viewport=DESK, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+def pages(site) -> dict[str, str]:
+    """The address of each page with the most on it, by name."""
+    return {name: addresses.urls(name, site)[0] for name in NAMES}
+
+
+def violations(page, options) -> list[str]:
+    """What axe finds grave, in words."""
+    return [
+        f"{found['id']} ({found['impact']}): {found['help']}: {node['target']} {node['html'][:120]}"
+        for found in page.evaluate(RUN, options)
+        if found["impact"] in GRAVE
+        for node in found["nodes"][:3]
+    ]
+
+
+def zoomed(page) -> list[str]:
+    """What is lost, or scrolls sideways, at 200 %."""
+    page.set_viewport_size(ZOOMED)
+    found = [] if page.evaluate("document.documentElement.scrollWidth <= innerWidth") else ["scrolls sideways"]
+    found += [each for each in page.evaluate(STRUCTURE) if each.startswith("cut off")]
+    page.set_viewport_size(DESK)
+    return [f"at 200 %: {each}" for each in found]
+
+
+def test_axe_finds_nothing_grave_and_nothing_is_lost_at_200_percent(page, site):
+    wrong = {}
+    for name, url in pages(site).items():
+        page.emulate_media(color_scheme="light")
+        page.goto(url)
+        page.evaluate(AXE_SCRIPT)
+        wrong[name] = violations(page, ALL) + page.evaluate(STRUCTURE) + zoomed(page)
+        page.emulate_media(color_scheme="dark")
+        wrong[name] += [f"dark: {each}" for each in violations(page, COLOURS)]
+    assert [f"{name}: {each}" for name, found in wrong.items() for each in found] == []
+
+
+def test_tab_reaches_everything_in_order_and_the_focus_is_seen(page, site):
+    wrong = {}
+    for name, url in pages(site).items():
+        page.goto(url)
+        count = page.evaluate(TABS, "count")
+        for _ in range(count + 1):
+            page.keyboard.press("Tab")
+        wrong[name] = page.evaluate(TABS, "tell")
+    assert [f"{name}: {each}" for name, found in wrong.items() for each in found] == []
+
+
+def test_nothing_moves_for_whoever_asked_for_that(page, site):
+    moving = """() => Array.from(document.querySelectorAll('*')).filter(element => {
+      const style = getComputedStyle(element);
+      return [style.transitionDuration, style.animationDuration].join().split(',').some(each => parseFloat(each) > 0);
+    }).map(element => element.outerHTML.slice(0, 100)).slice(0, 3)"""
+    for name in ("admin:index", "admin:session", "admin:quota", "admin:bandit_arm_change", "admin:auth_user_change"):
+        page.goto(addresses.urls(name, site)[0])
+        assert page.evaluate(moving) == [], name
+
+
+def test_with_colours_of_the_systems_own_controls_and_states_keep_their_outline(page, site):
+    page.emulate_media(forced_colors="active")
+    unlined = """() => Array.from(document.querySelectorAll('.btn, .chip, .tile, .pill, input, select, textarea'))
+      .filter(element => element.checkVisibility() && !['hidden', 'checkbox', 'radio'].includes(element.type))
+      .filter(element => parseFloat(getComputedStyle(element).borderTopWidth) < 1)
+      .map(element => element.outerHTML.slice(0, 100))"""
+    for name in ("admin:index", "admin:sessions", "admin:session", "admin:correct", "admin:quota", "admin:rubric_edit"):
+        page.goto(addresses.urls(name, site)[0])
+        assert page.evaluate(unlined) == [], name
+    page.goto(addresses.urls("admin:session", site)[0])
+    assert page.evaluate("getComputedStyle(document.querySelector('.tile.decides')).borderTopWidth") == "3px"
+    assert page.evaluate("getComputedStyle(document.querySelector('.nav [aria-current]')).outlineStyle") == "solid"

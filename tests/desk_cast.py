@@ -1,0 +1,70 @@
+"""What the tests of the review desk share: sessions that wait in the queue, as rules and chance would have put them."""
+
+import datetime as dt
+
+from django.db.models import F
+from django.utils import timezone
+
+from grading import rewards
+from grading.core.vocabulary import Source
+from grading.models import ReviewItem, Session
+from grading.models.review import Entry
+from tests import cast
+
+ARMS = ("cross-repo", "code", "infra", "news", "triage", "research")
+
+
+def judged(value: float = 0.62, **fields) -> Session:
+    """A session that a judge and its trajectory have graded."""
+    session = cast.session(**fields)
+    cast.grade(session, Source.TRAJECTORY, 0.41, detail="2 commits, 1 of 9 calls failed")
+    cast.grade(
+        session,
+        Source.JUDGE,
+        value,
+        detail="A sealed verdict.",
+        model="claude-sonnet-5-5",
+        rubric="4e1c",
+        evidence={
+            "rationale": "A focused fix, tests pass [3].",
+            "citations": [3, 5],
+            "dimensions": {"execution": value},
+        },
+    )
+    rewards.settle(session)
+    return session
+
+
+def by_journal(value: float = 0.32, **fields) -> Session:
+    """A session that only its journal has graded, provisionally."""
+    session = cast.session(**fields)
+    cast.grade(session, Source.JOURNAL, value, detail="“Submitted PR” found in the journal")
+    cast.open_judge_job(session)
+    rewards.settle(session)
+    return session
+
+
+def waits(session: Session, entered_as: Entry = Entry.SLICE, **fields) -> ReviewItem:
+    """The session in the queue."""
+    chance = {"slice_probability": 0.2} if entered_as == Entry.SLICE else {}
+    return ReviewItem.objects.create(session=session, entered_as=entered_as, **{**chance, **fields})
+
+
+def queue_of(number: int, *, value: float = 0.32) -> list[Session]:
+    """So many sessions, each of another impact, in the order in which they come."""
+    now = timezone.now()
+    made = []
+    for index in range(number):
+        ended = now - dt.timedelta(minutes=17 * index + 5)
+        session = by_journal(
+            value, category=ARMS[index % len(ARMS)], ended_at=ended, title=f"Task {index} of the queue"
+        )
+        entry = Entry.RULE if index < number // 2 else Entry.SLICE
+        waits(session, entry, impact=float(number - index), entered_at=ended, why="1 pull request, yet no real grade")
+        made.append(session)
+    return made
+
+
+def claims_run_out() -> None:
+    """As if five minutes had passed for everybody who holds something."""
+    ReviewItem.objects.exclude(claim="").update(claimed_until=F("claimed_until") - dt.timedelta(minutes=6))

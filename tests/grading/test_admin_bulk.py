@@ -1,0 +1,270 @@
+"""Correcting many sessions at once: what is shown is what comes, all or nothing, and undone to the bit."""
+
+import datetime as dt
+import re
+import uuid
+from collections import Counter
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from bandit.selection import posterior_of
+from grading import monitoring, review, rewards
+from grading.core.vocabulary import Source
+from grading.models import Flag, Grade, Reveal, ReviewAnswer
+from grading.models.review import Answer
+from grading.review import answers, bulk, queue
+from grading.templatetags.house import mean3
+from tests import cast
+from tests.bandit.helpers import buckets
+
+pytestmark = pytest.mark.django_db
+
+NOW = cast.NOON + dt.timedelta(days=1)
+BANDITS = ("category", "harness")
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+@pytest.fixture
+def rita():
+    return cast.person("rita", "reviewer")
+
+
+@pytest.fixture
+def reviewer(client, rita):
+    client.force_login(rita)
+    return client
+
+
+def settled(source=Source.JOURNAL, value=0.32, *, days=0, **fields):
+    """A session that ended some days ago."""
+    session = cast.session(ended_at=cast.NOON - dt.timedelta(days=days), **fields)
+    cast.grade(session, source, value)
+    rewards.settle(session)
+    return session
+
+
+@pytest.fixture
+def past():
+    """Sessions of two arms and two harnesses over four weeks: a wrong history (I151)."""
+    return [
+        settled(Source.JUDGE if n % 3 else Source.JOURNAL, 0.2 + 0.05 * n, days=3 * n, category=arm, harness=harness)
+        for n, (arm, harness) in enumerate([("cross-repo", "claude-code"), ("code", "gptme"), ("code", "codex")] * 3)
+    ]
+
+
+def all_buckets():
+    return {bandit: buckets(bandit) for bandit in BANDITS}
+
+
+def form(sessions, **fields):
+    seen = {f"seen-{each.pk}": rewards.live(each).revision for each in sessions}
+    return {"session": [each.pk for each in sessions], **seen, "answer": "grade", "reason": "merged", **fields}
+
+
+def send(client, sessions, **fields) -> str:
+    return client.post("/review/bulk/", form(sessions, **fields), follow=True).content.decode()
+
+
+def shown(html: str, what: str) -> dict[str, str]:
+    return dict(re.findall(rf'data-{what}="([^"]+)">([^<]+)<', html))
+
+
+def now_shown() -> tuple[dict[str, str], dict[str, str]]:
+    """Every arm's mean and share as a page would write them, from what is saved."""
+    means, shares = {}, {}
+    for bandit in BANDITS:
+        outlook = posterior_of(bandit, timezone.now())
+        for arm in outlook.arms:
+            means[f"{bandit}/{arm}"] = mean3(outlook.arms[arm].mean)
+            shares[f"{bandit}/{arm}"] = str(round(outlook.share_of_next_100(arm)))
+    return means, shares
+
+
+@pytest.mark.parametrize(
+    "verdict", [{"value": ".85"}, {"answer": "accept"}, {"answer": "exclude"}], ids=["grade", "accept", "exclude"]
+)
+def test_i151_the_preview_equals_what_saving_then_gives_to_the_last_shown_digit(reviewer, past, verdict):
+    held = all_buckets()
+    told = send(reviewer, past, preview="yes", **verdict)
+    assert all_buckets() == held
+    assert not ReviewAnswer.objects.exists()
+    assert f"Corrected {len(past)} sessions" in send(reviewer, past, **verdict)
+    for after, what in zip(now_shown(), ("mean", "share"), strict=True):
+        promised = shown(told, what)
+        assert {"category/code", "category/cross-repo", "harness/gptme", "harness/codex"} <= set(promised)
+        assert {arm: after[arm] for arm in promised} == promised
+
+
+def test_i151_a_bulk_leaves_the_posterior_of_a_history_in_which_only_its_grades_existed(rita, past):
+    bulk.submit(seen(past), rita, answer=Answer.GRADE, value=0.85, reason="merged", bulk=name())
+    days = Counter((each.category.name, "human", "", each.ended_at.date()) for each in past)
+    assert buckets() == sorted((*key, n, n * 850_000, n * 850_000**2) for key, n in days.items())
+
+
+def seen(sessions):
+    return {each.pk: rewards.live(each).revision for each in sessions}
+
+
+def name() -> str:
+    return str(uuid.uuid4())
+
+
+def test_undoing_a_bulk_gives_back_the_exact_buckets(reviewer, past):
+    before = all_buckets()
+    html = send(reviewer, past, value=".85")
+    assert all_buckets() != before
+    address = re.search(r'action="(/review/bulk/[^"]+/undo/)"', html)[1]
+    assert f"Undo all {len(past)}" in html
+    assert "Say in a few words why" in reviewer.post(address, {"reason": " "}, follow=True).content.decode()
+    html = reviewer.post(address, {"reason": "the wrong week"}, follow=True).content.decode()
+    assert f"Undone: what held of {len(past)} sessions before holds again" in html
+    assert "All of it was undone." in html
+    assert all_buckets() == before
+    assert (
+        "Nothing of this correction holds any more"
+        in reviewer.post(address, {"reason": "x"}, follow=True).content.decode()
+    )
+
+
+def test_undoing_a_bulk_leaves_alone_what_was_undone_or_corrected_since(rita, past):
+    bulk.submit(seen(past), rita, answer=Answer.GRADE, value=0.85, reason="merged", bulk=(named := name()))
+    first, second = past[:2]
+    answers.undo(first.answers.get(), rita, "a slip")
+    answers.submit(second, rita, answer=Answer.GRADE, value=0.1, reason="reverted since")
+    assert bulk.undo(named, rita, "the wrong week") == len(past) - 1
+    assert (rewards.live(second).value, rewards.live(second).source) == (0.1, "human")
+    assert rewards.live(first).source == "journal"
+
+
+def test_i149_one_stale_session_keeps_all_from_being_saved_and_shows_the_difference(reviewer, past):
+    fields = form(past, value=".85")
+    cast.grade(past[0], Source.JUDGE, 0.76)
+    rewards.settle(past[0])
+    before = all_buckets()
+    html = reviewer.post("/review/bulk/", fields).content.decode()
+    assert f"1 of {len(past)} rewards changed while you were looking. Nothing was saved" in html
+    assert '<tr class="marked">' in html
+    row = html[html.index('<tr class="marked">') :].partition("</tr>")[0]
+    assert ">.20<" in row
+    assert ">.76<" in row
+    assert f'name="seen-{past[0].pk}" value="2"' in html
+    assert all_buckets() == before
+    assert not ReviewAnswer.objects.exists()
+    assert "Corrected 9 sessions" in send(reviewer, past, value=".85")
+
+
+def test_one_session_that_refuses_keeps_all_from_being_saved(reviewer, past):
+    floor = cast.session()
+    rewards.settle(floor)
+    html = send(reviewer, [*past, floor], answer="accept")
+    assert "1 of the sessions cannot be corrected so" in html
+    assert "There is no grade to accept here" in html
+    assert not Grade.objects.filter(source=Source.HUMAN).exists()
+
+
+def test_a_session_that_somebody_else_holds_keeps_all_from_being_saved(reviewer, rita, past):
+    omar = cast.person("omar", "reviewer")
+    item = queue.add(past[0], omar, "look")
+    assert queue.take(item, omar, "a page of omar's")
+    assert "holds this session" in send(reviewer, past, value=".85")
+    assert not ReviewAnswer.objects.exists()
+
+
+def test_a_reason_is_always_needed(reviewer, past):
+    html = send(reviewer, past, value=".85", reason=" ")
+    assert "A reason is needed" in html
+    assert not ReviewAnswer.objects.exists()
+
+
+@pytest.mark.parametrize("value", ["NaN", "1.5", "-1", "abc", "", ".123"])
+def test_what_is_no_grade_gets_a_clear_error(reviewer, past, value):
+    assert "A grade is a number from 0 to 1" in send(reviewer, past, value=value)
+    assert not ReviewAnswer.objects.exists()
+
+
+def test_the_same_form_sent_twice_saves_once(reviewer, past):
+    fields = form(past, value=".85", bulk=name())
+    for _ in range(2):
+        assert "Corrected 9 sessions" in reviewer.post("/review/bulk/", fields, follow=True).content.decode()
+    assert ReviewAnswer.objects.count() == len(past)
+
+
+def test_each_session_keeps_reason_name_and_what_it_changed(rita, past):
+    bulk.submit(seen(past), rita, answer=Answer.GRADE, value=0.85, reason="merged", bulk=(named := name()))
+    given = ReviewAnswer.objects.filter(bulk=named)
+    assert {(row.reviewer, row.reason, row.value) for row in given} == {(rita, "merged", 0.85)}
+    assert all(row.effects["reward"]["after"] == 0.85 for row in given)
+
+
+def test_an_answer_of_a_bulk_is_never_blind(rita, past):
+    """The rewards were on the screen, so that such an answer calibrates nothing (I146)."""
+    bulk.submit(seen(past), rita, answer=Answer.GRADE, value=0.85, reason="merged", bulk=name())
+    assert set(ReviewAnswer.objects.values_list("blind_value", flat=True)) == {None}
+    assert not Reveal.objects.exists()
+
+
+def test_flags_are_counted_before_and_cleared_after(reviewer, past):
+    cast.pull_request(past[0])
+    monitoring.inspect(past[0])
+    assert Flag.objects.open().count() == 1
+    assert "1 flag is cleared." in send(reviewer, past, value=".85", preview="yes")
+    assert Flag.objects.open().count() == 1
+    send(reviewer, past, value=".85")
+    assert Flag.objects.open().count() == 0
+
+
+def test_the_preview_says_how_many_rewards_change_and_by_how_much(reviewer):
+    chosen = [settled(value=0.3), settled(value=0.5), cast.session()]
+    rewards.settle(chosen[2])
+    html = send(reviewer, chosen, value=".5", preview="yes")
+    assert "1 reward moves by +.20." in html
+    assert "1 session gets a first grade." in html
+    assert "1 session keeps the value, and it becomes final." in html
+    assert "3 sessions .50" in html
+
+
+def test_the_panel_alone_answers_what_is_typed(reviewer, past):
+    html = send(reviewer, past, value=".85", preview="panel")
+    assert html.startswith('<div data-names="Grade 9 sessions .85">')
+    assert not ReviewAnswer.objects.exists()
+
+
+def test_more_than_two_hundred_are_refused(reviewer, rita):
+    html = reviewer.get("/review/bulk/", {"session": list(range(1, 202))}).content.decode()
+    assert "At most 200 sessions are corrected at once, and 201 were chosen" in html
+    with pytest.raises(review.CorrectionError, match="1 to 200"):
+        bulk.submit(dict.fromkeys(range(201), 1), rita, answer=Answer.ACCEPT, reason="x", bulk=name())
+
+
+def test_without_a_session_the_page_says_where_to_choose(reviewer):
+    assert "No session is chosen" in reviewer.get("/review/bulk/").content.decode()
+    assert "No session is chosen" in reviewer.get("/review/bulk/?session=x&session=999999").content.decode()
+
+
+def test_twenty_cost_as_many_queries_to_show_as_one(reviewer, django_assert_max_num_queries):
+    sessions = [settled() for _ in range(20)]
+    for chosen in (sessions[:1], sessions):
+        with django_assert_max_num_queries(50):
+            send(reviewer, chosen, value=".85", preview="yes")
+
+
+def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(reviewer, client, past):
+    html = reviewer.get("/sessions/").content.decode()
+    assert "Correct <span data-ticked>the</span> ticked…" in html
+    assert "Judge the ticked again" not in html
+    client.force_login(cast.person("vera", "viewer"))
+    html = client.get("/sessions/").content.decode()
+    assert 'name="session"' not in html
+    assert client.post("/review/bulk/", form(past, value=".9")).status_code == 403
+
+
+def test_a_title_in_the_bulk_page_is_text(reviewer):
+    html = reviewer.get("/review/bulk/", {"session": settled(title="<script>alert(1)</script>").pk}).content.decode()
+    assert "<script>alert(1)" not in html

@@ -1,0 +1,173 @@
+"""Recalibration learns from people's grades of the random slice and from nothing else, and can be taken back (I146)."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+
+from bandit.models import Rectifier
+from bandit.rectifying import StaleRectifier
+from bandit.selection import posterior_of
+from grading import review, rewards
+from grading.core.vocabulary import Source
+from grading.models import Grade, ReviewItem
+from grading.models.review import Answer
+from grading.review import answers, recalibration
+from tests import cast
+from tests.grading import review_cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def rita():
+    return cast.person("rita", "reviewer")
+
+
+def graded(session, person, value, *, probability=0.2):
+    """A person's answer to a session that came in by the slice, with this chance; None: by a rule or by hand alone."""
+    ReviewItem.objects.update_or_create(
+        session=session, defaults={"slice_probability": probability, "entered_as": "slice"}
+    )
+    return review.submit(session, person, answer=Answer.GRADE, value=value, reason="looked at it")
+
+
+def proposal(name="category"):
+    return recalibration.proposal(name, cast.NOON + dt.timedelta(hours=1))
+
+
+def offsets(name="category"):
+    return {each.key: each for each in proposal(name).offsets}
+
+
+def test_without_answers_nothing_is_proposed():
+    review_cast.flagged()
+    found = proposal()
+    assert (found.offsets, found.strata, found.pairs, found.version, found.held) == ((), (), 0, 1, None)
+    assert found.without.posterior.version == found.rectified.posterior.version
+
+
+def test_a_pair_is_what_a_person_saw_and_what_they_said(rita):
+    graded(review_cast.flagged(0.32), rita, 0.8)
+    (pair,) = recalibration.pairs("category")
+    assert (pair.arm, pair.source, pair.stratum) == ("cross-repo", "journal", "flagged")
+    assert (pair.machine, pair.human, pair.probability) == (0.32, 0.8, 0.2)
+    assert [each.arm for each in recalibration.pairs("harness")] == ["claude-code"]
+
+
+def test_answers_from_outside_the_slice_change_nothing(rita):
+    """I146: flags measure shock. A hundred corrected flags calibrate nothing."""
+    graded(review_cast.flagged(), rita, 0.7)
+    graded(review_cast.judged(0.5), rita, 0.6)
+    before = proposal()
+    for number in range(5):
+        graded(review_cast.flagged(0.1 * number), rita, 1.0, probability=None)
+        graded(review_cast.judged(0.1 * number), rita, 1.0, probability=None)
+    assert proposal().offsets == before.offsets
+    assert proposal().fingerprint == before.fingerprint
+
+
+def test_a_grade_that_was_undone_counts_no_more(rita):
+    answer = graded(review_cast.flagged(), rita, 0.8)
+    answers.undo(answer, rita)
+    assert recalibration.pairs("category") == []
+
+
+@pytest.mark.parametrize("said", [Answer.EXCLUDE, Answer.CANNOT_JUDGE, Answer.SKIP])
+def test_an_answer_without_a_value_is_no_pair(rita, said):
+    session = review_cast.flagged()
+    ReviewItem.objects.update(slice_probability=0.2)
+    review.submit(session, rita, answer=said, reason="another session's log")
+    assert recalibration.pairs("category") == []
+
+
+def test_what_was_said_before_the_judge_was_revealed_counts(rita):
+    session = review_cast.judged(0.9)
+    review.reveal(session, rita, 0.4)
+    graded(session, rita, 0.85)
+    assert [(pair.machine, pair.human) for pair in recalibration.pairs("category")] == [(0.9, 0.4)]
+
+
+def test_two_people_on_one_session_are_one_pair_of_their_mean(rita):
+    session = review_cast.flagged()
+    ReviewItem.objects.update(wanted=2)
+    graded(session, rita, 0.6)
+    graded(session, cast.person("rosa", "reviewer"), 0.8)
+    pairs = recalibration.pairs("category")
+    assert [(pair.machine, pair.human) for pair in pairs] == [(0.32, pytest.approx(0.7))]
+
+
+def test_a_floor_carries_no_evidence_and_is_no_pair(rita):
+    session = cast.session()
+    rewards.settle(session)
+    review.look(session)
+    graded(session, rita, 0.8)
+    assert recalibration.pairs("category") == []
+
+
+def test_offsets_move_flagged_fallbacks_and_leave_the_judge_where_people_agree(rita):
+    for value in (0.75, 0.8, 0.85, 0.8):
+        graded(review_cast.flagged(0.32), rita, value)
+        graded(review_cast.judged(0.6, category="code"), rita, 0.6)
+    found = offsets()
+    assert found["cross-repo", "journal", "flagged"].offset == pytest.approx(0.48 * 6 / 7, abs=0.01)
+    assert found["code", "judge", ""].offset == pytest.approx(0)
+    assert found["infra", "journal", "flagged"].pairs == 0
+    assert 0 < found["infra", "journal", "flagged"].offset < found["cross-repo", "journal", "flagged"].offset
+    assert not any(source == Source.HUMAN for _, source, _ in found)
+
+
+def test_the_table_says_what_each_offset_moves(rita):
+    for _ in range(3):
+        graded(review_cast.flagged(0.3), rita, 0.7)
+    waiting = [review_cast.flagged(0.3) for _ in range(2)]
+    (row,) = proposal().strata
+    assert (row.offset.pairs, row.rewards) == (3, len(waiting))
+    assert row.before == pytest.approx(0.3)
+    assert row.after == pytest.approx(0.3 + row.offset.offset, abs=1e-6)
+
+
+def test_putting_it_in_force_moves_the_arm_to_the_bit_it_promised_and_off_gives_it_back(rita):
+    otto = cast.person("otto", "operator")
+    for _ in range(3):
+        graded(review_cast.flagged(0.3), rita, 0.7)
+        review_cast.flagged(0.3)
+    now = cast.NOON + dt.timedelta(hours=1)
+    before, found = posterior_of("category", now).posterior, proposal()
+    recalibration.put_in_force(found, otto, version=1, fingerprint=found.fingerprint, note="ten good reviews")
+    held = posterior_of("category", now)
+    assert held.posterior.alpha.tobytes() == found.rectified.posterior.alpha.tobytes()
+    assert held.arms["cross-repo"].mean > before.arms["cross-repo"].mean
+    assert proposal().is_in_force
+    recalibration.switch_off("category", otto, version=2)
+    after = posterior_of("category", now).posterior
+    assert (after.version, after.alpha.tobytes()) == (before.version, before.alpha.tobytes())
+    assert not proposal().is_in_force
+    assert list(Rectifier.objects.order_by("version").values_list("enabled", "by", "note")) == [
+        (True, "otto", "ten good reviews"),
+        (False, "otto", ""),
+    ]
+    assert Grade.objects.filter(source="journal", value=0.3).count() == 6
+
+
+def test_grades_that_came_meanwhile_are_not_put_in_force_unseen(rita):
+    graded(review_cast.flagged(), rita, 0.8)
+    graded(review_cast.flagged(), rita, 0.8)
+    seen = proposal()
+    graded(review_cast.flagged(), rita, 0.2)
+    with pytest.raises(StaleRectifier, match="Grades came in"):
+        recalibration.put_in_force(proposal(), rita, version=seen.version, fingerprint=seen.fingerprint)
+    assert not Rectifier.objects.exists()
+
+
+def test_the_proposal_takes_as_many_queries_with_more_answers(rita, django_assert_max_num_queries):
+    for _ in range(4):
+        graded(review_cast.flagged(), rita, 0.8)
+    with django_assert_max_num_queries(13):
+        proposal()
