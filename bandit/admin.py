@@ -71,7 +71,7 @@ class BanditAdmin(KeepAdmin):
 
 
 class AliasForms(AnyAliasForms):
-    deletion_widget = forms.CheckboxInput(attrs={"aria-label": "Remove this alias"})
+    deletion_widget = forms.CheckboxInput(attrs={"aria-label": "Remove this alias"})  # type: ignore[assignment] # or a class
 
 
 class AliasInline(AnyAliasInline):
