@@ -163,6 +163,15 @@ SCREENS: dict[str, Address] = {
     "admin:history_csv": Address(opens=VIEWER, kind=FILE),
     "admin:history_jsonl": Address(opens=VIEWER, kind=FILE),
     "admin:calibration_csv": Address(opens=VIEWER, kind=FILE),
+    "admin:progress": Address(opens=VIEWER),
+    # Their names are their owner's: a viewer may keep some too.
+    "admin:views": Address(
+        opens=VIEWER,
+        acts=VIEWER,
+        data=lambda world: {"page": "sessions", "name": "Code", "query": "category=code"},
+    ),
+    # Somebody else's view is nobody's: a 404, whoever asks.
+    "admin:view": Address(opens=NEVER, of="view", away="404"),
     "admin:notices": Address(opens=VIEWER),
     # Without a channel it has nothing to send, and so nothing to write.
     "admin:notices_test": Address(opens=OPERATOR, kind=ACT),

@@ -13,8 +13,8 @@ from grading.core.vocabulary import Source
 from grading.judging.rubrics import again, versions
 from grading.models import Alarm, ApiToken, ArtifactRule, Rubric
 from grading.models.quota import QuotaState
-from grading.models.review import Answer
-from grading.review import bulk
+from grading.models.review import Answer, View
+from grading.review import bulk, views
 from grading.roles import OPERATOR
 from tests import cast
 from tests.addresses import World
@@ -58,6 +58,7 @@ def make() -> World:
             "last_event": 1,
             "bulk": (bulk_name,),
             "bulk_name": bulk_name,
+            "view": views.save(olga, View.SESSIONS, "Flagged code", "category=code&flagged=yes", shared=True),
             "bandit": ("category",),
             "app": ("grading",),
             "secret": secret,
