@@ -46,13 +46,15 @@ class Address:
     """`acts` is who may change something by posting `data` (None: a POST changes nothing); `queries` are what to visit.
 
     `data`, after `before`, must do something in the hands of who may, or else that the others are refused would prove
-    nothing. `away` is how those are turned away who may not, where it is not by log-in or 403; `inside` what staff get.
+    nothing. `claims`: a GET takes a session off the queue for five minutes. `away` is how those are turned away who
+    may not, where it is not by log-in or 403; `inside` is what staff get.
     """
 
     opens: Need
     kind: Kind = Kind.PAGE
     acts: Need | None = None
     data: Callable[["World"], Posted] = field(default=lambda world: {})
+    claims: bool = False
     before: Callable[[], object] = field(default=lambda: None)
     away: str = ""
     inside: str = ""
@@ -93,8 +95,6 @@ SCREENS: dict[str, Address] = {
         opens=VIEWER, kind=PART, of="session", queries=("?from=1&cited=1,2&flagged=3", "?from={last_event}")
     ),
     "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
-    "admin:correct": Address(opens=REVIEWER, acts=REVIEWER, of="session", data=WHY),
-    "admin:preview": Address(opens=REVIEWER, kind=PART, of="session", queries=("?value=.7", "?value=x")),
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
     "admin:bandit": Address(opens=VIEWER, of="bandit"),
@@ -154,7 +154,39 @@ SCREENS: dict[str, Address] = {
     "admin:run_cancel": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="run"),
     "admin:alarms": Address(opens=VIEWER),
     "admin:alarm_acknowledge": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="alarm"),
-    "admin:review": Address(opens=VIEWER),
+    "admin:review": Address(opens=VIEWER, kind=MOVED, claims=True),
+    "admin:review_session": Address(
+        opens=VIEWER, claims=True, of="session", queries=("", "?tab=work", "?tab=journal", "?tab=attempts")
+    ),
+    "admin:review_effect": Address(opens=REVIEWER, kind=PART, of="session", queries=("?value=.7", "?value=x")),
+    "admin:review_answer": Address(
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="session", data=lambda world: {**WHY(world), "answer": "exclude"}
+    ),
+    "admin:review_reveal": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=WHY),
+    "admin:review_renew": Address(
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
+    ),
+    "admin:review_release": Address(
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
+    ),
+    "admin:review_comment": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="session", data=WHY),
+    "admin:review_flag": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="session", data=WHY),
+    "admin:review_assign": Address(
+        opens=OPERATOR, kind=ACT, acts=OPERATOR, of="waiting", data=lambda world: {"to": "olga", "wanted": "2"}
+    ),
+    "admin:review_undo": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="answer", data=WHY),
+    "admin:review_hold": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="beside", data=WHY),
+    "admin:progress": Address(opens=VIEWER),
+    "admin:views": Address(
+        opens=VIEWER,
+        acts=VIEWER,
+        data=lambda world: {"page": "sessions", "name": "Mine", "query": "state=final", "shared": "on"},
+    ),
+    # Another person's: it is there for nobody but its owner.
+    "admin:view": Address(opens=VIEWER, of="view", inside="404", queries=("", "?delete=yes")),
+    "admin:rectifier": Address(
+        opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2", "note": "as it was"}
+    ),
     "admin:bulk": Address(
         opens=REVIEWER,
         acts=REVIEWER,
@@ -166,15 +198,6 @@ SCREENS: dict[str, Address] = {
     "admin:history_csv": Address(opens=VIEWER, kind=FILE),
     "admin:history_jsonl": Address(opens=VIEWER, kind=FILE),
     "admin:calibration_csv": Address(opens=VIEWER, kind=FILE),
-    "admin:progress": Address(opens=VIEWER),
-    # Their names are their owner's: a viewer may keep some too.
-    "admin:views": Address(
-        opens=VIEWER,
-        acts=VIEWER,
-        data=lambda world: {"page": "sessions", "name": "Code", "query": "category=code"},
-    ),
-    # Somebody else's view is nobody's: a 404, whoever asks.
-    "admin:view": Address(opens=NEVER, of="view", away="404"),
     "admin:notices": Address(opens=VIEWER),
     # Without a channel it has nothing to send, and so nothing to write.
     "admin:notices_test": Address(opens=OPERATOR, kind=ACT),

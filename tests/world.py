@@ -8,14 +8,14 @@ from django.utils import timezone
 
 from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry, Rectifier
 from bandit.selection import select
-from grading import monitoring, rewards
+from grading import monitoring, review, rewards
 from grading.core.vocabulary import Source
 from grading.judging.rubrics import again, versions
-from grading.models import Alarm, ApiToken, ArtifactRule, Rubric
+from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView
 from grading.models.quota import QuotaState
-from grading.models.review import Answer, View
-from grading.review import bulk, views
-from grading.roles import OPERATOR
+from grading.models.review import Answer, Entry
+from grading.review import bulk
+from grading.roles import OPERATOR, REVIEWER
 from tests import cast
 from tests.addresses import World
 from tests.grading import judge_cast, quota_cast
@@ -34,6 +34,16 @@ def make() -> World:
     bulk_name = str(uuid.uuid4())
     seen = {other.pk: other.settlements.latest("revision").revision}
     bulk.submit(seen, olga, answer=Answer.GRADE, value=0.4, reason="all the same", bulk=bulk_name)
+    waiting, beside, free = (judge_cast.session() for _ in range(3))
+    for each in (waiting, beside, free):
+        cast.grade(each, Source.JOURNAL, 0.3)
+        rewards.settle(each)
+        ReviewItem.objects.update_or_create(session=each, defaults={"entered_as": Entry.PERSON, "wanted": 2})
+    ReviewItem.objects.filter(session=waiting).update(
+        claim="held", claimed_by=olga, claimed_until=timezone.now() + dt.timedelta(minutes=5)
+    )
+    for person in (olga, cast.person("rita", REVIEWER)):
+        opinion = review.submit(beside, person, answer=Answer.GRADE, value=0.6, reason="seen it")
     held = Rubric.objects.get()
     draft, _ = versions.save(
         Rubric(title="Stern", text="Be stern.", dimensions=held.dimensions, bands=held.bands, parent=held), author=olga
@@ -55,10 +65,13 @@ def make() -> World:
             "named": f"bob/{session.external_id}",
             "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
             "session_pk": session.pk,
+            "waiting": waiting,
+            "answer": ReviewAnswer.objects.filter(session=other).get(),
+            "beside": opinion,
+            "view": SavedView.objects.create(owner=olga, page="sessions", name="Hers", query="state=final"),
             "last_event": 1,
             "bulk": (bulk_name,),
             "bulk_name": bulk_name,
-            "view": views.save(olga, View.SESSIONS, "Flagged code", "category=code&flagged=yes", shared=True),
             "bandit": ("category",),
             "app": ("grading",),
             "secret": secret,

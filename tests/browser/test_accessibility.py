@@ -120,7 +120,14 @@ def test_with_colours_of_the_systems_own_controls_and_states_keep_their_outline(
       .filter(element => element.checkVisibility() && !['hidden', 'checkbox', 'radio'].includes(element.type))
       .filter(element => parseFloat(getComputedStyle(element).borderTopWidth) < 1)
       .map(element => element.outerHTML.slice(0, 100))"""
-    for name in ("admin:index", "admin:sessions", "admin:session", "admin:correct", "admin:quota", "admin:rubric_edit"):
+    for name in (
+        "admin:index",
+        "admin:sessions",
+        "admin:session",
+        "admin:review_session",
+        "admin:quota",
+        "admin:rubric_edit",
+    ):
         page.goto(addresses.urls(name, site)[0])
         assert page.evaluate(unlined) == [], name
     page.goto(addresses.urls("admin:session", site)[0])

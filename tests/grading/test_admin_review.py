@@ -359,7 +359,7 @@ def test_revealing_keeps_what_was_typed_as_the_blind_grade(reviewer, rita):
     )
     html = text(reply)
     assert "A focused fix, tests pass" in html
-    assert 'event=3#e3">[3]</a>' in html
+    assert 'event=3#e3">3</a>' in html
     assert 'value=".60"' in html
     assert ">so</textarea>" in html
     assert Reveal.objects.get().value == 0.6

@@ -84,7 +84,7 @@ def test_refusals_carry_it(client, site):
     for each in (checked, reviewer):
         each.force_login(rita)
     responses = {
-        "a form without its token": checked.post(addresses.url("admin:correct", site), {"value": ".1"}),
+        "a form without its token": checked.post(addresses.url("admin:review_answer", site), {"value": ".1"}),
         "another host": client.get("/", headers={"host": "elsewhere.test"}),
         "the API without a token": client.post("/api/v1/sessions"),
         "the API, unreadable": client.post(

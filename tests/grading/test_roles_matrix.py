@@ -128,6 +128,8 @@ def test_who_may_look_sees_and_who_may_not_is_turned_away(site, who):
         for url in addresses.urls(name, site):
             with undone() as written:
                 came = answer(client.get(url))
+            if address.claims and PEOPLE[who] >= Need.REVIEWER:
+                written = [each for each in written if not each.startswith('UPDATE "grading_reviewitem" SET "claim')]
             if came not in expected(PEOPLE[who], address.opens, address) or written:
                 wrong.append(f"{name} {url}: {came}, wrote {written}")
     assert not wrong, f"{who}:\n" + "\n".join(wrong)
@@ -164,7 +166,7 @@ def test_who_may_act_does_and_who_may_not_changes_nothing(site, who):
         elif address.acts is None:
             right = not written and not came.startswith("5")
         else:
-            right = bool(written) and came in {"200", "302"}
+            right = bool(written) and came in {"200", "204", "302"}
         if not right:
             wrong.append(f"{name}: {came}, wrote {written}, after {address.data(site)}")
     assert not wrong, f"{who}:\n" + "\n".join(wrong)

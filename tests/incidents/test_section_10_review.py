@@ -233,7 +233,8 @@ def test_i150_nothing_that_an_agent_submits_makes_a_persons_grade(agent):
 def test_i150_a_token_opens_no_page_on_which_people_answer(agent):
     submitted(agent)
     pk = Session.objects.get().pk
-    for path in (f"/sessions/{pk}/correct/", f"/sessions/{pk}/preview/", "/review/", "/review/bulk/", "/history/"):
+    acts = ("answer", "reveal", "comment", "flag", "assign", "renew", "release", "effect")
+    for path in ("/review/", "/review/bulk/", "/history/", "/views/", *(f"/review/{pk}/{act}/" for act in acts)):
         for said in (
             {"value": ".9", "reason": SAID},
             {"answer": "exclude", "reason": SAID, "session": pk, f"seen-{pk}": 1},
@@ -254,13 +255,16 @@ def test_i150_a_persons_account_is_what_the_person_typed_and_nothing_else(agent,
     rita = Client()
     rita.force_login(django_user_model.objects.get(username="rita"))
     seen = rewards.live(session).revision
-    rita.post(f"/sessions/{session.pk}/correct/", {"value": ".2", "reason": "nothing was built", "seen_revision": seen})
+    rita.post(
+        f"/review/{session.pk}/answer/",
+        {"answer": "grade", "value": ".2", "reason": "nothing was built", "seen_revision": seen},
+    )
     given = Grade.objects.get(source=Source.HUMAN)
     assert (given.detail, given.author.username) == ("nothing was built", "rita")
     assert SAID not in json.dumps([given.evidence, given.model, given.route, given.version])
     assert all(answer.reason == "nothing was built" for answer in ReviewAnswer.objects.all())
     # And without a word, none is taken from the session in its place.
-    rita.post(f"/sessions/{session.pk}/correct/", {"value": ".3"})
+    rita.post(f"/review/{session.pk}/answer/", {"answer": "grade", "value": ".3"})
     assert Grade.objects.filter(source=Source.HUMAN).latest("pk").detail == ""
 
 
