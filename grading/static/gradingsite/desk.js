@@ -263,12 +263,7 @@
   });
 
   // A citation on the open transcript is the transcript's own affair.
-  function cite(link) {
-    if (!link.matches('.cite') || !$('[data-transcript]')) return false;
-    const number = link.hash.slice(2), event = $('#e' + number);
-    if (event) { event.scrollIntoView({ block: 'center' }); event.tabIndex = -1; event.focus({ preventScroll: true }); }
-    return Boolean(event);
-  }
+  function cite(link) { return link.matches('.cite') && Boolean($('[data-transcript]')); }
 
   document.addEventListener('submit', function (event) {
     if (!desk().contains(event.target) || event.target.method !== 'post') return;
