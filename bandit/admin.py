@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
     AnyModelAdmin = ModelAdmin[Model]
     AnyAliasInline = TabularInline[ArmAlias, Arm]
+    AnyAliasForms = forms.BaseInlineFormSet[ArmAlias, Arm, forms.ModelForm[ArmAlias]]
 else:
     AnyModelAdmin = ModelAdmin
     AnyAliasInline = TabularInline
+    AnyAliasForms = forms.BaseInlineFormSet
 
 
 class LabelledDateTime(AdminSplitDateTime):
@@ -68,8 +70,13 @@ class BanditAdmin(KeepAdmin):
         super().save_model(request, obj, form, change)
 
 
+class AliasForms(AnyAliasForms):
+    deletion_widget = forms.CheckboxInput(attrs={"aria-label": "Remove this alias"})
+
+
 class AliasInline(AnyAliasInline):
     model = ArmAlias
+    formset = AliasForms
     fields = ["alias"]
     extra = 1
     formfield_overrides = {CharField: {"widget": AdminTextInputWidget(attrs={"aria-label": "Alias"})}}

@@ -34,7 +34,8 @@ ask => {
     document.body.tabIndex = -1;
     document.body.focus();
     document.body.removeAttribute('tabindex');
-    return window.wanted.length;
+    // A date has a stop for each of its parts.
+    return window.wanted.length + 4 * document.querySelectorAll('input[type=date], input[type=time]').length;
   }
   const reached = window.reached.map(each => each.element);
   const found = window.wanted.filter(each => !reached.includes(each)).map(each => 'not reached: ' + brief(each));

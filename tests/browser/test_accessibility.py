@@ -58,6 +58,10 @@ def pages(site) -> dict[str, str]:
     return {name: addresses.urls(name, site)[0] for name in NAMES}
 
 
+def told(wrong: dict[str, list[str]]) -> str:
+    return "\n".join(f"{name}: {each}" for name, found in wrong.items() for each in found)
+
+
 def violations(page, options) -> list[str]:
     """What axe finds grave, in words."""
     return [
@@ -86,7 +90,7 @@ def test_axe_finds_nothing_grave_and_nothing_is_lost_at_200_percent(page, site):
         wrong[name] = violations(page, ALL) + page.evaluate(STRUCTURE) + zoomed(page)
         page.emulate_media(color_scheme="dark")
         wrong[name] += [f"dark: {each}" for each in violations(page, COLOURS)]
-    assert [f"{name}: {each}" for name, found in wrong.items() for each in found] == []
+    assert not any(wrong.values()), told(wrong)
 
 
 def test_tab_reaches_everything_in_order_and_the_focus_is_seen(page, site):
@@ -97,7 +101,7 @@ def test_tab_reaches_everything_in_order_and_the_focus_is_seen(page, site):
         for _ in range(count + 1):
             page.keyboard.press("Tab")
         wrong[name] = page.evaluate(TABS, "tell")
-    assert [f"{name}: {each}" for name, found in wrong.items() for each in found] == []
+    assert not any(wrong.values()), told(wrong)
 
 
 def test_nothing_moves_for_whoever_asked_for_that(page, site):

@@ -90,14 +90,7 @@ def answer(response) -> str:
     return str(response.status_code)
 
 
-SEEN = {
-    Kind.PAGE: {"200"},
-    Kind.PART: {"200"},
-    Kind.DATA: {"200"},
-    Kind.FILE: {"200"},
-    Kind.MOVED: {"301", "302"},
-    Kind.ACT: {"405"},
-}
+SEEN = {**{kind: {"200"} for kind in Kind}, Kind.MOVED: {"301", "302"}, Kind.ACT: {"405"}}
 
 
 def expected(held: Need, needed: Need, address: Address) -> set[str]:

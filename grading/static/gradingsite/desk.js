@@ -36,7 +36,7 @@
       const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
       const main = $('main.desk', page);
       if (landed.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again: what you typed is kept.', true);
-      else if (main) show(page, main, landed, { ...options, redirected: reply.redirected });
+      else if (main) { show(page, main, landed, { ...options, redirected: reply.redirected }); jump(new URL(url, location).hash); }
       else if (reply.ok) location.assign(landed);
       else say(refusal(reply.status), true);
     } catch (error) {
@@ -77,7 +77,9 @@
   function send(form, button) {
     const action = (button && button.getAttribute('formaction')) || form.getAttribute('action');
     const body = new URLSearchParams(new FormData(form, button || undefined));
-    return go(action, { method: 'POST', body, headers: { Accept: 'text/html', 'X-CSRFToken': csrf() } });
+    // Whoever logged in anew in another tab has a new token; the page's own is the old one.
+    body.set('csrfmiddlewaretoken', csrf());
+    return go(action, { method: 'POST', body, headers: { Accept: 'text/html' } });
   }
 
   // ---------- the grade as it is typed ----------
@@ -196,7 +198,7 @@
     if (!url || document.visibilityState !== 'visible') return;
     const claim = field('claim').value;
     try {
-      const reply = await fetch(url, { method: 'POST', body: new URLSearchParams({ claim }), headers: { 'X-CSRFToken': csrf() } });
+      const reply = await fetch(url, { method: 'POST', body: new URLSearchParams({ claim, csrfmiddlewaretoken: csrf() }) });
       if (main !== desk()) return;
       const told = await reply.json();
       if (told.until) $('[data-until]').textContent = 'Yours until ' + told.until;
@@ -251,8 +253,9 @@
       if (event.repeat || busy) return;
       return target.form === $('#ask') ? send(target.form, $('[data-chosen]')) : submit();
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
-    const onButton = target.matches('a, button, summary') && event.key === 'Enter';
+    const sends = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
+    if (((event.ctrlKey || event.metaKey) && !sends) || event.altKey || event.repeat || event.defaultPrevented) return;
+    const onButton = target.matches('a, button, summary') && event.key === 'Enter' && !sends;
     if (!onButton && press(event.key.length === 1 ? event.key.toLowerCase() : event.key === 'Enter' ? 'enter' : '')) event.preventDefault();
   });
 
@@ -262,7 +265,16 @@
     else if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); cite(link) || go(link.href); }
   });
 
-  // A citation on the open transcript is the transcript's own affair.
+  function jump(hash) {
+    const event = hash && document.getElementById(hash.slice(1));
+    if (!event) return false;
+    event.tabIndex = -1;
+    event.focus({ preventScroll: true });
+    event.scrollIntoView({ block: 'center' });
+    return true;
+  }
+
+  // A citation on the open transcript is the transcript's own affair; else the page with it is asked for.
   function cite(link) { return link.matches('.cite') && Boolean($('[data-transcript]')); }
 
   document.addEventListener('submit', function (event) {
