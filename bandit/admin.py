@@ -71,7 +71,8 @@ class BanditAdmin(KeepAdmin):
 
 
 class AliasForms(AnyAliasForms):
-    deletion_widget = forms.CheckboxInput(attrs={"aria-label": "Remove this alias"})  # type: ignore[assignment] # or a class
+    # A widget with its label; the stubs know only the class of one.
+    deletion_widget = forms.CheckboxInput(attrs={"aria-label": "Remove this alias"})  # type: ignore[assignment]
 
 
 class AliasInline(AnyAliasInline):

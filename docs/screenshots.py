@@ -35,12 +35,11 @@ def session_to_show(page: Page) -> str:
 
 def shoot(page: Page) -> None:
     session = session_to_show(page)
-    for name, path in {**PAGES, "session": session, "correct": f"{session}correct/"}.items():
+    for name, path in {**PAGES, "session": session, "review": session.replace("sessions", "review")}.items():
         page.goto(path)
-        if name == "correct":
-            page.fill("[name=value]", ".80")
-            page.wait_for_selector("#effect svg")
-            page.wait_for_selector("form:not(.stale)")
+        if name == "review":
+            page.keyboard.press("8")
+            page.wait_for_selector("[data-part=effects] svg")
         page.screenshot(path=DOCS / f"{name}.png")
 
 

@@ -5,14 +5,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from grading.core.vocabulary import Source
 from grading.days import midnight
-from grading.models import Flag, JudgeJob, Session
+from grading.models import Flag, JudgeJob, Settlement
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet
 from grading.review import calibration
@@ -116,27 +117,16 @@ def trust(now: dt.datetime | None = None) -> Trust:
 
 def day_cells(today: dt.date) -> list[Cell]:
     """The settled sessions with a source of the last fourteen days: one query."""
-    flags = Flag.objects.open().filter(session=OuterRef("pk"))
-    rows = (
-        Session.objects.filter(_days(today, CHART_DAYS))
-        .with_reward()
-        .annotate(day=TruncDate("ended_at"), flagged=Exists(flags))
+    newer = Settlement.objects.filter(session=OuterRef("session"), revision__gt=OuterRef("revision"))
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    names = {"day": TruncDate("session__ended_at"), "flagged": Exists(flags), "arm": F("session__category__name")}
+    rows: Any = (
+        Settlement.objects.filter(_days(today, CHART_DAYS, of="session__ended_at"), ~Exists(newer), source__gt="")
         .order_by()
-        .values("day", "reward_source", "reward_final", "flagged", "category__name")
+        .values("source", "final", **names)
         .annotate(count=Count("pk"))
     )
-    return [
-        Cell(
-            day=row["day"],
-            source=row["reward_source"],
-            final=bool(row["reward_final"]),
-            flagged=row["flagged"],
-            arm=row["category__name"] or "",
-            count=row["count"],
-        )
-        for row in rows
-        if row["reward_source"]
-    ]
+    return [Cell(**{**row, "arm": row["arm"] or ""}) for row in rows]
 
 
 # --- the rows behind a figure ----------------------------------------------------------------------------------------
@@ -196,10 +186,10 @@ def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = 
     )
 
 
-def _days(today: dt.date, days: int, *, until: int | None = None) -> Q:
+def _days(today: dt.date, days: int, *, until: int | None = None, of: str = "ended_at") -> Q:
     """Sessions that ended in so many days up to and with today; those of clocks that run ahead too, unless `until`."""
-    since = Q(ended_at__gte=midnight(today - dt.timedelta(days=days - 1)))
-    return since if until is None else since & Q(ended_at__lt=midnight(today + dt.timedelta(days=until)))
+    since = Q(**{f"{of}__gte": midnight(today - dt.timedelta(days=days - 1))})
+    return since if until is None else since & Q(**{f"{of}__lt": midnight(today + dt.timedelta(days=until))})
 
 
 def _count(cells: Iterable[Cell]) -> int:

@@ -118,8 +118,13 @@ def _drained(view: Outlook) -> str:
     if found.opening is not None and found.opening > view.waiting:
         parts.append(f"{found.opening:,.0f} when judging goes on")
     if found.at is not None and view.waiting:
-        parts.append(f"none left at about {moment(found.at)}")
+        parts.append(f"none left at about {_when(found.at)}")
     return ", ".join(parts)
+
+
+def _when(at: dt.datetime) -> str:
+    """The hour alone within a day: nobody mixes that up."""
+    return f"{timezone.localtime(at):%H:%M}" if at - timezone.now() < dt.timedelta(days=1) else moment(at)
 
 
 def grades_by_day(figures: Trust, first: Standing | None, now: dt.datetime) -> SafeString:

@@ -15,6 +15,7 @@ from grading.admin import (
     audit,
     bandits,
     bulk,
+    calibration,
     connect,
     costs,
     dashboard,
@@ -98,6 +99,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("connect/", "connect", connect.show, "grading.add_apitoken"),
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
+    ("calibration/", "calibration", calibration.show, VIEW),
     ("settings/notices/", "notices", notices.show, VIEW),
     ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )

@@ -158,6 +158,8 @@ class JudgeJob(models.Model):
         indexes = [
             models.Index(fields=["state", "next_attempt_at"], name="judge_job_due"),
             models.Index(fields=["state", "backlog", "-worth", "id"], name="judge_job_promised"),
+            models.Index(fields=["created_at"], name="judge_job_came"),
+            models.Index(fields=["finished_at", "created_at"], name="judge_job_went"),
         ]
 
     def __str__(self) -> str:

@@ -86,6 +86,7 @@ class Session(models.Model):
         indexes = [
             models.Index(fields=["-ended_at", "-id"], name="session_recent"),
             models.Index(fields=["category", "-ended_at"], name="session_by_category"),
+            models.Index(fields=["id"], condition=Q(is_sample=True), name="session_samples"),
         ]
 
     def __str__(self) -> str:

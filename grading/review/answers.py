@@ -48,7 +48,10 @@ class ClaimLost(CorrectionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a form says: the answer, its value in [0, 1] where it has one, why, and what was on the screen."""
+    """What a form says: the answer, its value in [0, 1] where it has one, why, and what was on the screen.
+
+    `sighted`: given with the rewards or others' answers in view.
+    """
 
     answer: Answer
     value: float | None = None
@@ -58,6 +61,13 @@ class Said:
     seen_evidence: str = ""
     seconds: float | None = None
     bulk: str = ""
+    sighted: bool = False
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What of it is kept as it came, besides answer and value."""
+        named = ("reason", "claim", "seconds", "bulk", "sighted")
+        return {name: getattr(self, name) for name in named}
 
 
 def submit(
@@ -89,6 +99,7 @@ def submit(
         seen_evidence=seen_evidence,
         seconds=seconds,
         bulk=bulk,
+        sighted=bool(bulk),  # whoever grades many at once has their rewards in view
     )
     with transaction.atomic():
         locked = _locked(session)
@@ -115,7 +126,7 @@ def let_hold(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
             raise CorrectionError("This answer holds already; nothing was changed.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
-        row = _graded(session, by, Said(answer=verdict, value=answer.value, reason=why))
+        row = _graded(session, by, Said(answer=verdict, value=answer.value, reason=why, sighted=True))
         queue.close(session, ItemState.DONE, by)
         return row
 
@@ -179,14 +190,15 @@ def _graded(session: Session, reviewer: User, said: Said) -> ReviewAnswer:
     )
     monitoring.refresh()
     effects = changes(before, measure(session))
-    return _append(session, reviewer, said, seen=seen, grade=persons_grade(session), effects=effects)
+    made: dict[str, Any] = {"seen": seen, "grade": persons_grade(session), "effects": effects}
+    return records.append(session, reviewer, said.answer, value=said.value, **made, **said.columns)
 
 
 def _opinion(session: Session, reviewer: User, said: Said, held: Settlement | None) -> ReviewAnswer:
     """A verdict that stands beside the one that holds, and changes nothing."""
     corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
     corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
-    return _append(session, reviewer, said)
+    return records.append(session, reviewer, said.answer, value=said.value, **said.columns)
 
 
 def _no_verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | None) -> ReviewAnswer:
@@ -197,19 +209,15 @@ def _no_verdict(session: Session, reviewer: User, said: Said, item: ReviewItem |
         raise CorrectionError("An undo names what it undoes; call undo().")
     if said.answer is Answer.CANNOT_JUDGE and not said.reason:
         raise CorrectionError("A reason is needed: say in a few words why it cannot be judged.")
-    row = _append(session, reviewer, said)
+    alone = item is None or (item.state == ItemState.OPEN and item.wanted == 1)
+    if said.answer is Answer.CANNOT_JUDGE and alone:
+        return queue.take_off(session, reviewer, **said.columns)
+    row = records.append(session, reviewer, said.answer, **said.columns)
     if said.answer is Answer.SKIP:
         ReviewItem.objects.filter(session=session, claimed_by=reviewer).update(**FREE)
-    elif item is None:
-        queue.close(session, ItemState.DISMISSED, reviewer)
     else:
         _item_follows(session, reviewer)
     return row
-
-
-def _append(session: Session, reviewer: User, said: Said, **columns: Any) -> ReviewAnswer:
-    told: dict[str, Any] = {"reason": said.reason, "claim": said.claim, "seconds": said.seconds, "bulk": said.bulk}
-    return records.append(session, reviewer, said.answer, value=said.value, **told, **columns)
 
 
 def _item_follows(session: Session, by: User) -> None:

@@ -28,11 +28,11 @@ def next_for(
     items = offered_to(reviewer, waiting(reviewer, replace(filters or Filters(), state=str(ItemState.OPEN))))
     while True:
         free = items.filter(unheld(timezone.now()))
-        found = list((free.filter(after_it(after)) if after else free)[:TRIED_AT_ONCE])
-        for item in found:
-            if take(item, reviewer, claim):
-                item.refresh_from_db(fields=["claim", "claimed_by", "claimed_until"])
-                return item
+        later = free.filter(after_it(after)) if after else free
+        found = list(later.values_list("pk", flat=True)[:TRIED_AT_ONCE])
+        for pk in found:
+            if take(ReviewItem(pk=pk), reviewer, claim):
+                return ReviewItem.objects.with_people().get(pk=pk)
         if not found and after is None:
             return None
         if not found:

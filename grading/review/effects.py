@@ -13,11 +13,13 @@ from grading.models import Flag, Session, Settlement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What depends on a session: its reward, `arms` by (bandit, arm) as (mean, expected number of the next 100),
-    the rules of its open flags, and what each open alarm says by (rule, about).
+    """What depends on a session: its reward, every arm of the bandits that learn from it, by (bandit, arm) as (mean,
+    expected number of the next 100), `own` naming those that ran; the rules of its open flags, and what each open alarm
+    says by (rule, about).
     """
 
     reward: Settlement | None
+    own: frozenset[tuple[str, str]]
     arms: Mapping[tuple[str, str], tuple[float, float]]
     flags: frozenset[str]
     alarms: Mapping[tuple[str, str], str]
@@ -25,29 +27,22 @@ class Measured:
 
 def measure(session: Session) -> Measured:
     """All of it as it is now."""
-    now, arms = timezone.now(), {}
-    for bandit, arm in rewards.learners(session):
-        if arm is not None:
-            outlook = posterior_of(bandit, now)
-            arms[bandit, arm.name] = (outlook.arms[arm.name].mean, outlook.share_of_next_100(arm.name))
+    now = timezone.now()
+    arms: dict[tuple[str, str], tuple[float, float]] = {}
+    own = frozenset((bandit, arm.name) for bandit, arm in rewards.learners(session) if arm is not None)
+    for bandit, _arm in sorted(own):
+        outlook = posterior_of(bandit, now)
+        arms |= {(bandit, name): (arm.mean, outlook.share_of_next_100(name)) for name, arm in outlook.arms.items()}
     flags = Flag.objects.open().filter(session=session).values_list("rule", flat=True)
     said = {(alarm.rule, alarm.about): alarm.detail for alarm in monitoring.open_alarms()}
-    return Measured(reward=rewards.live(session), arms=arms, flags=frozenset(flags), alarms=said)
+    return Measured(reward=rewards.live(session), own=own, arms=arms, flags=frozenset(flags), alarms=said)
 
 
 def changes(before: Measured, after: Measured) -> dict[str, Any]:
-    """The difference as JSON, unrounded. An alarm that is not open says None; flags are named by their rules."""
-    bandits = [
-        {
-            "bandit": bandit,
-            "arm": arm,
-            "mean_before": mean,
-            "mean_after": after.arms[bandit, arm][0],
-            "share_before": share,
-            "share_after": after.arms[bandit, arm][1],
-        }
-        for (bandit, arm), (mean, share) in before.arms.items()
-    ]
+    """The difference as JSON, unrounded: `bandits` the arms that ran, `others` those that moved with them (a bandit's
+    arms share its mean, and its choices). An alarm that is not open says None; flags are named by their rules.
+    """
+    moved = [key for key in before.arms if key not in before.own and before.arms[key] != after.arms[key]]
     told = sorted(set(before.alarms) | set(after.alarms))
     alarms = [
         {"rule": rule, "about": about, "before": was, "after": now}
@@ -55,11 +50,24 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
         if (was := before.alarms.get((rule, about))) != (now := after.alarms.get((rule, about)))
     ]
     return {
-        "bandits": bandits,
+        "bandits": [_arm(key, before, after) for key in sorted(before.own)],
+        "others": [_arm(key, before, after) for key in moved],
         "flags_cleared": sorted(before.flags - after.flags),
         "flags_raised": sorted(after.flags - before.flags),
         "alarms": alarms,
         "reward": {"before": _value(before), "after": _value(after), "source_before": _source(before)},
+    }
+
+
+def _arm(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, Any]:
+    (mean, share), (mean_after, share_after) = before.arms[key], after.arms[key]
+    return {
+        "bandit": key[0],
+        "arm": key[1],
+        "mean_before": mean,
+        "mean_after": mean_after,
+        "share_before": share,
+        "share_after": share_after,
     }
 
 

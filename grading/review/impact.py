@@ -1,12 +1,13 @@
 """In which order people are asked: by how far a correction is expected to move what the bandit does next, in reward."""
 
 import datetime as dt
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Sum
+from django.db.models import Case, Count, Exists, F, Max, OuterRef, Sum, Value, When
 from django.db.models.functions import Abs
 from django.utils import timezone
 
@@ -100,15 +101,15 @@ def prioritise(now: dt.datetime | None = None) -> int:
     moved, reach = corrections(), worth.by_arm(now, surprise=1.0)
     middle = sorted(reach.values())[len(reach) // 2] if reach else 0.0
     half_life, today = Bandit.objects.named(worth.BANDIT).half_life_days, site_day(now)
-    changed: dict[float, list[int]] = defaultdict(list)
+    changed: dict[int, float] = {}
     for pk, before, arm, ended_at, source, flagged in held:
         left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
         expected = moved.expected(Stratum(arm, source or "", flagged))
         sensitive = middle if arm is None else reach.get(arm, middle)
         impact = worth.rounded(left * expected * sensitive)
         if impact != before:
-            changed[impact].append(pk)
-    return sum(_write(pks, impact) for impact, pks in changed.items())
+            changed[pk] = impact
+    return _write(changed)
 
 
 def first_guess(session: Session) -> float:
@@ -126,14 +127,17 @@ def _open_items() -> Iterable[tuple[int, float, int | None, dt.datetime, str | N
     return items.order_by("pk").values_list(*columns).iterator()
 
 
-def _write(pks: list[int], impact: float) -> int:
-    """Items of the same new impact are written together. One that is being answered now is left to the next sweep."""
-    count = 0
-    for start in range(0, len(pks), WRITTEN_AT_ONCE):
+def _write(changed: Mapping[int, float]) -> int:
+    """Five hundred items a statement. One that is being answered now is left to the next sweep."""
+    count, rows = 0, sorted(changed.items(), key=lambda row: (row[1], row[0]))
+    for start in range(0, len(rows), WRITTEN_AT_ONCE):
+        some = rows[start : start + WRITTEN_AT_ONCE]
+        alike = {value: [pk for pk, _ in same] for value, same in itertools.groupby(some, key=lambda row: row[1])}
+        impact = Case(*[When(pk__in=pks, then=Value(value)) for value, pks in alike.items()], default=F("impact"))
         with transaction.atomic():
-            some = ReviewItem.objects.open().filter(pk__in=pks[start : start + WRITTEN_AT_ONCE])
-            free = list(some.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True))
-            count += ReviewItem.objects.filter(pk__in=free).update(impact=impact)
+            open_items = ReviewItem.objects.open().filter(pk__in=[pk for pk, _ in some])
+            free = open_items.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)
+            count += ReviewItem.objects.filter(pk__in=list(free)).update(impact=impact)
     return count
 
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -9,13 +10,14 @@ from django.db import transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from grading import monitoring
+from grading import monitoring, rewards
 from grading.core.shares import falls_into
 from grading.core.vocabulary import NO_REWARD
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import records
 from grading.review.claims import CLAIM, FREE, next_for, release, renew, take
+from grading.review.effects import changes, measure
 from grading.review.filters import Filters, offered_to, waiting
 from grading.review.impact import first_guess, prioritise
 from grading.review.seen import is_outdated, persons_grade
@@ -39,6 +41,7 @@ __all__ = [
     "renew",
     "state_of",
     "take",
+    "take_off",
     "waiting",
     "want",
 ]
@@ -124,10 +127,18 @@ def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
     if not why.strip():
         raise ValueError("say in a few words why nobody shall grade this: the history keeps it")
     with transaction.atomic():
-        session = Session.objects.select_for_update(of=("self",)).get(pk=item.session_id)
-        answer = records.append(session, by, Answer.CANNOT_JUDGE, reason=why.strip())
-        close(session, ItemState.DISMISSED, by)
-    return answer
+        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=item.session_id)
+        return take_off(session, by, reason=why.strip())
+
+
+def take_off(session: Session, by: User, **said: Any) -> ReviewAnswer:
+    """Dismiss a session that the caller has locked: the answer, with what it changed. Its flags go, and its machines'
+    reward out of their stratum.
+    """
+    seen, before = records.seen_now(session, rewards.live(session)), measure(session)
+    close(session, ItemState.DISMISSED, by)
+    effects = changes(before, measure(session))
+    return records.append(session, by, Answer.CANNOT_JUDGE, seen=seen, effects=effects, **said)
 
 
 def close(session: Session, state: ItemState, by: User) -> None:

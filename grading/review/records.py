@@ -34,12 +34,16 @@ def append(
     *,
     value: float | None = None,
     seen: dict[str, Any] | None = None,
+    sighted: bool = False,
     **said: Any,
 ) -> ReviewAnswer:
-    """Append an answer; `seen` as it was before the answer changed anything, by default as it is."""
+    """Append an answer; `seen` as it was before the answer changed anything, by default as it is.
+
+    `sighted`: given with everything in view, so that nothing of it is blind.
+    """
     seen = seen_now(session, rewards.live(session)) if seen is None else seen
-    # Whoever grades many at once had their rewards before them.
-    apart = Blind(value=None, revealed=False) if said.get("bulk") else None
-    first = apart or blind(session, reviewer, answer, value, seen["settlement"])
+    first = blind(session, reviewer, answer, value, seen["settlement"])
+    if sighted:
+        first = Blind(value=None, revealed=True)
     columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **seen, **said}
     return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=answer, **columns)

@@ -65,8 +65,8 @@ def hides_judge(session: Session, reviewer: User, settlement: Settlement | None)
 def blind(session: Session, reviewer: User, answer: Answer, value: float | None, held: Settlement | None) -> Blind:
     """What this person said of the session before they saw the judge's answer, now that they answer `value`.
 
-    The first thing they said remains that, whatever they say later. Who accepts what the judge decided says nothing
-    of their own.
+    The first thing they said remains that, whatever they say later. Who accepts what the judge or another person
+    decided says nothing of their own.
     """
     first = Reveal.objects.filter(session=session, reviewer=reviewer).order_by("pk").first()
     if first is not None:
@@ -75,5 +75,5 @@ def blind(session: Session, reviewer: User, answer: Answer, value: float | None,
     earlier = mine.order_by("pk").first()
     if earlier is not None:
         return Blind(value=earlier.blind_value, revealed=True)
-    accepts_judge = answer is Answer.ACCEPT and held is not None and held.source == Source.JUDGE
-    return Blind(value=None if accepts_judge else value, revealed=False)
+    follows = answer is Answer.ACCEPT and held is not None and held.source in (Source.JUDGE, Source.HUMAN)
+    return Blind(value=None if follows else value, revealed=False)

@@ -8,7 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit.selection import complete, select
-from grading import evidence, monitoring, rewards
+from grading import evidence, review, rewards
+from grading.core.prompt import VERSION
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
@@ -17,6 +18,7 @@ from tests import cast
 from tests.grading import quota_cast
 
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
+GRADER = {"model": "claude-sonnet-5-5", "route": "api.anthropic.com", "rubric": "4e1c" * 16, "version": VERSION}
 TERMS = [
     {"kind": "idea", "count": 3, "diminishing": 1.0, "weight": 0.4, "adds": 0.4},
     {"kind": "engagement", "count": 1, "diminishing": 0.5, "weight": 0.2, "adds": 0.1},
@@ -50,7 +52,7 @@ def _judged(now: dt.datetime, number: int) -> None:
     complete(decision, observation=session.observation, executed_arm=category, now=ended)
     cast.grade(session, Source.TRAJECTORY, 0.3 + number % 5 / 10, detail="2 commits, 1 of 9 calls failed")
     if number % 4:
-        cast.grade(session, Source.JUDGE, 0.4 + number % 6 / 10, detail="Solid, tests pass.", model="m", rubric="4e1c")
+        cast.grade(session, Source.JUDGE, 0.4 + number % 6 / 10, detail="Solid, tests pass.", **GRADER)
     if category == "news":
         cast.grade(session, Source.CONSUMPTION, 0.6, detail="3 ideas, 1 post", evidence={"terms": TERMS})
     settled(session)
@@ -94,4 +96,4 @@ def receive(session: Session, kind: EvidenceKind, data: bytes, filename: str = "
 def settled(session: Session) -> None:
     with transaction.atomic():
         rewards.settle(session)
-        monitoring.inspect(session)
+        review.look(session)

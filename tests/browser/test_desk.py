@@ -158,6 +158,7 @@ def test_an_expired_login_is_said_and_a_login_elsewhere_is_enough(hand):
     assert "logged" in said
     assert "What you typed is kept" in said or "what you typed is kept" in said
     Hand(hand.page.context.new_page()).log_in("rita")
+    hand.page.bring_to_front()
     hand.goes_on("Enter")
     assert rewards.live(first).value == 0.4
 

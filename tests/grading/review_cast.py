@@ -4,6 +4,7 @@ import uuid
 
 from django.db import transaction
 
+from bandit.models import Bucket
 from grading import review, rewards
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Source
@@ -34,6 +35,12 @@ def settled(session: Session) -> Session:
         rewards.settle(session)
         review.look(session)
     return session
+
+
+def learned() -> list[tuple]:
+    """All that the bandits know, to the last bit: every non-empty bucket."""
+    names = ("bandit__name", "arm__name", "grader__source", "grader__model", "grader__rubric", "grader__stratum")
+    return sorted(Bucket.objects.exclude(n=0, s=0, q=0).values_list(*names, "effective_day", "n", "s", "q"))
 
 
 def item(session: Session) -> ReviewItem:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.django_db
 
 PAGES = (
     "/", "/sessions/", "/bandits/category/", "/bandits/harness/", "/quota/", "/alarms/", "/review/", "/settings/",
+    "/calibration/", "/settings/notices/",
 )  # fmt: skip
 OPERATOR_PAGES = (
     "/connect/", "/samples/", "/grading/agent/", "/grading/agent/add/", "/grading/apitoken/", "/grading/artifactrule/",

@@ -17,7 +17,7 @@ from tests import cast
 from tests.grading import quota_cast
 
 pytestmark = pytest.mark.django_db
-QUERIES = {"/": 36, "/review/": 16, "/alarms/": 16, "/bandits/category/": 22}
+QUERIES = {"/": 36, "/review/": 16, "/alarms/": 16, "/bandits/category/": 30}
 
 
 @pytest.fixture

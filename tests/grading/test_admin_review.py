@@ -333,7 +333,7 @@ def test_until_a_person_graded_nothing_tells_the_judges_answer(reviewer):
     session = desk_cast.judged(0.17, category="news")
     desk_cast.waits(session)
     html = text(reviewer.get(f"/review/{session.pk}/"))
-    for telling in (".17", "0.17", "sealed verdict", "focused fix", "claude-sonnet-5-5", "final", "cited"):
+    for telling in (".17", "0.17", "sealed verdict", "focused fix", "claude-sonnet-5-5", "decides", "cited"):
         assert telling not in html.split("<main")[1].split("<dialog")[0], telling
     assert "Hidden until you grade" in html
     html = effect(reviewer, session, ".90")
@@ -359,7 +359,7 @@ def test_revealing_keeps_what_was_typed_as_the_blind_grade(reviewer, rita):
     )
     html = text(reply)
     assert "A focused fix, tests pass" in html
-    assert 'event=3#e3">[3]</a>' in html
+    assert 'event=3#e3">3</a>' in html
     assert 'value=".60"' in html
     assert ">so</textarea>" in html
     assert Reveal.objects.get().value == 0.6

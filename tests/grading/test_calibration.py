@@ -142,3 +142,17 @@ def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(rita):
     for _ in range(21):
         review.record_correction(judged(0.5), rita, value=0.6)
     assert calibration.in_use().blind == 0
+
+
+def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(rita, client):
+    client.force_login(rita)
+    assert "No session of the random slice was graded blind yet" in client.get("/calibration/").content.decode()
+    compared(rita, 0.1, 0.3)
+    compared(rita, -0.1, stratum="flagged")
+    judged(0.5, rubric="b" * 64)
+    html = client.get("/calibration/").content.decode()
+    assert "claude-sonnet-5-5 at api rubric aaaa" in html
+    assert "not in use, uncalibrated: 3 of 20 blind grades" in html
+    assert "+.10" in html
+    assert '<td class="dim">flagged</td>' in html
+    assert "rubric bbbb</b> gives the verdicts now, and is uncalibrated: 0 of 20" in html

@@ -131,3 +131,44 @@ def test_a_backlog_of_any_length_can_be_drawn(hours):
     labels = [text.text for text in parsed(charts.backlog(past, [])).iter("text")]
     assert 3 <= len(labels) <= 12
     assert "nan" not in charts.backlog(past, [])
+
+
+FORTNIGHT = [DAY - dt.timedelta(days=back) for back in range(13, -1, -1)]
+
+
+def at(day: int, hour: int = 0) -> dt.datetime:
+    return dt.datetime.combine(FORTNIGHT[day], dt.time(hour), tzinfo=dt.UTC)
+
+
+def test_an_outage_is_red_on_its_hours_above_its_days_bar():
+    bars = [charts.Bar(day=day, source="judge", final=True, count=10) for day in FORTNIGHT]
+    out = charts.Outage(since=at(-1, 6), until=at(-1, 18), words="quota exhausted for 12 h")
+    svg = parsed(charts.by_day(bars, FORTNIGHT, [out]))
+    boxes = {rect.get("class"): rect for rect in svg.iter("rect")}
+    bar, red = boxes["f-judge"], boxes["f-alarm"]
+    assert float(red.get("width")) == pytest.approx(float(bar.get("width")) / 2, abs=0.1)
+    assert float(red.get("x")) == pytest.approx(float(bar.get("x")) + float(bar.get("width")) / 4, abs=0.1)
+    assert float(red.get("y")) < float(bar.get("y"))
+    assert [each.text for each in svg.iter("text") if each.get("class") == "red"] == ["quota exhausted for 12 h"]
+
+
+def test_an_outage_over_several_days_marks_each_and_is_named_once():
+    out = charts.Outage(since=at(-3, 12), until=at(-1, 1), words="judge overloaded")
+    svg = parsed(charts.by_day([], FORTNIGHT, [out]))
+    assert [rect.get("class") for rect in svg.iter("rect")].count("f-alarm") == 3
+    assert [each.text for each in svg.iter("text")].count("judge overloaded") == 1
+
+
+def test_words_of_outages_lie_on_no_bar_and_not_on_each_other():
+    bars = [charts.Bar(day=day, source="judge", final=True, count=10 + 5 * n) for n, day in enumerate(FORTNIGHT)]
+    outages = [charts.Outage(since=at(-n, 6), until=at(-n, 9), words=f"outage {n}, since judged") for n in (3, 2, 1)]
+    svg = parsed(charts.by_day(bars, FORTNIGHT, outages))
+    tops = [float(rect.get("y")) for rect in svg.iter("rect") if rect.get("class") == "f-judge"]
+    heights = [float(each.get("y")) for each in svg.iter("text") if each.get("class") == "red"]
+    assert len(set(heights)) == 3
+    assert all(0 < y < min(tops) for y in heights)
+
+
+def test_an_outage_before_the_first_day_is_not_drawn():
+    early = dt.datetime.combine(FORTNIGHT[0] - dt.timedelta(days=3), dt.time(), tzinfo=dt.UTC)
+    assert "f-alarm" not in charts.by_day([], FORTNIGHT, [charts.Outage(since=early, until=early, words="x")])

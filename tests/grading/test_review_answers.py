@@ -13,8 +13,7 @@ from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, R
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import answers, queue
 from tests import cast
-from tests.bandit.helpers import buckets
-from tests.grading.review_cast import claim, flagged, item, judged, name, settled
+from tests.grading.review_cast import claim, flagged, item, judged, learned, name, settled
 
 pytestmark = pytest.mark.django_db
 
@@ -34,10 +33,6 @@ def waits(value=0.5, **fields):
     session = judged(value, **fields)
     queue.add(session, User.objects.get_or_create(username="the operator")[0], "look")
     return session
-
-
-def learned():
-    return {bandit: buckets(bandit) for bandit in ("category", "harness")}
 
 
 def reward(session):
@@ -81,7 +76,7 @@ def test_excluding_takes_the_reward_away_and_closes_the_item(rita):
     session = waits()
     answers.submit(session, rita, answer=Answer.EXCLUDE, reason="another session's log")
     assert reward(session)[0] is None
-    assert learned() == {"category": [], "harness": []}
+    assert learned() == []
     assert item(session).state == ItemState.DONE
 
 
@@ -296,6 +291,7 @@ def test_an_opinion_can_be_made_the_authoritative_grade(rita, omar):
     held = answers.let_hold(opinion, olga, "he knows the project")
     assert reward(session) == (0.2, "human")
     assert held.grade.author == olga
+    assert (opinion.blind_value, held.blind_value, held.revealed) == (0.2, None, True)
     assert held.reason == "omar's answer holds: he knows the project"
     with pytest.raises(review.CorrectionError, match="holds already"):
         answers.let_hold(held, olga)

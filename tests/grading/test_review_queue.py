@@ -7,7 +7,7 @@ import pytest
 from django.apps import apps
 from django.http import QueryDict
 
-from grading import review, rewards, tasks, worth
+from grading import review, rewards, samples, tasks, worth
 from grading.core.vocabulary import Outcome, Source
 from grading.models import Comment, Evidence, Flag, ReviewItem
 from grading.models.review import Answer, Entry, ItemState
@@ -238,7 +238,7 @@ def test_many_items_are_written_in_few_statements(django_assert_max_num_queries)
         for day in range(25)
     ]
     ReviewItem.objects.bulk_create(ReviewItem(session=session, entered_as=Entry.SLICE) for session in sessions)
-    with django_assert_max_num_queries(220):
+    with django_assert_max_num_queries(16):
         assert queue.prioritise(NOW) == 100
     with django_assert_max_num_queries(8):
         assert queue.prioritise(NOW) == 0
@@ -329,3 +329,10 @@ def test_a_site_with_sessions_gets_its_queue_once(rita):
     }
     assert item(kept["slice"]).slice_probability == 0.2
     assert item(kept["flag"]).why == Flag.objects.get().detail
+
+
+def test_the_samples_fill_the_queue():
+    assert len(list(samples.load(dt.datetime.now(dt.UTC)))) == 14
+    found = queue.count()
+    assert found.rule >= 2
+    assert found.slice >= 1

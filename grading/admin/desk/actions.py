@@ -43,7 +43,7 @@ def show_effect(request: HttpRequest, pk: int) -> HttpResponse:
     session = _session(pk)
     held = rewards.live(session)
     hides = review.hides_judge(session, person(request), held)
-    told = effect(session, held, AnswerForm({**request.GET.dict(), "answer": "grade"}), blind=hides)
+    told = effect(session, held, AnswerForm(request.GET), blind=hides)
     return render(request, "gradingsite/_desk_effect.html", {"effect": told, "session": session})
 
 
@@ -82,7 +82,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
 @require_POST
 def reveal(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the judge's answer. What was typed until then is kept as the blind grade; the first time counts."""
-    session, form = _session(pk), AnswerForm({**request.POST.dict(), "answer": "grade"})
+    session, form = _session(pk), AnswerForm(request.POST)
     form.is_valid()
     review.reveal(session, person(request), form.grade)
     return page.render(request, session, form=form)

@@ -1,13 +1,10 @@
 """The middle of the desk, and what the panel tells beside the grade: rationale, history, answers, comments."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
 
 from grading.admin import session as shown
 from grading.admin import transcript
@@ -19,8 +16,8 @@ from grading.core.vocabulary import Source
 from grading.models import Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
 from grading.models.evidence import EvidenceKind
 from grading.models.judging import Purpose
+from grading.templatetags.house import CITATION, NUMBER
 
-CITATION = re.compile(r"\[(\d{1,9})\]")
 LISTED = 50
 
 
@@ -80,33 +77,18 @@ def latest(grades: list[Grade]) -> Grade | None:
 
 
 def rationale(judge: Grade) -> dict[str, Any]:
-    """The judge's words with their citations as links, and its dimensions."""
+    """The judge's words, its dimensions, and the citations that its words leave out."""
     text = str(judge.evidence.get("rationale") or judge.detail)[:4000]
     cited = shown.citations(judge)
-    named = {int(found) for found in CITATION.findall(text)}
+    named = {int(found) for group in CITATION.findall(text) for found in NUMBER.findall(group)}
     return {
-        "text": _linked(text, set(cited)),
+        "text": text,
         "rest": [number for number in cited if number not in named],
         "dimensions": shown.dimensions(judge),
         "reached": judge.evidence.get("reached", ""),
         "model": judge.model,
         "value": judge.value,
     }
-
-
-def _linked(text: str, cited: set[int]) -> SafeString:
-    """Hostile text, escaped, with [97] as a link where the judge did cite event 97."""
-    parts = CITATION.split(text)
-    shown_as = (_citation(part, cited) if i % 2 else part for i, part in enumerate(parts))
-    return format_html_join("", "{}", ((part,) for part in shown_as))
-
-
-def _citation(number: str, cited: set[int]) -> SafeString | str:
-    return _link(number) if int(number) in cited else f"[{number}]"
-
-
-def _link(number: str) -> SafeString:
-    return format_html('<a class="cite" href="?tab=transcript&amp;event={}#e{}">[{}]</a>', number, number, number)
 
 
 def _values(said: list[ReviewAnswer]) -> list[ReviewAnswer]:

@@ -82,7 +82,7 @@ def render(
         "may_assign": user.has_perm(MAY_ASSIGN),
         "people": _reviewers() if user.has_perm(MAY_ASSIGN) else [],
         **_person(user, grades=grades),
-        **centre.of(request, session, settlements, user, hides=hides, waits=grades),
+        **centre.of(request, session, settlements, user, hides=hides, waits=grades and not hold.why_not),
     }
     return TemplateResponse(request, "gradingsite/review.html", context, status=status)
 

@@ -23,7 +23,7 @@ GIVEN = [(str(answer), str(answer)) for answer in Answer if answer is not Answer
 class AnswerForm(forms.Form):
     """What a person says: an answer, with a grade where it is one, why, and what was on the screen."""
 
-    answer = forms.ChoiceField(choices=GIVEN, initial=Answer.GRADE)
+    answer = forms.ChoiceField(choices=GIVEN, required=False)
     value = forms.DecimalField(
         required=False,
         min_value=0,
@@ -39,6 +39,9 @@ class AnswerForm(forms.Form):
     seen_revision = forms.IntegerField(required=False, min_value=0)
     seen_evidence = forms.CharField(required=False, max_length=64)
     opened = forms.FloatField(required=False)
+
+    def clean_answer(self) -> str:
+        return self.cleaned_data["answer"] or Answer.GRADE
 
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from bandit.models import Arm
 from grading import review
 from grading.admin.desk import blind
-from grading.models import Flag, ReviewItem, SavedView, Session
+from grading.models import Flag, ReviewItem, Session
 from grading.models.review import Entry, View
+from grading.review import views
 
 LISTED = 100
 TITLES = {
@@ -23,6 +24,15 @@ TITLES = {
     Entry.PERSON: "Put here by people",
     Entry.SLICE: "Random slice",
 }
+
+
+CHOICES = (
+    ("Everything", ""),
+    ("Raised by an alarm", "entered_as=rule"),
+    ("Random slice", "entered_as=slice"),
+    ("For me", "assigned=me"),
+    ("For nobody yet", "assigned=nobody"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +72,11 @@ class Rail:
     sections: tuple[Section, ...]
     total: int
     options: tuple[tuple[str, tuple[Option, ...]], ...]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether what is chosen stands in the select already."""
+        return any(option.chosen for _, options in self.options for option in options)
 
     @property
     def more(self) -> int:
@@ -123,15 +138,14 @@ def holder(item: ReviewItem | None, reviewer: User) -> str:
 
 
 def _options(reviewer: User, filters: review.Filters) -> tuple[tuple[str, tuple[Option, ...]], ...]:
-    kinds = [("Everything", ""), ("Raised by an alarm", "entered_as=rule"), ("Random slice", "entered_as=slice")]
-    kinds += [("For me", "assigned=me"), ("For nobody yet", "assigned=nobody")]
     waiting = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))
     arms = Arm.objects.filter(Exists(waiting)).order_by("name").values_list("name", flat=True)
-    saved = SavedView.objects.filter(Q(owner=reviewer) | Q(shared=True), page=View.REVIEW)
+    kept = [(view.owner_id == reviewer.pk, view.name, view.query) for view in views.of(reviewer, View.REVIEW)]
     groups = (
-        ("Queue", kinds),
+        ("Queue", CHOICES),
         ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
-        ("Saved views", [(view.name, view.query) for view in saved]),
+        ("Your views", [(name, query) for mine, name, query in kept if mine]),
+        ("Views of others", [(name, query) for mine, name, query in kept if not mine]),
     )
     return tuple((title, _chosen(options, filters.query)) for title, options in groups if options)
 

@@ -6,7 +6,8 @@
   const $ = (selector, under) => (under || document).querySelector(selector);
   const desk = () => $('main.desk');
   const field = (name) => { const form = $('#answer'); return form && form.elements[name]; };
-  let busy = false;
+  const place = () => location.pathname + location.search;
+  let busy = false, shown = place();
 
   // ---------- talking to the server ----------
   function csrf() {
@@ -36,7 +37,10 @@
       const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
       const main = $('main.desk', page);
       if (landed.pathname.startsWith('/login/')) say('You were logged out. Log in again in another tab, then submit again: what you typed is kept.', true);
-      else if (main) show(page, main, landed, { ...options, redirected: reply.redirected });
+      else if (main) {
+        landed.hash = new URL(url, location).hash;
+        show(page, main, landed, { ...options, redirected: reply.redirected });
+      }
       else if (reply.ok) location.assign(landed);
       else say(refusal(reply.status), true);
     } catch (error) {
@@ -66,6 +70,7 @@
     // What was refused comes back in its place: the address stays that of the page it was sent from.
     const stays = options.still || (posted && !options.redirected);
     if (!stays) history[moved ? 'pushState' : 'replaceState'](null, '', landed);
+    shown = place();
     if ($('.rail-list')) $('.rail-list').scrollTop = scrolled;
     if (moved) scrollTo(0, 0);
     begin();
@@ -77,7 +82,9 @@
   function send(form, button) {
     const action = (button && button.getAttribute('formaction')) || form.getAttribute('action');
     const body = new URLSearchParams(new FormData(form, button || undefined));
-    return go(action, { method: 'POST', body, headers: { Accept: 'text/html', 'X-CSRFToken': csrf() } });
+    // Whoever logged in anew in another tab has a new token; the page's own is the old one.
+    body.set('csrfmiddlewaretoken', csrf());
+    return go(action, { method: 'POST', body, headers: { Accept: 'text/html' } });
   }
 
   // ---------- the grade as it is typed ----------
@@ -170,10 +177,10 @@
     say(by > 0 ? 'This is the last one in the list.' : 'This is the first one in the list.', false);
   }
 
-  // Find belongs to the transcript, which has a key of its own; where another tab is open, the transcript comes first.
+  // Find is the transcript's own key; where another tab is open, the transcript comes first.
   async function find() {
-    const tab = $('.tabs a[data-tab][href*="tab=transcript"]');
-    if (tab && !tab.hasAttribute('aria-current')) await go(tab.href);
+    const tab = $('.tabs a[data-tab]:not([aria-current])');
+    if (tab) await go(tab.href);
     const open = $('[data-find-open]');
     if (open) open.click();
   }
@@ -196,7 +203,7 @@
     if (!url || document.visibilityState !== 'visible') return;
     const claim = field('claim').value;
     try {
-      const reply = await fetch(url, { method: 'POST', body: new URLSearchParams({ claim }), headers: { 'X-CSRFToken': csrf() } });
+      const reply = await fetch(url, { method: 'POST', body: new URLSearchParams({ claim, csrfmiddlewaretoken: csrf() }) });
       if (main !== desk()) return;
       const told = await reply.json();
       if (told.until) $('[data-until]').textContent = 'Yours until ' + told.until;
@@ -220,7 +227,7 @@
       list.scrollTop = current.offsetTop - list.clientHeight / 2;
     }
     recall();
-    document.dispatchEvent(new CustomEvent('gradingsite:shown'));
+    document.dispatchEvent(new CustomEvent('transcript:start'));
   }
 
   // ---------- keys, clicks, forms ----------
@@ -234,7 +241,7 @@
   function press(key) {
     if (busy) return false;
     if (/^[0-9=]$/.test(key)) { digit(key); return true; }
-    if (!KEYS[key]) return false;
+    if (!KEYS[key] || (key === '/' && $('[data-transcript]'))) return false;
     digits = '';
     KEYS[key]();
     return true;
@@ -251,24 +258,17 @@
       if (event.repeat || busy) return;
       return target.form === $('#ask') ? send(target.form, $('[data-chosen]')) : submit();
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return;
-    const onButton = target.matches('a, button, summary') && event.key === 'Enter';
+    const sends = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
+    if (((event.ctrlKey || event.metaKey) && !sends) || event.altKey || event.repeat || event.defaultPrevented) return;
+    const onButton = target.matches('a, button, summary') && event.key === 'Enter' && !sends;
     if (!onButton && press(event.key.length === 1 ? event.key.toLowerCase() : event.key === 'Enter' ? 'enter' : '')) event.preventDefault();
   });
 
   document.addEventListener('click', function (event) {
-    const key = event.target.closest('[data-key]'), link = event.target.closest('.qrow, .tabs a[data-tab], .quote a.cite');
+    const key = event.target.closest('[data-key]'), link = event.target.closest($('[data-transcript]') ? '.qrow, .tabs a[data-tab]' : '.qrow, .tabs a[data-tab], a.cite');
     if (key && !busy) { event.preventDefault(); press(key.dataset.key); }
-    else if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); cite(link) || go(link.href); }
+    else if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); go(link.href); }
   });
-
-  // A citation on the open transcript is the transcript's own affair.
-  function cite(link) {
-    if (!link.matches('.cite') || !$('[data-transcript]')) return false;
-    const number = link.hash.slice(2), event = $('#e' + number);
-    if (event) { event.scrollIntoView({ block: 'center' }); event.tabIndex = -1; event.focus({ preventScroll: true }); }
-    return Boolean(event);
-  }
 
   document.addEventListener('submit', function (event) {
     if (!desk().contains(event.target) || event.target.method !== 'post') return;
@@ -282,7 +282,8 @@
   });
   document.addEventListener('change', function (event) { if (event.target.matches('[data-views]')) event.target.form.submit(); });
   document.addEventListener('visibilitychange', function () { if (document.visibilityState === 'visible' && !released) renew(); });
-  addEventListener('popstate', function () { go(location.href, { still: true }); });
+  // Jumping to an event only changes the fragment, and asks for nothing.
+  addEventListener('popstate', function () { if (place() !== shown) go(location.href, { still: true }); });
   addEventListener('pagehide', leave);
   addEventListener('pageshow', function (event) { if (event.persisted) go(location.href, { still: true }); });
   begin();

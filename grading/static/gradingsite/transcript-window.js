@@ -1,14 +1,15 @@
 // The window that the browser holds of a long transcript: pages of events come when an edge is near and go when they
 // are far. The server escapes all text. Used by transcript.js.
 
-const PAGE = 100, ROWS = 300, NEAR = 1200, FAR = NEAR + 300;
+const PAGE = 100, ROWS = 300, NEAR = 1200, FAR = NEAR + 300, MOST = 4e6;
 export const POLL = 500;
 const LOST = 'The events could not be loaded: reload the page.';
-let log = null, live = null, turn = 0, filling = false;
+let log = null, live = null, turn = 0, filling = false, room = 0;
 
 export function hold(found, status) {
   log = found;
   live = status;
+  room = 0;
   turn += 1;
 }
 
@@ -38,36 +39,73 @@ function view() {
   return scrolls() ? { top: box.top, bottom: box.bottom } : { top: 0, bottom: innerHeight };
 }
 
-function steady(change) {
-  const top = view().top;
-  const anchor = rows().find((row) => row.getBoundingClientRect().bottom > top);
-  const before = anchor && anchor.getBoundingClientRect().top;
-  change();
-  if (!anchor || !anchor.isConnected) return;
-  (scrolls() ? log : document.scrollingElement).scrollTop += anchor.getBoundingClientRect().top - before;
+// What is above grew by `height` pixels: the empty room above it gives way, so that nothing moves; where there is too
+// little of that, or no more than that is needed, the scroll follows.
+function above(height, isStart) {
+  const left = room - height;
+  makeRoom(isStart ? 0 : left);
+  if (room !== left) (scrolls() ? log : document.scrollingElement).scrollTop += room - left;
+}
+
+function makeRoom(height) {
+  room = scrolls() ? Math.min(Math.max(height, 0), MOST) : 0;
+  log.querySelector('.room').style.height = room + 'px';
 }
 
 // The page that is missing where somebody reads, or soon will: nothing where the pane is hidden or scrolled past.
 function due() {
   const all = blocks(), seen = view(), box = log.getBoundingClientRect();
   if (!all.length || isReading(all[0]) || !box.height || box.bottom < 0) return null;
-  const first = all[0], last = all[all.length - 1];
+  const first = all[0], last = all[all.length - 1], top = first.getBoundingClientRect().top;
   if (last.dataset.following && last.getBoundingClientRect().bottom < seen.bottom + NEAR) {
-    return { from: last.dataset.following, add: (block) => { log.append(block); }, far: () => blocks()[0], edge: last.querySelector('.later') };
+    return { from: last.dataset.following, edge: 'following', beside: last };
   }
-  if (first.dataset.previous && first.getBoundingClientRect().top > seen.top - NEAR) {
-    return { from: first.dataset.previous, add: (block) => { log.prepend(block); }, far: () => blocks().pop(), edge: first.querySelector('.earlier') };
-  }
-  return null;
+  if (!first.dataset.previous || top < seen.top - NEAR) return null;
+  // Somebody pulled the scroll bar far up.
+  if (top > seen.bottom + 4 * NEAR) return { from: Math.ceil(first.dataset.first * log.scrollTop / room) || 1, edge: 'previous', isFar: true };
+  return { from: first.dataset.previous, edge: 'previous', beside: first };
 }
 
-function drop(pick) {
-  while (rows().length > ROWS) {
-    const block = pick(), box = block.getBoundingClientRect(), seen = view();
-    if (box.bottom > seen.top - FAR && box.top < seen.bottom + FAR) return;
-    if (block.contains(document.activeElement)) log.focus({ preventScroll: true });
-    block.remove();
+// Both ends of the window say what follows. They are made anew each time: they don't move, others stand elsewhere.
+function sayEdges() {
+  const all = blocks(), { previous, reading } = all[0].dataset, { following } = all[all.length - 1].dataset;
+  const isOpen = reading !== undefined;
+  sayEdge('previous', previous || isOpen ? '…' : 'The transcript begins here');
+  sayEdge('following', following || isOpen ? '…' : 'The transcript ends here');
+}
+
+function sayEdge(name, said) {
+  const old = log.querySelector('[data-edge="' + name + '"]'), edge = old.cloneNode();
+  edge.textContent = said;
+  old.replaceWith(edge);
+}
+
+// One page in the place of all, with about as much room above it as what is there would take.
+function replace(block, height) {
+  const all = blocks(), before = (block.dataset.first - 1) / PAGE;
+  all[0].before(block);
+  all.forEach((each) => each.remove());
+  makeRoom(block.dataset.previous ? height || before * Math.max(block.offsetHeight, NEAR) : 0);
+  sayEdges();
+}
+
+function drop(block) {
+  const box = block.getBoundingClientRect(), seen = view(), isAbove = box.bottom < seen.top - FAR;
+  if (rows().length <= ROWS || (!isAbove && box.top < seen.bottom + FAR)) return false;
+  if (block.contains(document.activeElement)) log.focus({ preventScroll: true });
+  block.remove();
+  if (isAbove) above(-box.height);
+  return true;
+}
+
+function add(block, wanted) {
+  if (wanted.edge === 'following') wanted.beside.after(block);
+  else {
+    wanted.beside.before(block);
+    above(block.getBoundingClientRect().height, !block.dataset.previous);
   }
+  while (drop(wanted.edge === 'following' ? blocks()[0] : blocks().pop()));
+  sayEdges();
 }
 
 export async function fill() {
@@ -77,17 +115,16 @@ export async function fill() {
   try {
     while ((wanted = due())) {
       const block = await load(wanted.from);
-      if (mine !== turn) { mine = turn; continue; }
-      if (isReading(block)) {
-        wanted.edge.textContent = block.textContent.trim();
+      if (mine !== turn) mine = turn;
+      else if (isReading(block)) {
+        sayEdge(wanted.edge, block.textContent.trim());
         await pause(POLL);
-      } else {
-        steady(() => { wanted.add(block); });
-        steady(() => { drop(wanted.far); });
-      }
+      } else if (wanted.isFar) replace(block, log.scrollTop);
+      else add(block, wanted);
     }
   } catch (error) {
-    complain(error, wanted && wanted.edge);
+    complain(error);
+    if (wanted) sayEdge(wanted.edge, words(error));
     await pause(4 * POLL);
   }
   filling = false;
@@ -106,12 +143,12 @@ export async function jump(number, focus, said) {
     while (!holder(number)) {
       const block = await load(number);
       if (mine !== turn) return null;
-      log.replaceChildren(block);
+      replace(block);
       if (isReading(block)) await pause(POLL);
       if (mine !== turn) return null;
     }
   } catch (error) {
-    if (mine === turn) complain(error, log.querySelector('.block[data-reading] .edge'));
+    if (mine === turn) complain(error);
     return null;
   }
   const all = Array.from(holder(number).querySelectorAll('.ev'));
@@ -132,7 +169,8 @@ function show(row, focus) {
   history.replaceState(history.state, '', '#' + row.id);
 }
 
-function complain(error, edge) {
+function complain(error) {
+  const edge = log.querySelector('.block[data-reading] .edge');
   tell(words(error));
   if (edge) edge.textContent = words(error);
 }
@@ -148,6 +186,6 @@ export function here() {
 export async function again() {
   const mine = ++turn, number = here(), block = await load(number);
   if (mine !== turn || isReading(block)) return;
-  log.replaceChildren(block);
+  replace(block);
   jump(number);
 }

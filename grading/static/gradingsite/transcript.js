@@ -109,15 +109,18 @@ document.addEventListener('keydown', (event) => {
   if (!log || !log.isConnected || event.defaultPrevented || !(isPlain || event.getModifierState('AltGraph'))) return;
   const field = event.target.closest('input, textarea, select, [contenteditable]');
   const mine = isFinding() && field === one('find-form').elements.q;
-  const last = blocks().map((block) => block.dataset.last).pop();
-  const does = mine
-    ? { Enter: () => { nextHit(event.shiftKey ? -1 : 1); }, Escape: () => { openFind(false); } }[event.key]
-    : {
-      '[': () => { nextCite(-1); }, ']': () => { nextCite(1); }, '/': () => { openFind(true); },
-      n: isFinding() && () => { nextHit(1); }, N: isFinding() && () => { nextHit(-1); },
-      Escape: isFinding() && () => { openFind(false); },
-      Home: event.target === log && () => { goTo(1); }, End: event.target === log && last && () => { goTo(+last); },
-    }[event.key];
+  const last = blocks().pop()?.dataset.last;
+  const does = {
+    Enter: mine && (() => nextHit(event.shiftKey ? -1 : 1)),
+    Escape: isFinding() && (() => openFind(false)),
+    '/': !mine && (() => openFind(true)),
+    '[': !mine && (() => nextCite(-1)),
+    ']': !mine && (() => nextCite(1)),
+    n: !mine && isFinding() && (() => nextHit(1)),
+    N: !mine && isFinding() && (() => nextHit(-1)),
+    Home: event.target === log && (() => goTo(1)),
+    End: event.target === log && last && (() => goTo(+last)),
+  }[event.key];
   if (!does || (field && !mine)) return;
   event.preventDefault();
   does();

@@ -1,0 +1,206 @@
+"""A transcript of 50,000 events in a real Chromium: open at once, steady, by keyboard, and without script."""
+
+import io
+
+import pytest
+from playwright.sync_api import expect
+
+from benchmarks.transcript import transcript
+from grading import evidence, transcripts
+from grading.core.vocabulary import Source
+from grading.models import Evidence
+from tests import cast
+from tests.browser.story import ATTACK
+from tests.browser.test_pages import listen, log_in
+
+pytestmark = pytest.mark.browser
+EVENTS = 50_000
+CITED = (3, 118, 49_004)
+
+# What moved by itself, and the most rows that the page ever held.
+WATCH = """
+window.moved = []; window.most = 0;
+new PerformanceObserver((list) => list.getEntries().forEach((each) => window.moved.push(
+  [each.value, each.hadRecentInput, ...each.sources.map((source) => source.node?.className || source.node?.nodeName)]
+))).observe({type: 'layout-shift', buffered: true});
+new MutationObserver(() => { window.most = Math.max(window.most, document.querySelectorAll('.ev').length) })
+  .observe(document, {childList: true, subtree: true});
+"""
+
+
+@pytest.fixture(scope="module")
+def log() -> bytes:
+    hostile = ATTACK.encode().replace(b"'", b"").replace(b'"', b"")
+    return b"".join(transcript(EVENTS, lines=2)).replace(b"make check-24500", b"make " + hostile)
+
+
+@pytest.fixture
+def session(live_site, settings, tmp_path, log):
+    settings.TRANSCRIPT_CACHE = tmp_path
+    cast.person("olga", "operator")
+    session = cast.session(title="A long one")
+    stored = evidence.store(io.BytesIO(log))
+    Evidence.objects.create(session=session, kind="transcript", sha256=stored.sha256, size=stored.size)
+    said = {"rationale": f"Checks pass [118], even the last [49004]. {ATTACK}", "citations": list(CITED)}
+    cast.grade(session, Source.JUDGE, 0.7, evidence=said)
+    return session
+
+
+@pytest.fixture
+def indexed(session):
+    transcripts.build(session.evidence.get())
+    return session
+
+
+@pytest.fixture
+def desk(page, session):
+    """Signed in, with an eye on what moves; what the browser complains of is in `desk.complaints`."""
+    page.complaints, page.is_pane = listen(page), True
+    page.add_init_script(WATCH)
+    log_in(page)
+    yield page
+    assert page.complaints == []
+    assert page.evaluate("window.pwned") is None
+    if page.is_pane:
+        assert [entry for entry in page.evaluate("window.moved") if not entry[1]] == []
+    assert page.evaluate("window.most") <= 400
+
+
+def top(page) -> int:
+    """The first event that is seen."""
+    return page.evaluate(
+        "(() => { const log = document.querySelector('.log').getBoundingClientRect();"
+        "return +[...document.querySelectorAll('.ev')]"
+        ".find((row) => row.getBoundingClientRect().bottom > log.top).dataset.n })()"
+    )
+
+
+def is_seen(page, number: int) -> bool:
+    return page.evaluate(
+        "(number) => { const row = document.getElementById('e' + number)?.getBoundingClientRect();"
+        "const log = document.querySelector('.log').getBoundingClientRect();"
+        "return Boolean(row) && row.top >= log.top && row.bottom <= log.bottom }",
+        number,
+    )
+
+
+def test_a_transcript_that_nobody_has_indexed_opens_at_once_and_reads_itself(desk, session):
+    desk.goto(f"/sessions/{session.pk}/#transcript")
+    assert desk.locator("#e1").is_visible()
+    desk.click("a.cite[href$='#e49004'] >> nth=0")
+    desk.wait_for_selector("#e49004.at", timeout=60_000)
+    assert is_seen(desk, 49_004)
+
+
+def test_scrolling_holds_a_window_and_nothing_jumps(desk, indexed):
+    desk.goto(f"/sessions/{indexed.pk}/#transcript")
+    desk.hover(".log")
+    seen = [top(desk)]
+    for _ in range(25):
+        desk.mouse.wheel(0, 1500)
+        desk.wait_for_timeout(60)
+        seen.append(top(desk))
+    assert seen == sorted(seen)
+    assert seen[-1] > 500
+    assert desk.locator("#e1").count() == 0
+    back = [seen[-1]]
+    while back[-1] > 1 and len(back) < 100:
+        desk.mouse.wheel(0, -1500)
+        desk.wait_for_timeout(60)
+        back.append(top(desk))
+    assert back == sorted(back, reverse=True)
+    assert back[-1] == 1
+
+
+def test_citations_jump_by_click_and_by_key(desk, indexed):
+    desk.goto(f"/sessions/{indexed.pk}/")
+    assert desk.inner_text("[data-cite-words]") == "3 citations"
+    desk.click("a.cite:text-is('49004')")
+    desk.wait_for_selector("#e49004:focus")
+    assert is_seen(desk, 49_004)
+    assert "Cited by the judge, 3 of 3" in desk.inner_text("#e49004")
+    assert desk.inner_text("[data-cite-words]") == "citation 3 of 3"
+    assert desk.url.endswith("#e49004")
+    desk.keyboard.press("[")
+    desk.wait_for_selector("#e118:focus")
+    assert desk.inner_text("[data-transcript-say]") == "Event 118, citation 2 of 3"
+    desk.keyboard.press("]")
+    desk.wait_for_selector("#e49004:focus")
+
+
+def test_find_goes_from_hit_to_hit_by_keyboard_alone(desk, indexed):
+    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.keyboard.press("/")
+    desk.keyboard.type("prüfSUMME 7000")
+    desk.wait_for_selector("#e14001.at")
+    assert desk.inner_text("[data-find-words]") == "1 of 1"
+    assert is_seen(desk, 14_001)
+    desk.keyboard.press("Control+a")
+    desk.keyboard.type("prüfsumme")
+    expect(desk.locator("[data-find-words]")).to_have_text("7 of 24")
+    for key, number in (("Enter", 16_001), ("Shift+Enter", 14_001), ("Shift+Enter", 12_001)):
+        desk.keyboard.press(key)
+        desk.wait_for_selector(f"#e{number}.at")
+        assert is_seen(desk, number)
+    assert desk.inner_text("[data-transcript-say]") == "Event 12,001, 6 of 24 hits"
+    desk.keyboard.press("Escape")
+    desk.wait_for_selector("#e12001:focus")
+    assert desk.locator("[data-find-form]").is_hidden()
+    desk.keyboard.press("n")
+    assert top(desk) <= 12_001 < top(desk) + 60
+
+
+def test_what_nobody_says_is_said_not_to_be_found(desk, indexed):
+    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.click("[data-find-open]")
+    desk.keyboard.type("100%_")
+    expect(desk.locator("[data-find-words]")).to_have_text("no event has it")
+
+
+def test_hostile_text_stays_text(desk, indexed):
+    desk.goto(f"/sessions/{indexed.pk}/#e49000")
+    desk.wait_for_selector("#e49000:focus")
+    assert "<script>window.pwned" in desk.inner_text("#e49000")
+    desk.keyboard.press("/")
+    desk.keyboard.type("<script>window")
+    expect(desk.locator("[data-find-words]")).to_have_text("1 of 1")
+
+
+def test_the_ends_are_a_key_away(desk, indexed):
+    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.focus(".log")
+    desk.keyboard.press("End")
+    desk.wait_for_selector(f"#e{EVENTS}.at")
+    desk.keyboard.press("Escape")
+    desk.focus(".log")
+    desk.keyboard.press("Home")
+    desk.wait_for_selector("#e1.at")
+
+
+def test_it_works_as_part_of_a_page_too(desk, indexed):
+    """Narrow review screens scroll as one."""
+    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.is_pane = False
+    desk.evaluate("document.querySelector('#transcript').classList.remove('log-pane', 'session-log')")
+    desk.click("a.cite:text-is('49004')")
+    desk.wait_for_selector("#e49004:focus")
+    for _ in range(10):
+        desk.mouse.wheel(0, 3000)
+        desk.wait_for_timeout(60)
+    assert int(desk.locator(".ev").last.get_attribute("data-n")) > 49_300
+
+
+def test_it_works_without_script(chromium, live_site, indexed):
+    context = chromium.new_context(base_url=live_site, java_script_enabled=False)
+    page = context.new_page()
+    log_in(page)
+    page.goto(f"/sessions/{indexed.pk}/")
+    assert page.locator("[data-transcript-tools]").is_hidden()
+    page.click("text=Later events")
+    assert page.locator("#e101").is_visible()
+    page.click("text=Earlier events")
+    assert page.locator("#e1").is_visible()
+    page.click("a.cite:text-is('49004')")
+    assert page.locator("#e49004").is_visible()
+    assert "Cited by the judge, 3 of 3" in page.inner_text("#e49004")
+    context.close()

@@ -1,0 +1,256 @@
+"""The history of what people did: every act, its effects, its filters, its pages, and its downloads."""
+
+import csv
+import datetime as dt
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+import time_machine
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.utils import timezone
+
+from bandit.models import Bandit, Rectifier
+from grading import monitoring, rewards
+from grading.core.vocabulary import Source
+from grading.models import Agent, Alarm, JudgePolicy, JudgeRun, ReviewItem, Rubric, RubricActivation
+from grading.models.review import Answer
+from grading.review import answers, audit, exported
+from grading.review.acts import Kind
+from grading.review.audit import Cursor, Filters
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+DOCS = Path(__file__).parents[2] / "docs" / "exports.md"
+
+
+@pytest.fixture
+def clock():
+    with time_machine.travel(cast.NOON + dt.timedelta(days=1), tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+@pytest.fixture
+def rita():
+    return cast.person("rita", "reviewer")
+
+
+def settled(source=Source.JOURNAL, value=0.32, **fields):
+    session = cast.session(**fields)
+    cast.grade(session, source, value)
+    rewards.settle(session)
+    return session
+
+
+def graded(rita, value=0.8, reason="merged", **fields):
+    return answers.submit(settled(**fields), rita, answer=Answer.GRADE, value=value, reason=reason)
+
+
+def listed(client, **query) -> str:
+    response = client.get("/history/", query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def downloaded(client, name="history.csv", **query) -> list[dict[str, str]]:
+    text = b"".join(client.get(f"/{name}", query).streaming_content).decode()
+    return list(csv.DictReader(io.StringIO(text))) if name.endswith("csv") else list(map(json.loads, text.splitlines()))
+
+
+def test_an_answer_shows_who_what_why_and_the_reward_before_and_after(viewer, rita):
+    graded(rita)
+    html = listed(viewer)
+    for text in (
+        "rita",
+        "Graded .80",
+        "merged",
+        '.32 <span class="dimmer">→</span> <strong>.80</strong>',
+        "cross-repo",
+    ):
+        assert text in html
+
+
+def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rita):
+    session = settled()
+    cast.pull_request(session)
+    monitoring.inspect(session)
+    answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="merged", seconds=34)
+    html = listed(viewer)
+    for bandit, arm in (("category", "cross-repo"), ("harness", "claude-code")):
+        assert re.search(rf"<li>{bandit} <b>{arm}</b>: mean \.\d\d\d → \.\d\d\d \(\+\.\d\d\d\), next 100: ", html)
+    for text in ("Flag A1 cleared", "Decided before by journal", "Took 34 s"):
+        assert text in html
+    [line] = downloaded(viewer, "history.jsonl")
+    assert line["effects"] == answer.effects
+
+
+def test_an_undoing_stays_beside_what_it_undid(viewer, rita):
+    answers.undo(graded(rita), rita, "a slip")
+    html = listed(viewer)
+    assert "Undid “graded .80”" in html
+    assert '<span class="pill line">undone</span>' in html
+    undoing, given = downloaded(viewer)
+    assert (undoing["kind"], undoing["undoes"], undoing["reward_after"]) == ("undo", given["id"], "0.32")
+    assert (given["undone_by"], given["holds"]) == ("rita", "false")
+
+
+@pytest.fixture
+def everything(rita):
+    """One act of each kind."""
+    olga = cast.person("olga", "operator")
+    session = settled(Source.JUDGE, 0.5)
+    answers.undo(answers.submit(session, rita, answer=Answer.GRADE, value=0.6), rita, "a slip")
+    answers.reveal(session, rita, 0.4)
+    answers.comment(session, rita, "what a patch")
+    answers.unflag(answers.flag(session, rita, "look at it"), rita)
+    alarm = Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three")
+    monitoring.acknowledge(alarm, rita)
+    rubric = Rubric.objects.get()
+    RubricActivation.objects.create(rubric=rubric, by=olga)
+    JudgeRun.objects.create(rubric=rubric, by=olga, total=2, cancelled_by=olga, cancelled_at=timezone.now())
+    JudgePolicy.objects.create(by=olga, daily_budget_usd=5)
+    Rectifier.objects.create(bandit=Bandit.objects.get(name="category"), version=1, by="olga", note="try it")
+    of_agent = ContentType.objects.get_for_model(Agent)
+    LogEntry.objects.create(user=olga, content_type=of_agent, object_id="1", object_repr="bob", action_flag=CHANGE)
+    return session
+
+
+def test_every_kind_of_act_is_listed_and_found_by_its_kind(viewer, everything):
+    assert {act.kind for act in audit.page(Filters()).acts} == set(Kind)
+    for kind in Kind:
+        assert {row["kind"] for row in downloaded(viewer, kind=kind)} == {kind}
+    html = listed(viewer)
+    for text in (
+        "Commented", "what a patch", "Flagged it", "Took the flag off", "Acknowledged alarm A1",
+        "Looked at the judge’s", "Had 2 sessions judged again", "Cancelled judging again", "$5.00 a day",
+        "Switched the rectifier of category on", "Changed the agent bob",
+    ):  # fmt: skip
+        assert text in html
+
+
+def test_the_history_narrows_by_person_arm_session_and_day(viewer, rita, clock):
+    omar = cast.person("omar", "reviewer")
+    one, other = graded(rita, category="code"), None
+    clock.shift(dt.timedelta(days=2))
+    other = graded(omar, value=0.9)
+    finds = [
+        ({"person": "omar"}, other), ({"arm": "code"}, one), ({"session": one.session.external_id}, one),
+        ({"until": "2026-04-01"}, one), ({"since": "2026-04-02"}, other), ({"since": "2026-04-01", "arm": "code"}, one),
+    ]  # fmt: skip
+    for query, wanted in finds:
+        assert [row["id"] for row in downloaded(viewer, **query)] == [f"answer-{wanted.pk}"], query
+    assert "Nothing that anybody did matches" in listed(viewer, person="omar", arm="code")
+
+
+def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer, rita):
+    graded(rita)
+    html = listed(viewer, person="nobody", since="yesterday", before="nonsense")
+    assert html.count("It was left out") == 2
+    assert "Graded .80" in html
+
+
+def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(rita, clock):
+    given = graded(rita)
+    for number in range(7):
+        answers.comment(given.session, rita, f"note {number}")
+        answers.reveal(settled(), rita, 0.5)
+    everything = [(act.kind, act.pk) for act in audit.page(Filters(), size=100).acts]
+    found, before = [], None
+    while True:
+        page = audit.page(Filters(), before=before, size=4)
+        found += [(act.kind, act.pk) for act in page.acts]
+        if page.older is None:
+            break
+        before = Cursor.parse(str(page.older))
+    assert found == everything
+    assert len(found) == len(set(found)) == 15
+
+
+def test_an_older_page_is_linked_and_keeps_the_filters(viewer, rita):
+    given = graded(rita)
+    for number in range(60):
+        answers.comment(given.session, rita, f"note {number}")
+    html = listed(viewer, kind="comment")
+    older = re.search(r'href="\?(kind=comment&amp;before=[^"]+)"', html)[1].replace("&amp;", "&")
+    html = viewer.get(f"/history/?{older}").content.decode()
+    assert html.count("Commented") == 10
+    assert "Newest" in html
+
+
+def test_fifty_acts_cost_as_many_queries_as_one(viewer, rita, django_assert_max_num_queries):
+    for _ in range(20):
+        answers.undo(graded(rita), rita, "a slip")
+    for query in ({"session": "nothing"}, {}):
+        with django_assert_max_num_queries(36):
+            listed(viewer, **query)
+
+
+def test_a_download_costs_a_constant_number_of_queries_a_chunk(viewer, rita, django_assert_max_num_queries):
+    for _ in range(15):
+        answers.undo(graded(rita), rita, "a slip")
+    for name in ("history.csv", "history.jsonl"):
+        with django_assert_max_num_queries(24):
+            assert len(downloaded(viewer, name)) == 30
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_text_in_a_download_is_no_formula(viewer, rita, start):
+    session = settled(external_id=f"{start}cmd|' /C calc'!A0")
+    answers.comment(session, rita, "=HYPERLINK(1)")
+    [row] = downloaded(viewer)
+    assert row["session"].startswith(f"'{start}")
+    assert row["reason"] == "'=HYPERLINK(1)"
+    [line] = downloaded(viewer, "history.jsonl")
+    assert line["reason"] == "=HYPERLINK(1)"
+
+
+def test_numbers_are_unrounded_and_times_are_in_utc(viewer, rita, clock):
+    answers.submit(settled(value=1 / 3), rita, answer=Answer.ACCEPT)
+    [row] = downloaded(viewer)
+    assert float(row["reward_before"]) == 1 / 3
+    assert row["at"] == "2026-04-01T12:00:00+00:00"
+
+
+def test_the_documentation_names_every_column():
+    text = DOCS.read_text()
+    assert {name for name in (*exported.ACT, *exported.PAIR) if f"`{name}`" not in text} == set()
+
+
+def blind(rita, *, value=0.6, entered=0.2):
+    """A blind answer to a judged session of the random slice."""
+    session = settled(Source.JUDGE, 0.5)
+    ReviewItem.objects.update_or_create(session=session, defaults={"entered_as": "slice", "slice_probability": entered})
+    return answers.submit(session, rita, answer=Answer.GRADE, value=value)
+
+
+def test_calibration_data_are_the_blind_pairs_of_the_slice(viewer, rita):
+    answer = blind(rita)
+    blind(rita, entered=None)
+    [row] = downloaded(viewer, "calibration.csv")
+    assert (row["session"], row["reviewer"]) == (answer.session.external_id, "rita")
+    values = (row["judge_value"], row["human_blind_value"], row["human_final_value"], row["slice_probability"])
+    assert values == ("0.5", "0.6", "0.6", "0.2")
+    assert (row["was_shown"], row["in_chain"]) == ("true", "true")
+    answers.undo(answer, rita, "a slip")
+    assert downloaded(viewer, "calibration.csv") == []
+
+
+def test_the_empty_history_says_what_would_appear(viewer):
+    assert "Nobody has done anything yet" in listed(viewer)
+
+
+def test_what_people_wrote_is_text(viewer, rita):
+    answers.comment(settled(), rita, "<script>alert(1)</script>")
+    html = listed(viewer)
+    assert "<script>alert(1)" not in html
+    assert "&lt;script&gt;alert(1)" in html

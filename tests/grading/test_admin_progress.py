@@ -1,0 +1,189 @@
+"""How each person's reviewing goes: what is counted, what is measured against what, and what is left out."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+
+from grading import rewards
+from grading.core.vocabulary import Source
+from grading.models import ReviewItem
+from grading.models.review import Answer
+from grading.review import answers, queue
+from grading.review.progress import progress
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(cast.NOON + dt.timedelta(days=1), tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def rita():
+    return cast.person("rita", "reviewer")
+
+
+@pytest.fixture
+def omar():
+    return cast.person("omar", "reviewer")
+
+
+def judged(value=0.5, **fields):
+    session = cast.session(**fields)
+    cast.grade(session, Source.JUDGE, value)
+    rewards.settle(session)
+    return session
+
+
+def in_slice(value=0.5, probability=0.2):
+    session = judged(value)
+    ReviewItem.objects.update_or_create(
+        session=session, defaults={"entered_as": "slice", "slice_probability": probability}
+    )
+    return session
+
+
+def grade(session, who, value, **fields):
+    return answers.submit(session, who, answer=Answer.GRADE, value=value, reason="because", **fields)
+
+
+def row(who):
+    [found] = [each for each in progress().rows if each.reviewer == who]
+    return found
+
+
+def test_today_and_seven_days_count_answers_that_hold(rita, clock):
+    grade(judged(), rita, 0.6)
+    clock.shift(dt.timedelta(days=6))
+    grade(judged(), rita, 0.6)
+    answers.undo(grade(judged(), rita, 0.6), rita, "a slip")
+    answers.submit(judged(), rita, answer=Answer.SKIP)
+    assert (row(rita).today, row(rita).week) == (1, 2)
+    clock.shift(dt.timedelta(days=1))
+    assert (row(rita).today, row(rita).week) == (0, 1)
+    clock.shift(dt.timedelta(days=30))
+    assert progress().rows == ()
+
+
+def test_the_time_is_the_median_of_single_answers(rita):
+    for seconds in (4, 8, 100):
+        grade(judged(), rita, 0.6, seconds=seconds)
+    grade(judged(), rita, 0.6, seconds=900, bulk="a-bulk")
+    assert row(rita).seconds == 8
+
+
+def test_what_was_undone_or_overruled_by_another_is_counted_once(rita, omar):
+    answers.undo(grade(judged(), rita, 0.6), omar, "no")
+    session = judged()
+    grade(session, rita, 0.6)
+    grade(session, omar, 0.2)
+    corrected = judged()
+    grade(corrected, rita, 0.6)
+    grade(corrected, rita, 0.7)
+    assert (row(rita).answers, row(rita).taken_back) == (4, 2)
+    assert (row(omar).answers, row(omar).taken_back) == (1, 0)
+    assert (progress().total.answers, progress().total.taken_back) == (5, 2)
+
+
+def test_agreement_with_other_people_is_of_sessions_that_several_graded(rita, omar):
+    for mine, theirs in ((0.6, 0.8), (0.5, 0.6)):
+        session = judged()
+        grade(session, rita, mine)
+        grade(session, omar, theirs)
+    grade(judged(), rita, 0.1)
+    assert row(rita).people.n == row(omar).people.n == progress().total.people.n == 2
+    assert row(rita).people.mean == pytest.approx((0.2 + 0.1) / 2)
+
+
+def test_blind_agreement_is_of_the_random_slice_only(rita):
+    grade(in_slice(0.5), rita, 0.6)
+    grade(in_slice(0.5), rita, 0.2)
+    grade(judged(0.5), rita, 1.0)
+    assert row(rita).judge.n == 2
+    assert row(rita).judge.mean == pytest.approx((0.1 + 0.3) / 2)
+    assert row(rita).judge.bias == pytest.approx((0.1 - 0.3) / 2)
+
+
+def test_what_was_seen_first_says_nothing_of_ones_own(rita):
+    seen = in_slice(0.5)
+    answers.reveal(seen, rita, None)
+    grade(seen, rita, 0.6)
+    answers.submit(in_slice(0.5), rita, answer=Answer.ACCEPT)
+    assert row(rita).judge.n == 0
+    assert row(rita).judge.mean is None
+
+
+def test_anchoring_is_how_far_and_where_people_move_after_looking(rita):
+    for blind, final in ((0.8, 0.6), (0.2, 0.1), (0.7, 0.7)):
+        session = judged(0.5)
+        answers.reveal(session, rita, blind)
+        grade(session, rita, final)
+    found = row(rita).anchoring
+    assert (found.n, found.moved, found.towards) == (3, 2, 1)
+    assert found.mean == pytest.approx((0.2 + 0.1 + 0) / 3)
+
+
+def test_whom_something_is_assigned_to_is_listed_before_they_answer(rita, omar):
+    item = queue.add(judged(), rita, "look")
+    queue.assign(item, omar, rita)
+    assert (row(omar).waits, row(omar).answers, progress().total.waits) == (1, 0, 1)
+
+
+def test_people_stand_by_name_and_not_by_number(rita, omar):
+    for _ in range(3):
+        grade(judged(), rita, 0.6)
+    grade(judged(), omar, 0.6)
+    assert [each.reviewer for each in progress().rows] == [omar, rita]
+
+
+def test_the_figures_of_one_person_are_theirs_alone(rita, omar):
+    grade(judged(), rita, 0.6)
+    grade(judged(), omar, 0.6)
+    assert progress(rita).total.answers == 1
+    assert [each.reviewer for each in progress(rita).rows] == [rita]
+
+
+def test_any_number_of_answers_costs_three_queries(rita, omar, django_assert_num_queries):
+    for _ in range(5):
+        session = judged()
+        grade(session, rita, 0.6)
+        grade(session, omar, 0.7)
+    with django_assert_num_queries(3):
+        assert progress().total.answers == 10
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+def shown(client) -> str:
+    response = client.get("/review/progress/")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_the_page_says_it_in_words_first(viewer, rita, omar):
+    grade(in_slice(0.5), rita, 0.6)
+    grade(in_slice(0.5), omar, 0.7)
+    html = shown(viewer)
+    assert "2 answered today, 2 in seven days" in html
+    assert "2 answers in 30 days by 2 people." in html
+    assert ".15 higher than the judge on average" in html
+    assert 'href="/history/?person=rita"' in html
+
+
+def test_without_a_pair_nothing_is_claimed(viewer, rita):
+    grade(judged(), rita, 0.6)
+    assert "Nobody has yet graded a session of the random slice blind" in shown(viewer)
+
+
+def test_the_empty_page_says_what_would_appear(viewer):
+    html = shown(viewer)
+    assert "No answer in the last 30 days" in html
+    assert "Nobody has answered, and nothing is assigned to anybody." in html

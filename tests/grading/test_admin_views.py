@@ -1,0 +1,144 @@
+"""Saved views: kept under a name, shared, renamed and deleted by whose they are, and by nobody else."""
+
+import pytest
+
+from grading.models import SavedView
+from grading.models.review import View
+from grading.review import views
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def vera():
+    return cast.person("vera", "viewer")
+
+
+@pytest.fixture
+def viewer(client, vera):
+    client.force_login(vera)
+    return client
+
+
+def page(client, address) -> str:
+    response = client.get(address, follow=True)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def save(client, **fields) -> str:
+    fields = {"page": "sessions", "name": "Mine", "query": "category=code&state=final", **fields}
+    return client.post("/views/", fields, follow=True).content.decode()
+
+
+def test_filters_are_saved_under_a_name_and_stand_in_the_menu(viewer):
+    assert "Save these filters as" in page(viewer, "/sessions/?category=code&state=final")
+    html = save(viewer)
+    assert "Saved as “Mine”." in html
+    assert "View: Mine" in html
+    assert '<a href="/sessions/?category=code&amp;state=final">Mine</a>' in page(viewer, "/sessions/")
+    assert "Mine" not in page(viewer, "/history/")
+
+
+def test_page_number_and_empty_filters_are_no_part_of_a_view(viewer):
+    save(viewer, query="?q=&category=code&page=3&before=x&csrfmiddlewaretoken=y")
+    assert SavedView.objects.get().query == "category=code"
+
+
+def test_every_list_has_its_built_in_views(viewer):
+    for built_in in views.BUILT_IN[View.SESSIONS]:
+        html = page(viewer, f"/sessions/?{built_in.query}")
+        assert f"View: {built_in.name}" in html
+        assert "It was left out" not in html
+    for built_in in views.BUILT_IN[View.HISTORY]:
+        assert f"View: {built_in.name}" in page(viewer, f"/history/?{built_in.query}")
+
+
+def test_a_shared_view_is_everybodys_to_use_and_its_owners_to_change(viewer, client, vera):
+    save(viewer, shared="yes")
+    save(viewer, name="Private", query="category=news")
+    view = SavedView.objects.get(name="Mine")
+    client.force_login(cast.person("rita", "reviewer"))
+    html = page(client, "/sessions/")
+    assert "Shared by others" in html
+    assert "Mine" in html
+    assert "Private" not in html
+    assert client.get(f"/views/{view.pk}/").status_code == 404
+    assert client.post(f"/views/{view.pk}/", {"delete": "yes"}).status_code == 404
+    assert client.post(f"/views/{view.pk}/", {"name": "Taken"}).status_code == 404
+    with pytest.raises(views.ViewError, match="vera's"):
+        views.delete(view, cast.person("omar", "operator"))
+    assert SavedView.objects.filter(name="Mine").exists()
+
+
+def test_a_view_is_renamed_shared_and_kept_to_oneself_again(viewer):
+    save(viewer)
+    address = f"/views/{SavedView.objects.get().pk}/"
+    viewer.post(address, {"name": "  Code,   final ", "shared": "yes"})
+    assert (SavedView.objects.get().name, SavedView.objects.get().shared) == ("Code, final", True)
+    viewer.post(address, {"name": "Code, final"})
+    assert not SavedView.objects.get().shared
+    assert "Code, final" in page(viewer, "/views/")
+
+
+def test_deleting_asks_first(viewer):
+    save(viewer)
+    address = f"/views/{SavedView.objects.get().pk}/"
+    assert "Delete “Mine”?" in page(viewer, f"{address}?delete")
+    assert SavedView.objects.exists()
+    html = viewer.post(address, {"delete": "yes"}, follow=True).content.decode()
+    assert "“Mine” is deleted." in html
+    assert not SavedView.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": " "}, "1 to 60 characters"),
+        ({"name": "x" * 61}, "1 to 60 characters"),
+        ({"name": "two\x00"}, "1 to 60 characters"),
+        ({"query": "q=" + "x" * 1000}, "narrow them down"),
+        ({"name": "Taken"}, "choose another name"),
+    ],
+)
+def test_what_cannot_be_kept_is_said(viewer, vera, fields, said):
+    views.save(vera, View.SESSIONS, "Taken", "category=news")
+    assert said in save(viewer, **fields)
+    assert SavedView.objects.count() == 1
+
+
+def test_a_name_may_stand_once_on_each_list(vera):
+    views.save(vera, View.SESSIONS, "Mine", "category=news")
+    views.save(vera, View.HISTORY, "Mine", "kind=undo")
+    assert [view.name for view in views.of(vera, View.HISTORY)] == ["Mine"]
+
+
+def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):
+    views.save(vera, View.SESSIONS, "Taken", "category=news")
+    save(viewer)
+    html = viewer.post(f"/views/{SavedView.objects.get(name='Mine').pk}/", {"name": "Taken"}).content.decode()
+    assert "choose another name" in html
+    assert SavedView.objects.filter(name="Mine").exists()
+
+
+def test_one_person_keeps_at_most_fifty(vera):
+    for number in range(views.MOST):
+        views.save(vera, View.SESSIONS, f"view {number}", "category=news")
+    with pytest.raises(views.ViewError, match="delete one"):
+        views.save(vera, View.SESSIONS, "one more", "category=news")
+
+
+def test_an_unknown_list_is_refused(viewer):
+    assert viewer.post("/views/", {"page": "users", "name": "x", "query": "a=b"}).status_code == 404
+
+
+def test_a_view_leads_nowhere_but_to_its_list(viewer):
+    response = viewer.post("/views/", {"page": "sessions", "name": "x", "query": "//evil.example/?a=b"})
+    assert response.url.startswith("/sessions/?")
+
+
+def test_a_name_is_text(viewer):
+    save(viewer, name="<script>alert(1)</script>")
+    for address in ("/sessions/", "/views/", f"/views/{SavedView.objects.get().pk}/"):
+        assert "<script>alert(1)" not in page(viewer, address)
