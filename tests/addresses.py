@@ -174,6 +174,7 @@ SCREENS: dict[str, Address] = {
     "admin:review_undo": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="answer", data=WHY),
     "admin:review_hold": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="beside", data=WHY),
     "admin:progress": Address(opens=VIEWER),
+    "admin:calibration": Address(opens=VIEWER),
     "admin:views": Address(
         opens=VIEWER,
         acts=VIEWER,
