@@ -98,9 +98,6 @@ SCREENS: dict[str, Address] = {
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
     "admin:bandit": Address(opens=VIEWER, of="bandit"),
-    "admin:rectifier": Address(
-        opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
-    ),
     "admin:quota": Address(opens=VIEWER),
     "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),
     "admin:costs_csv": Address(opens=VIEWER, kind=FILE, queries=("?days=90",)),
@@ -177,6 +174,7 @@ SCREENS: dict[str, Address] = {
     "admin:review_undo": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="answer", data=WHY),
     "admin:review_hold": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="beside", data=WHY),
     "admin:progress": Address(opens=VIEWER),
+    "admin:calibration": Address(opens=VIEWER),
     "admin:views": Address(
         opens=VIEWER,
         acts=VIEWER,

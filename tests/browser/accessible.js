@@ -9,7 +9,8 @@
   const headings = all('h1, h2, h3, h4, h5, h6').filter(shown);
   const ranks = headings.map(each => Number(each.localName[1]));
   if (ranks.filter(rank => rank === 1).length !== 1) found.push('not one h1 but ' + headings.filter((h, n) => ranks[n] === 1).map(h => h.textContent.trim().slice(0, 40)).join(' | '));
-  if (ranks.length && ranks[0] !== 1) found.push('the first heading is ' + brief(headings[0]));
+  const early = headings.slice(0, ranks.indexOf(1)).find(each => !each.closest('nav, aside, [role=complementary]'));
+  if (early) found.push('before the first heading stands ' + brief(early));
   ranks.forEach((rank, n) => { if (n && rank > ranks[n - 1] + 1) found.push('a rank is left out before ' + brief(headings[n])); });
 
   if (all('main, [role=main]').length !== 1) found.push('not one main landmark');
@@ -21,7 +22,7 @@
 
   for (const source of ['judge', 'trajectory', 'journal', 'consumption', 'floor', 'human', 'alarm']) {
     for (const element of all('.c-' + source).filter(shown)) {
-      const mark = each => all('svg.ic use', each).some(use => use.getAttribute('href') === '#i-' + source);
+      const mark = each => all('use', each).some(use => use.getAttribute('href') === '#i-' + source);
       const beside = element.closest('.graded, li, tr, .tile, .src, header, p, label, .field') || element.parentElement;
       const says = /[a-z]{3}/i.test(element.textContent);
       const words = (element.getAttribute('aria-label') || element.textContent + beside.textContent).trim();

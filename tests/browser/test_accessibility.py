@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from django.contrib.auth.models import User
 
+from grading.models import SavedView
 from tests import addresses, world
 from tests.addresses import PAGE
 from tests.browser import story
@@ -32,6 +33,7 @@ MODELS = (
     "auth_user_change", "auth_user_delete", "auth_user_password_change",
 )  # fmt: skip
 NAMES = [name for name in addresses.of_kind(PAGE) if name in KNOWN or name.removeprefix("admin:") in MODELS]
+EMPTY_QUEUE = "/review/?arm=no-such-arm"
 # A screen of 1440 pixels at 200 %, in CSS pixels.
 DESK, ZOOMED = {"width": 1440, "height": 900}, {"width": 720, "height": 450}
 
@@ -48,6 +50,7 @@ def site(live_site, settings):
 def page(chromium, live_site, site):
     """A superuser's page: with every link and button."""
     owner = User.objects.create_superuser("root")
+    site.rows["view"] = SavedView.objects.create(owner=owner, page="sessions", name="Final ones", query="state=final")
     context = signed_in(chromium, live_site, owner, viewport=DESK, reduced_motion="reduce")
     yield context.new_page()
     context.close()
@@ -55,7 +58,7 @@ def page(chromium, live_site, site):
 
 def pages(site) -> dict[str, str]:
     """The address of each page with the most on it, by name."""
-    return {name: addresses.urls(name, site)[0] for name in NAMES}
+    return {**{name: addresses.urls(name, site)[0] for name in NAMES}, "an empty queue": EMPTY_QUEUE}
 
 
 def told(wrong: dict[str, list[str]]) -> str:
@@ -120,15 +123,8 @@ def test_with_colours_of_the_systems_own_controls_and_states_keep_their_outline(
       .filter(element => element.checkVisibility() && !['hidden', 'checkbox', 'radio'].includes(element.type))
       .filter(element => parseFloat(getComputedStyle(element).borderTopWidth) < 1)
       .map(element => element.outerHTML.slice(0, 100))"""
-    for name in (
-        "admin:index",
-        "admin:sessions",
-        "admin:session",
-        "admin:review_session",
-        "admin:quota",
-        "admin:rubric_edit",
-    ):
-        page.goto(addresses.urls(name, site)[0])
+    for name in ("index", "sessions", "session", "review_session", "quota", "rubric_edit"):
+        page.goto(addresses.urls(f"admin:{name}", site)[0])
         assert page.evaluate(unlined) == [], name
     page.goto(addresses.urls("admin:session", site)[0])
     assert page.evaluate("getComputedStyle(document.querySelector('.tile.decides')).borderTopWidth") == "3px"

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 
+from grading.models import SavedView
 from tests import addresses, poisoned
 from tests.addresses import PAGE, PART
 from tests.browser.watch import LISTEN, Watch, signed_in
@@ -30,6 +31,8 @@ def site(db, settings):
 def watched(chromium, live_site, site):
     """A superuser's page, which sees everything, and what is heard of it."""
     owner = User.objects.create_superuser("root")
+    with poisoned.poisoning():
+        site[0].rows["view"] = SavedView.objects.create(owner=owner, page="sessions")
     context = signed_in(chromium, live_site, owner, viewport={"width": 1440, "height": 900})
     context.add_init_script(LISTEN)
     page = context.new_page()
