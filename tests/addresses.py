@@ -185,9 +185,6 @@ SCREENS: dict[str, Address] = {
     ),
     # Another person's: it is there for nobody but its owner.
     "admin:view": Address(opens=VIEWER, of="view", inside="404", queries=("", "?delete=yes")),
-    "admin:rectifier": Address(
-        opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2", "note": "as it was"}
-    ),
     "admin:bulk": Address(
         opens=REVIEWER,
         acts=REVIEWER,
