@@ -137,6 +137,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         "sentences": _sentences(told),
         "without": without,
         "bandits": _by_bandit(told.arms),
+        "others": not all(each.named for each in told.arms),
     }
 
 

@@ -1,13 +1,15 @@
 """Withdraw a person's verdict, with a reason: what held before it holds again."""
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 
-from grading import review
+from grading import review, rewards
 from grading.core.vocabulary import Source
 from grading.models import Grade
+from grading.review import answers
 
 
 def show(request: HttpRequest, pk: int) -> HttpResponse:
@@ -19,11 +21,21 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
         problem = "Say in a few words why: the history keeps it."
     elif request.method == "POST":
         try:
-            settlement = review.undo(grade, request.user, reason=reason)  # type: ignore[arg-type] # login needed
+            _undo(grade, request.user, reason)  # type: ignore[arg-type] # the screen needs a login
         except review.CorrectionError as error:
             problem = str(error)
         else:
-            messages.success(request, f"Undone. {settlement.sentence}")
+            settlement = rewards.live(grade.session)
+            messages.success(request, f"Undone. {settlement.sentence if settlement else ''}")
             return redirect("admin:session", pk=grade.session_id)
     context = {"title": "Undo a correction", "grade": grade, "problem": problem, "session": grade.session}
     return TemplateResponse(request, "gradingsite/undo.html", context)
+
+
+def _undo(grade: Grade, by: User, reason: str) -> None:
+    """Through the answer that gave it, so that the history says so and the queue follows."""
+    given = getattr(grade, "answer", None)
+    if given is None:
+        review.undo(grade, by, reason=reason)
+    else:
+        answers.undo(given, by, reason)

@@ -10,12 +10,10 @@ from django.contrib.admin.models import LogEntry
 
 from bandit.models import Rectifier
 from grading.core.explain import number
-from grading.core.vocabulary import Reason
 from grading.models import (
     Alarm,
     Comment,
     Flag,
-    Grade,
     JudgePolicy,
     JudgeRun,
     QuotaTransition,
@@ -120,21 +118,6 @@ def of_answer(row: ReviewAnswer) -> Act:
         session=row.session,
         answer=row,
         effects=row.effects or {},
-    )
-
-
-def of_grade(row: Grade) -> Act:
-    """A person's grade from before there were answers, or its undoing."""
-    undone = row.reason == Reason.WITHDRAWN
-    what = "undid a grade" if undone else "excluded it" if row.value is None else f"graded {number(row.value)}"
-    return Act(
-        at=row.created_at,
-        kind=Kind.UNDO if undone else Kind.ANSWER,
-        pk=row.pk,
-        who=str(row.author),
-        what=what,
-        why=row.detail,
-        session=row.session,
     )
 
 

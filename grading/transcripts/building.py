@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import BinaryIO, cast
@@ -44,27 +45,34 @@ def announce(row: Evidence) -> None:
         doorbell.publish("grading.tasks.index_transcript", row.pk)
 
 
-def ask(row: Evidence) -> None:
-    """See to it that an index is made: a small one at once, a large one by a worker, or here where none comes."""
+def ask(row: Evidence) -> str:
+    """See to it that an index is made: a small one at once, a large one by a worker, or here where none comes. What
+    stands in the way, in words.
+    """
     if row.size <= SMALL:
-        build(row)
-    elif shelf.progress(row) is None:
+        return build(row)
+    if shelf.progress(row) is None:
         was_asked_for = shelf.was_asked_for(row)
-        if not _say(row, Progress()) or was_asked_for or not doorbell.publish("grading.tasks.index_transcript", row.pk):
+        try:
+            shelf.say(row, Progress())
+        except OSError as error:
+            return f"The index of the transcript cannot be written ({error}): mend the folder {shelf.place(row).parent}"
+        if was_asked_for or not doorbell.publish("grading.tasks.index_transcript", row.pk):
             threading.Thread(target=build, args=[row], name=f"index {row}", daemon=True).start()
+    return ""
 
 
-def build(row: Evidence) -> None:
-    """Make the index of a transcript. What goes wrong is logged, and told to those who wait. Asks no database."""
+def build(row: Evidence) -> str:
+    """Make the index of a transcript; what went wrong, in words, as those who wait are told. Asks no database."""
     try:
         _build(row)
     except (UnknownFormat, EmptyTranscript, OSError, sqlite3.Error) as error:
-        _fail(row, f"The transcript could not be read: {error}")
+        return _failed(row, f"The transcript could not be read: {error}")
     except Exception as error:
         logger.exception("the index of %s could not be made", row)
-        _fail(row, f"The transcript could not be read: {type(error).__name__}: {error}")
-    else:
-        shelf.done(row)
+        return _failed(row, f"The transcript could not be read: {type(error).__name__}: {error}")
+    shelf.done(row)
+    return ""
 
 
 def _build(row: Evidence) -> None:
@@ -96,16 +104,13 @@ def _told(row: Evidence, found: Iterator[Line], counted: Counted) -> Iterator[Li
         yield line
 
 
-def _fail(row: Evidence, problem: str) -> None:
+def _failed(row: Evidence, problem: str) -> str:
     logger.warning("no index of %s: %s", row, problem)
     _say(row, Progress(problem=problem))
+    return problem
 
 
-def _say(row: Evidence, said: Progress) -> bool:
-    """Whether it could be written down."""
-    try:
+def _say(row: Evidence, said: Progress) -> None:
+    """Those who wait can do without."""
+    with suppress(OSError):
         shelf.say(row, said)
-    except OSError as error:
-        logger.warning("the folder of the transcripts' indexes cannot be written (%s): mend it", error)
-        return False
-    return True

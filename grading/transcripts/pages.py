@@ -13,8 +13,8 @@ from grading.transcripts.index import PAGE, Broken, Found, Index
 from grading.transcripts.lines import Line, lines
 from grading.transcripts.shelf import Progress
 
-# Without an index, so much of a file is read for a page; what is farther in waits for the index.
-READ_AHEAD = 4 * 1024 * 1024
+# Without an index, so many pages are read from the file, and so much of it; what is farther in waits for the index.
+FIRST_PAGES, READ_AHEAD = 10, 2 * 1024 * 1024
 BEYOND = "No event has such a number; the transcript ends before."
 
 
@@ -41,8 +41,10 @@ def page(row: Evidence, number: int) -> Page:
     first = _begin(max(number, 1))
     found = _indexed(row, first)
     if found is None:
-        building.ask(row)
+        problem = building.ask(row)
         found = _indexed(row, first) or _read(row, first)
+        if found.reading and problem:
+            found = Page(first=first, problem=problem)
     return found
 
 
@@ -51,9 +53,9 @@ def find(row: Evidence, query: str, after: int = 0) -> Found | Progress:
 
     Looks through what is kept of each event (lines.FOLDED characters), a bounded part of the transcript at a time.
     """
-    path = shelf.held(row)
+    path, problem = shelf.held(row), ""
     if path is None:
-        building.ask(row)
+        problem = building.ask(row)
         path = shelf.held(row)
     try:
         if path is not None:
@@ -61,7 +63,7 @@ def find(row: Evidence, query: str, after: int = 0) -> Found | Progress:
                 return held.find(query, after)
     except Broken:
         shelf.forget(row.sha256)
-    return shelf.progress(row) or Progress()
+    return shelf.progress(row) or Progress(problem=problem)
 
 
 def _begin(number: int) -> int:
@@ -107,6 +109,8 @@ def _read(row: Evidence, first: int) -> Page:
     """The page from the file itself, where it is near the start."""
     found: list[Line] = []
     before = later = None
+    if first > FIRST_PAGES * PAGE and row.size > building.SMALL:
+        return _later(row, first)
     try:
         with evidence.open(row) as file:
             reader = formats.read(cast("BinaryIO", _Bounded(file)), row.filename)
@@ -119,8 +123,7 @@ def _read(row: Evidence, first: int) -> Page:
                 else:
                     before = _begin(line.number)
     except _Enough:
-        said = shelf.progress(row) or Progress()
-        return Page(first=first, problem=said.problem, reading=None if said.problem else said, format=row.format)
+        return _later(row, first)
     except (UnknownFormat, EmptyTranscript, OSError) as error:
         return Page(problem=f"The transcript could not be read: {error}")
     return Page(
@@ -131,3 +134,9 @@ def _read(row: Evidence, first: int) -> Page:
         problem="" if found or later else BEYOND,
         format=reader.format,
     )
+
+
+def _later(row: Evidence, first: int) -> Page:
+    """What is shown until the index is there."""
+    said = shelf.progress(row) or Progress()
+    return Page(first=first, problem=said.problem, reading=None if said.problem else said, format=row.format)

@@ -177,6 +177,22 @@ def test_the_ends_are_a_key_away(desk, indexed):
     desk.wait_for_selector("#e1.at")
 
 
+def test_the_review_desk_has_the_same_transcript(desk, indexed):
+    desk.goto(f"/review/{indexed.pk}/?tab=transcript")
+    assert desk.locator("[data-cite-words]").is_hidden(), "blind first: nothing is cited yet"
+    assert desk.locator(".cited").count() == 0
+    desk.keyboard.press("/")
+    desk.keyboard.type("prüfsumme 7000")
+    desk.wait_for_selector("#e14001.at")
+    assert is_seen(desk, 14_001)
+    desk.keyboard.press("Escape")
+    desk.click("a[data-tab] >> text=Journal")
+    desk.wait_for_selector("text=No journal was submitted")
+    desk.keyboard.press("/")
+    desk.wait_for_selector("[data-find-form] input:focus")
+    assert desk.locator("#e1").count() == 1
+
+
 def test_it_works_as_part_of_a_page_too(desk, indexed):
     """Narrow review screens scroll as one."""
     desk.goto(f"/sessions/{indexed.pk}/")

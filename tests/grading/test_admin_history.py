@@ -254,3 +254,11 @@ def test_what_people_wrote_is_text(viewer, rita):
     html = listed(viewer)
     assert "<script>alert(1)" not in html
     assert "&lt;script&gt;alert(1)" in html
+
+
+def test_a_grade_undone_on_its_sessions_page_is_in_the_history_too(client, rita):
+    client.force_login(rita)
+    answer = graded(rita)
+    html = client.post(f"/grades/{answer.grade_id}/undo/", {"reason": "a slip"}, follow=True).content.decode()
+    assert "Undone. Reward .32, provisional." in html
+    assert "Undid “graded .80”" in listed(client)

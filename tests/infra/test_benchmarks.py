@@ -1,5 +1,9 @@
 """The arithmetic behind the figures that are published."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from benchmarks import recalibration
@@ -66,3 +70,12 @@ def test_the_table_of_the_simulation_names_every_policy_and_its_target():
     assert len(lines) == 1 + len(recalibration.REGIMES)
     assert "1.00   1.00 –  1.00  1.80" in next(line for line in lines if "ten good reviews a week, recal" in line)
     assert recalibration.figures(found)["oracle_regret"] == 15.0
+
+
+def test_the_transcript_benchmark_runs():
+    """Its times are not tested: they are this machine's."""
+    command = [sys.executable, "benchmarks/transcript.py", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert (figures["events"], figures["hits"], figures["waits"]) == (5_000, 2, True)
+    assert figures["ratio"] > 0

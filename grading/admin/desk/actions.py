@@ -12,14 +12,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from grading import review, rewards
 from grading.admin.desk import page, rail
-from grading.admin.desk.page import filters_of, new_claim, person
+from grading.admin.desk.page import claim_of, filters_of, new_claim, person
 from grading.admin.desk.panel import AnswerForm, effect
 from grading.admin.desk.story import Said
+from grading.core.plain import plain_text
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, ItemState
 from grading.review import answers
 
 REFUSED, STALE = 422, 409
+LONGEST_REASON = 5000
 
 
 @require_GET
@@ -65,7 +67,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
             answer=form.answered,
             value=form.grade,
             reason=form.cleaned_data["reason"],
-            claim=form.cleaned_data["claim"],
+            claim=claim_of(request),
             seen_revision=form.cleaned_data["seen_revision"],
             seen_evidence=form.cleaned_data["seen_evidence"],
             seconds=form.seconds,
@@ -92,7 +94,7 @@ def reveal(request: HttpRequest, pk: int) -> HttpResponse:
 def renew(request: HttpRequest, pk: int) -> JsonResponse:
     """Keep the session for an open page; take it again where the claim ran out and nobody else has it."""
     item = get_object_or_404(ReviewItem.objects.with_people().select_related("assigned_to"), session=pk)
-    claim, user = request.POST.get("claim", "")[:64], person(request)
+    claim, user = claim_of(request), person(request)
     if item.state != ItemState.OPEN:
         return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
     if claim and (review.renew(item, claim) or review.take(item, user, claim)):
@@ -106,8 +108,8 @@ def renew(request: HttpRequest, pk: int) -> JsonResponse:
 def release(request: HttpRequest, pk: int) -> HttpResponse:
     """Let go of the session as its page is left. A claim that is not this page's stays."""
     item = ReviewItem.objects.filter(session=pk).first()
-    if item is not None and request.POST.get("claim"):
-        review.release(item, request.POST["claim"][:64])
+    if item is not None:
+        review.release(item, claim_of(request))
     return HttpResponse(status=204)
 
 
@@ -132,7 +134,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponseBase:
     given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(given.session_id)
     try:
-        back = answers.undo(given, person(request), reason=request.POST.get("reason", "").strip())
+        back = answers.undo(given, person(request), reason=_reason(request))
     except review.CorrectionError as error:
         return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session, saved=back.pk))
@@ -144,7 +146,7 @@ def hold(request: HttpRequest, pk: int) -> HttpResponseBase:
     given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(given.session_id)
     try:
-        review.let_hold(given, person(request), request.POST.get("reason", "").strip())
+        review.let_hold(given, person(request), _reason(request))
     except review.CorrectionError as error:
         return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
@@ -166,11 +168,16 @@ def _session(pk: int) -> Session:
     return get_object_or_404(Session.objects.with_people(), pk=pk)
 
 
+def _reason(request: HttpRequest) -> str:
+    """Why, in words that any database keeps."""
+    return plain_text(request.POST.get("reason", ""), LONGEST_REASON).strip()
+
+
 def _noted(request: HttpRequest, pk: int, note: Callable[[Session, User, str], object]) -> HttpResponseBase:
     """Leave words on the session, and show it again."""
     session = _session(pk)
     try:
-        note(session, person(request), request.POST.get("reason", ""))
+        note(session, person(request), _reason(request))
     except review.CorrectionError as error:
         return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))

@@ -20,6 +20,7 @@ from grading.models.review import Answer, ItemState
 
 MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
 MOST_WANTED = 9
+LONGEST_CLAIM = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,12 @@ def new_claim() -> str:
     return get_random_string(24)
 
 
+def claim_of(request: HttpRequest) -> str:
+    """The name under which the page that sent this holds its session; empty where it holds none."""
+    sent = request.POST.get("claim", "")
+    return sent if sent.isascii() and sent.isalnum() and len(sent) <= LONGEST_CLAIM else ""
+
+
 def render(
     request: HttpRequest,
     session: Session,
@@ -60,7 +67,7 @@ def render(
     held = settlements[-1] if settlements else None
     hides = grades and review.hides_judge(session, user, held)
     typed = form.data if form is not None else {}
-    hold = _hold(item, user, str(typed.get("claim", "")), grades=grades)
+    hold = _hold(item, user, claim_of(request), grades=grades)
     beside = rail.of(user, filters, current=session, grades=grades)
     context: dict[str, Any] = {
         "title": f"Review {session.category or 'a session'} {session.short_id}",
@@ -154,8 +161,8 @@ def taken_by(item: ReviewItem, user: User) -> str:
 
 def _saved(request: HttpRequest, user: User) -> story.Said | None:
     """What the person's answer did, right after it: `?saved=` names it."""
-    number_ = request.GET.get("saved", "")
-    if not number_.isdecimal() or len(number_) > 18:  # noqa: PLR2004 - no absurd numbers
+    answer = request.GET.get("saved", "")
+    if not answer.isdecimal() or len(answer) > 18:  # noqa: PLR2004 - no absurd numbers
         return None
-    found = ReviewAnswer.objects.select_related("session").filter(pk=int(number_), reviewer=user).first()
+    found = ReviewAnswer.objects.filter(pk=int(answer), reviewer=user).first()
     return None if found is None else story.said(found)

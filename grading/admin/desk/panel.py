@@ -35,7 +35,6 @@ class AnswerForm(forms.Form):
         ),
     )
     reason = forms.CharField(required=False, max_length=2000, strip=True)
-    claim = forms.CharField(required=False, max_length=64)
     seen_revision = forms.IntegerField(required=False, min_value=0)
     seen_evidence = forms.CharField(required=False, max_length=64)
     opened = forms.FloatField(required=False)

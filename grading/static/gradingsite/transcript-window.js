@@ -113,7 +113,7 @@ export async function fill() {
   filling = true;
   let mine = turn, wanted;
   try {
-    while ((wanted = due())) {
+    while (log && (wanted = due())) {
       const block = await load(wanted.from);
       if (mine !== turn) mine = turn;
       else if (isReading(block)) {
@@ -123,8 +123,8 @@ export async function fill() {
       else add(block, wanted);
     }
   } catch (error) {
-    complain(error);
-    if (wanted) sayEdge(wanted.edge, words(error));
+    if (mine === turn) complain(error);
+    if (mine === turn && wanted) sayEdge(wanted.edge, words(error));
     await pause(4 * POLL);
   }
   filling = false;
@@ -180,12 +180,4 @@ function tell(said) { live.textContent = said; }
 export function here() {
   const top = view().top, row = rows().find((each) => each.getBoundingClientRect().bottom > top);
   return row ? +row.dataset.n : 1;
-}
-
-// The same events again, with what is cited now.
-export async function again() {
-  const mine = ++turn, number = here(), block = await load(number);
-  if (mine !== turn || isReading(block)) return;
-  replace(block);
-  jump(number);
 }

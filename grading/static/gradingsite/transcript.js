@@ -1,9 +1,8 @@
 // A long transcript: citations and the search jump in it, by keys too ([ and ], / and Enter). Without script, Earlier
 // and Later are plain links.
 //
-// A page that puts a transcript in another's place fires "transcript:start" on the document; one that reveals citations
-// writes them into data-cited of the log, "3,118", and fires "transcript:cited".
-import { POLL, again, blocks, comma, fill, here, hold, isReading, jump, pause } from './transcript-window.js';
+// A page that puts a transcript in another's place fires "gradingsite:shown" on the document.
+import { POLL, blocks, comma, fill, here, hold, isReading, jump, pause } from './transcript-window.js';
 
 const ROWS = 300, HITS = 10000, TYPED = 250;
 let log = null, tools = null, cites = [], cite = -1, search = 0, sought = '', hits = [], hit = -1, more = false, timer;
@@ -106,7 +105,7 @@ function mark(row) {
 
 document.addEventListener('keydown', (event) => {
   const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
-  if (!log || !log.isConnected || event.defaultPrevented || !(isPlain || event.getModifierState('AltGraph'))) return;
+  if (!log || event.defaultPrevented || !(isPlain || event.getModifierState('AltGraph'))) return;
   const field = event.target.closest('input, textarea, select, [contenteditable]');
   const mine = isFinding() && field === one('find-form').elements.q;
   const last = blocks().pop()?.dataset.last;
@@ -146,11 +145,12 @@ function go() {
 
 function start() {
   const found = document.querySelector('[data-transcript]');
-  if (!found || found === log) return;
+  if (found && found === log) return;
   log = found;
   tools = document.querySelector('[data-transcript-tools]');
   hold(log, document.querySelector('[data-transcript-say]'));
   search += 1; hits = []; sought = '';
+  if (!log) return;
   readCites();
   if (tools) {
     tools.removeAttribute('data-off');
@@ -165,7 +165,6 @@ function start() {
 }
 
 document.addEventListener('scroll', () => { if (log) fill(); }, { capture: true, passive: true });
-document.addEventListener('transcript:start', start);
-document.addEventListener('transcript:cited', () => { readCites(); again(); });
+document.addEventListener('gradingsite:shown', start);
 window.addEventListener('hashchange', () => { if (log) go(); });
 start();
