@@ -98,6 +98,9 @@ SCREENS: dict[str, Address] = {
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
     "admin:bandit": Address(opens=VIEWER, of="bandit"),
+    "admin:rectifier": Address(
+        opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
+    ),
     "admin:quota": Address(opens=VIEWER),
     "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),
     "admin:costs_csv": Address(opens=VIEWER, kind=FILE, queries=("?days=90",)),
@@ -182,9 +185,6 @@ SCREENS: dict[str, Address] = {
     ),
     # Another person's: it is there for nobody but its owner.
     "admin:view": Address(opens=VIEWER, of="view", inside="404", queries=("", "?delete=yes")),
-    "admin:rectifier": Address(
-        opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2", "note": "as it was"}
-    ),
     "admin:bulk": Address(
         opens=REVIEWER,
         acts=REVIEWER,

@@ -80,9 +80,9 @@ def test_the_page_of_an_error_of_ours_carries_it(client, settings):
 
 def test_refusals_carry_it(client, site):
     checked = Client(enforce_csrf_checks=True)
-    reviewer, rita = Client(), cast.person("rita", "reviewer")
+    reviewer, ron = Client(), cast.person("ron", "reviewer")
     for each in (checked, reviewer):
-        each.force_login(rita)
+        each.force_login(ron)
     responses = {
         "a form without its token": checked.post(addresses.url("admin:review_answer", site), {"value": ".1"}),
         "another host": client.get("/", headers={"host": "elsewhere.test"}),
