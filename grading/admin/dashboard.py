@@ -24,12 +24,12 @@ from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
 from grading.judging.outlook.forecast import Outlook, outlook
 from grading.judging.outlook.standing import Standing, headroom, standings
-from grading.models import Alarm, Flag, Grade, JudgePolicy, ReviewItem, Session
+from grading.models import Flag, Grade, JudgePolicy, ReviewItem, Session
 from grading.models.judging import JudgeRole
 from grading.models.review import Entry
 from grading.review import calibration
 from grading.review.calibration import Calibration
-from grading.templatetags.house import moment
+from grading.templatetags.house import is_advisory, moment
 from grading.trust import CHART_DAYS, Trust, trust
 
 LISTED = 5
@@ -48,6 +48,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     now, policy = timezone.now(), JudgePolicy.objects.current()
     first = standings().get(JudgeRole.FIRST)
     figures, alarms = trust(now), list(monitoring.open_alarms())
+    pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
     money = Money(spend=costs.spend(costs.since(start_of_day(now))), budget=policy.daily_budget_usd)
     compared, queue = _compared(), review.count()
     facts = Facts(
@@ -71,8 +72,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         "money": money,
         "compared": compared,
         "judge": unconfigured() if first is None else card(first, policy, now),
-        "alarms": sorted(alarms, key=_is_advisory)[:LISTED],
-        "alarm_count": len(alarms),
+        "alarms": pressing[:LISTED],
+        "alarm_count": len(pressing),
         "queue": queue,
         "items": next_items(request.user),  # type: ignore[arg-type] # the screen needs a login
         "starving": starving(figures, now)[:LISTED],
@@ -90,11 +91,6 @@ def _compared() -> Calibration | None:
     """The grader in use against people; None before its first verdict."""
     standing = calibration.in_use()
     return None if standing is None else calibration.of(standing.grader)
-
-
-def _is_advisory(alarm: Alarm) -> bool:
-    rule = monitoring.RULES.get(alarm.rule)
-    return rule is not None and rule.severity is monitoring.Severity.ADVISORY
 
 
 def _backlog(first: Standing | None, policy: JudgePolicy, money: Money) -> dict[str, object]:

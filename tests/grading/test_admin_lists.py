@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from bandit.models import Arm
 from bandit.selection import complete, select
-from grading import monitoring, rewards
+from grading import review, rewards
 from grading.admin.bandits import left_out
 from grading.core.vocabulary import Reason, Source
 from grading.models import JudgeAttempt
@@ -17,7 +17,7 @@ from tests import cast
 from tests.grading import quota_cast
 
 pytestmark = pytest.mark.django_db
-QUERIES = {"/": 36, "/review/": 16, "/alarms/": 16, "/bandits/category/": 30}
+QUERIES = {"/": 36, "/alarms/": 16, "/bandits/category/": 30}
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def contradicted(hours=1):
     decision = select(bandit="category", decision_id=f"d-{session.pk}", supply=None, now=timezone.now())
     complete(decision, observation=session.observation, executed_arm="cross-repo", now=timezone.now())
     rewards.settle(session)
-    monitoring.inspect(session)
+    review.look(session)
     return session
 
 
@@ -64,7 +64,7 @@ def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
     session = contradicted()
     html = read(reviewer, "/")
     assert "Not fully." in html
-    assert "Review 1 session</a>" in html
+    assert "Review the one</a>" in html
     assert session.short_id in html
     assert "100 % of its grades in 14 days are missing or provisional, 1 of 1" in html
     assert "url(#hatch)" in html

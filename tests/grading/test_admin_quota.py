@@ -22,7 +22,7 @@ ACTIONS = ("/quota/pause/", "/quota/resume/", "/quota/probe/", "/quota/policy/")
 POLICY = {"daily_budget_usd": "5", "reserved_share": "0.2", "repeat_share": "0.05", "second_share": "0.25"}
 
 # The house's five, the login's, the page's own.
-QUERIES = {"/quota/": 36, "/quota/costs/": 20, "/settings/": 10}
+QUERIES = {"/quota/": 36, "/quota/costs/": 20, "/settings/": 11}
 
 
 @pytest.fixture(autouse=True)

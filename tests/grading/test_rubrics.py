@@ -250,7 +250,7 @@ def test_the_preview_is_byte_for_byte_what_is_sent(sim, operator, olga):
     (call,) = sim.calls
     assert (call.request.system, call.request.user) == (shown.system, shown.user)
     page = response.content.decode()
-    assert f'id="user">{html.escape(shown.user)}</pre>' in page
+    assert f'aria-label="User prompt">{html.escape(shown.user)}</pre>' in page
     assert "a million" in page
 
 

@@ -179,8 +179,8 @@
 
   // Find is the transcript's own key; where another tab is open, the transcript comes first.
   async function find() {
-    const tab = $('.tabs a[data-tab]:not([aria-current])');
-    if (tab) await go(tab.href);
+    const tab = $('.tabs a[data-tab][href*="tab=transcript"]');
+    if (tab && !tab.hasAttribute('aria-current')) await go(tab.href);
     const open = $('[data-find-open]');
     if (open) open.click();
   }
@@ -227,7 +227,7 @@
       list.scrollTop = current.offsetTop - list.clientHeight / 2;
     }
     recall();
-    document.dispatchEvent(new CustomEvent('transcript:start'));
+    document.dispatchEvent(new CustomEvent('gradingsite:shown'));
   }
 
   // ---------- keys, clicks, forms ----------
