@@ -39,15 +39,17 @@ def next_for(
             after = None
 
 
-def take(item: ReviewItem, reviewer: User, claim: str) -> bool:
+def take(item: ReviewItem, reviewer: User, claim: str, *, from_own_page: bool = False) -> bool:
     """Claim this item, or renew the claim: one conditional UPDATE. False where another page holds it, or it is closed.
 
-    ValueError for a claim without a name.
+    `from_own_page`: also where the other page is the same reviewer's; nobody can come in between. ValueError for a
+    claim without a name.
     """
     if not claim:
         raise ValueError("a claim is a random string that the page keeps; got an empty one")
     now = timezone.now()
-    free = ReviewItem.objects.open().filter(pk=item.pk).filter(unheld(now) | Q(claim=claim, claimed_by=reviewer))
+    mine = Q(claimed_by=reviewer) if from_own_page else Q(claimed_by=reviewer, claim=claim)
+    free = ReviewItem.objects.open().filter(pk=item.pk).filter(unheld(now) | mine)
     return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM))
 
 

@@ -6,6 +6,7 @@
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -82,7 +83,8 @@ def was_asked_for(row: Evidence) -> bool:
 
 
 def done(row: Evidence) -> None:
-    place(row).with_suffix(".progress").unlink(missing_ok=True)
+    with suppress(OSError):
+        place(row).with_suffix(".progress").unlink()
 
 
 def forget(sha256: str) -> None:

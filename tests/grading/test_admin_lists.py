@@ -66,7 +66,7 @@ def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
     assert "Not fully." in html
     assert "Review the one</a>" in html
     assert session.short_id in html
-    assert "100 % of its grades in 14 days are missing or provisional, 1 of 1" in html
+    assert "100 % of its grades in 14 days are missing, 1 of 1." in html
     assert "url(#hatch)" in html
 
 

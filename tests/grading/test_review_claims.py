@@ -166,3 +166,16 @@ def test_who_lost_their_claim_to_another_cannot_submit(rita, omar):
         assert not ReviewAnswer.objects.exists()
         clock.shift(claims.CLAIM)
         assert answers.submit(only.session, rita, answer=Answer.GRADE, value=0.5, claim="her page").grade
+
+
+@pytest.mark.django_db
+def test_a_persons_newest_page_takes_over_from_their_older_one_in_one_step():
+    """Given back first and taken then, it was another person's in between, and the page came up read-only."""
+    many(1)
+    rita, olga = cast.person("rita", "reviewer"), cast.person("olga", "reviewer")
+    found = queue.next_for(rita, "older")
+    assert not queue.take(found, olga, "hers", from_own_page=True)
+    assert queue.take(found, rita, "newer", from_own_page=True)
+    assert not queue.renew(found, "older")
+    assert queue.next_for(olga, "hers") is None
+    assert queue.renew(found, "newer")

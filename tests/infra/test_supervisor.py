@@ -48,7 +48,7 @@ def supervise():
         process.stdout.close()
 
 
-def read_until(process, pattern, times=1, seconds=60):
+def read_until(process, pattern, times=1, seconds=180):
     """The output up to the line in which the pattern has been seen so many times. Kills what says nothing for long."""
     lines = []
     impatience = threading.Timer(seconds, process.kill)

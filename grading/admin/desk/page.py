@@ -142,11 +142,7 @@ def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> H
 
 def keep(item: ReviewItem, user: User, claim: str) -> bool:
     """Hold the item for one page more: renew its claim, or take it where it is free or this person's other page's."""
-    if review.renew(item, claim):
-        return True
-    if item.claimed_by == user and item.claim:
-        review.release(item, item.claim)
-    return review.take(item, user, claim)
+    return review.renew(item, claim) or review.take(item, user, claim, from_own_page=True)
 
 
 def taken_by(item: ReviewItem, user: User) -> str:
