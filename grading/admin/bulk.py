@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from grading.admin.verdict_form import VerdictForm
 from grading.core.explain import number
 from grading.models.review import Answer
 from grading.review import bulk
@@ -20,44 +21,20 @@ from grading.review.bulk import BulkRefused, BulkStale, Chosen, Moved
 from grading.review.corrections import CorrectionError
 from grading.templatetags.house import signed2
 
-OUT_OF_RANGE = "A grade is a number from 0 to 1 with at most two decimals, for example .80."
-WRONG = ("invalid", "min_value", "max_value", "max_digits", "max_decimal_places", "max_whole_digits")
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
 # The longest id that the database knows.
 LARGEST = 2**63
 
 
-class BulkForm(forms.Form):
+class BulkForm(VerdictForm):
     """One verdict for all: a grade, each as it is, or no reward; and why."""
+
+    takes_value = (Answer.GRADE,)
 
     answer = forms.ChoiceField(
         choices=[(each.value, each.value) for each in bulk.VERDICTS],
         error_messages={"required": "Say what all of them get: a grade, their own as it is, or no reward."},
     )
-    value = forms.DecimalField(
-        required=False,
-        min_value=0,
-        max_value=1,
-        max_digits=4,
-        decimal_places=2,
-        error_messages=dict.fromkeys(WRONG, OUT_OF_RANGE),
-    )
-    reason = forms.CharField(required=False, max_length=2000, strip=True)
-
-    def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        if given.get("answer") == Answer.GRADE and "value" in given and given["value"] is None:
-            self.add_error("value", OUT_OF_RANGE)
-        return given
-
-    @property
-    def verdict(self) -> Answer:
-        return Answer(self.cleaned_data["answer"])
-
-    @property
-    def grade(self) -> float | None:
-        value = self.cleaned_data.get("value")
-        return None if value is None or self.verdict is not Answer.GRADE else float(value)
 
 
 def show(request: HttpRequest) -> HttpResponse:

@@ -64,7 +64,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
         given = review.submit(
             session,
             user,
-            answer=form.answered,
+            answer=form.verdict,
             value=form.grade,
             reason=form.cleaned_data["reason"],
             claim=claim_of(request),
@@ -232,7 +232,7 @@ def _told(settlement: Settlement | None, *, hides: bool) -> str:
 def _refused(request: HttpRequest, session: Session, form: AnswerForm, problem: str) -> HttpResponse:
     """Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first."""
     held, user = rewards.live(session), person(request)
-    wants_reason = form.answered in GRADING and not form.cleaned_data["reason"]
+    wants_reason = form.verdict in GRADING and not form.cleaned_data["reason"]
     if wants_reason and review.hides_judge(session, user, held):
         review.reveal(session, user, form.grade)
         problem = f"{problem} Your blind grade is kept; the judge's answer shows now."

@@ -9,54 +9,27 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from grading import charts, review, rewards
+from grading.admin.verdict_form import VerdictForm
 from grading.core.explain import number
 from grading.core.vocabulary import Source
 from grading.judging.rubrics.first_rubric import BANDS
 from grading.models import Rubric, Session, Settlement
-from grading.models.review import GRADING, Answer
+from grading.models.review import Answer
 
-OUT_OF_RANGE = "A grade is a number from 0 to 1 with at most two decimals, for example .80."
 LONGEST_SECONDS = 86_400.0
 GIVEN = [(str(answer), str(answer)) for answer in Answer if answer is not Answer.UNDO]
 
 
-class AnswerForm(forms.Form):
+class AnswerForm(VerdictForm):
     """What a person says: an answer, with a grade where it is one, why, and what was on the screen."""
 
     answer = forms.ChoiceField(choices=GIVEN, required=False)
-    value = forms.DecimalField(
-        required=False,
-        min_value=0,
-        max_value=1,
-        max_digits=4,
-        decimal_places=2,
-        error_messages=dict.fromkeys(
-            ("invalid", "min_value", "max_value", "max_digits", "max_decimal_places", "max_whole_digits"), OUT_OF_RANGE
-        ),
-    )
-    reason = forms.CharField(required=False, max_length=2000, strip=True)
     seen_revision = forms.IntegerField(required=False, min_value=0)
     seen_evidence = forms.CharField(required=False, max_length=64)
     opened = forms.FloatField(required=False)
 
     def clean_answer(self) -> str:
         return self.cleaned_data["answer"] or Answer.GRADE
-
-    def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        if given.get("answer") == Answer.GRADE and "value" in given and given["value"] is None:
-            self.add_error("value", OUT_OF_RANGE)
-        return given
-
-    @property
-    def answered(self) -> Answer:
-        return Answer(self.cleaned_data["answer"])
-
-    @property
-    def grade(self) -> float | None:
-        """The grade in [0, 1], where the answer is one."""
-        value = self.cleaned_data.get("value")
-        return None if value is None or self.cleaned_data.get("answer") not in GRADING else float(value)
 
     @property
     def seconds(self) -> float | None:
