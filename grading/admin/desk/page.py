@@ -2,6 +2,7 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from math import floor
 from typing import Any, cast
 
 from django.conf import settings
@@ -83,7 +84,8 @@ def render(
         "bad_value": bool(form is not None and form.is_bound and form.errors.get("value")),
         "effect": effect(session, held, form, blind=hides),
         "accepts": None if hides else held_value(held),
-        "opened": typed.get("opened") or f"{timezone.now().timestamp():.1f}",
+        # Rounded down: a page is never opened after it was answered.
+        "opened": typed.get("opened") or f"{floor(timezone.now().timestamp() * 10) / 10:.1f}",
         "locked": bool(hold.why_not) and form is None,
         "seen_evidence": review.evidence_version(session),
         "may_assign": user.has_perm(MAY_ASSIGN),
