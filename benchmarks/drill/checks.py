@@ -20,6 +20,7 @@ from grading.monitoring.outage import about_quota
 
 UNKNOWN = "?"
 NAME = re.compile(r"drill-\d\d-\d{4,}")
+MOMENT = dt.timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,15 @@ def quota_alarms() -> QuerySet[Alarm]:
 
 
 def calls_while_out(since: dt.datetime, until: dt.datetime) -> int:
-    """Attempts that began while the quota's row said that nothing may be sent, probes aside, up to `until`."""
+    """Attempts that began while the quota's row said that nothing may be sent, probes aside, up to `until`.
+
+    What had its permit before the row changed may still be about to begin: MOMENT is left to it.
+    """
     closed = QuotaTransition.objects.filter(at__gte=since).exclude(state__in=[QuotaState.OPEN, QuotaState.PACING])
     first = closed.order_by("at").first()
     if first is None:
         return 0
-    return JudgeAttempt.objects.filter(started_at__gt=first.at, started_at__lt=until).count()
+    return JudgeAttempt.objects.filter(started_at__gt=first.at + MOMENT, started_at__lt=until).count()
 
 
 def overtaken(started: Sequence[int]) -> list[int]:

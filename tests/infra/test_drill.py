@@ -193,7 +193,7 @@ def test_an_alarm_counts_from_the_first_refusal_and_only_once_it_was_resolved(qu
 def test_calls_begun_while_the_quota_was_out_are_counted(quota):
     QuotaTransition.objects.create(quota=quota, state="exhausted", reason=Reason.QUOTA_EXHAUSTED, at=NOW)
     made = job(1)
-    for at in (-1, 1, 2, 20):
+    for at in (-1, 0.5, 1.5, 2, 20):
         attempt(made, NOW + seconds(at))
     assert checks.calls_while_out(NOW, NOW + seconds(10)) == 2
     assert checks.calls_while_out(NOW + seconds(1), NOW + seconds(10)) == 0
