@@ -16,9 +16,6 @@ from grading.core.vocabulary import Source
 from grading.models import Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer
 
-HIDDEN = "Hidden until you grade"
-TELLING = ("settled", "learned", "unlearned", "judge")
-
 
 def with_hidden(items: QuerySet[ReviewItem], reviewer: User, *, grades: bool) -> QuerySet[ReviewItem]:
     """Each item with `hidden`: a judge has answered, and this person, who may grade, has neither graded nor looked."""
@@ -48,8 +45,7 @@ def _neutral(tile: dict[str, Any]) -> dict[str, Any]:
 def history(lines: Iterable[Line]) -> Iterator[Line]:
     """The history without what judges said and what was settled and learned."""
     for line in lines:
-        first = line.what.split(" ")[0].rstrip(":,")
-        if first.lower() in TELLING:
-            yield replace(line, what=f"{first}: hidden until you grade", detail="", source="")
+        if line.while_blind:
+            yield replace(line, what=f"{line.while_blind}: hidden until you grade", detail="", source="")
         else:
             yield line
