@@ -341,20 +341,19 @@ def test_wanting_fewer_people_closes_an_item_that_has_its_answers(rita):
 
 def test_the_judge_is_hidden_until_one_answers_or_looks(rita, omar):
     session = waits()
-    held = rewards.live(session)
-    assert answers.hides_judge(session, rita, held)
+    assert answers.hides_judge(session, rita)
     answers.reveal(session, rita, 0.3)
-    assert not answers.hides_judge(session, rita, held)
-    assert answers.hides_judge(session, omar, held)
+    assert not answers.hides_judge(session, rita)
+    assert answers.hides_judge(session, omar)
     answers.submit(session, omar, answer=Answer.SKIP)
-    assert answers.hides_judge(session, omar, held)
+    assert answers.hides_judge(session, omar)
     answers.submit(session, omar, answer=Answer.GRADE, value=0.5)
-    assert not answers.hides_judge(session, omar, rewards.live(session))
+    assert not answers.hides_judge(session, omar)
 
 
 def test_nothing_is_hidden_where_no_judge_spoke(rita):
     session = flagged()
-    assert not answers.hides_judge(session, rita, rewards.live(session))
+    assert not answers.hides_judge(session, rita)
 
 
 def test_what_one_said_before_looking_is_kept_and_the_first_counts(rita):

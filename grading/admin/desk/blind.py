@@ -7,23 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, Q, QuerySet, Value
-
 from grading.admin.history import Entry as Line
 from grading.core.explain import StepState
 from grading.core.vocabulary import Source
-from grading.models import Grade, Reveal, ReviewAnswer, ReviewItem
-from grading.models.review import Answer
-
-
-def with_hidden(items: QuerySet[ReviewItem], reviewer: User, *, grades: bool) -> QuerySet[ReviewItem]:
-    """Each item with `hidden`: a judge has answered, and this person, who may grade, has neither graded nor looked."""
-    mine = {"session": OuterRef("session"), "reviewer": reviewer}
-    said = ReviewAnswer.objects.filter(**mine).exclude(answer__in=(Answer.SKIP, Answer.UNDO))
-    judged = Exists(Grade.objects.verdicts().filter(session=OuterRef("session")))
-    looked = Exists(Reveal.objects.filter(**mine)) | Exists(said)
-    return items.annotate(hidden=Q(judged) & ~Q(looked) if grades else Value(value=False))
 
 
 def tiles(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

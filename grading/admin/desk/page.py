@@ -66,7 +66,7 @@ def render(
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
     settlements = list(session.settlements.order_by("revision"))
     held = settlements[-1] if settlements else None
-    hides = grades and review.hides_judge(session, user, held)
+    hides = grades and review.hides_judge(session, user)
     typed = form.data if form is not None else {}
     hold = _hold(item, user, claim_of(request), grades=grades)
     beside = rail.of(user, filters, current=session, grades=grades)
