@@ -18,13 +18,11 @@ from grading.review.answers import (
 from grading.review.corrections import (
     REASON_NEEDED_ABOVE,
     CorrectionError,
-    Effect,
-    Preview,
     StaleReview,
-    preview,
     record_correction,
     undo,
 )
+from grading.review.promises import Effect, preview
 from grading.review.queue import (
     Counts,
     Filters,
@@ -50,7 +48,6 @@ __all__ = [
     "Counts",
     "Effect",
     "Filters",
-    "Preview",
     "StaleReview",
     "add",
     "assign",

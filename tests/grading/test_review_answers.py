@@ -414,11 +414,11 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(rita, v
         )
         answer.refresh_from_db()
         now = {name: posterior_of(name, cast.NOON) for name in ("category", "harness")}
-    assert [(effect.bandit, effect.arm) for effect in promised.effects] == [
+    assert [(effect.bandit, effect.arm) for effect in promised] == [
         ("category", "cross-repo"),
         ("harness", "claude-code"),
     ]
-    for effect, told in zip(promised.effects, answer.effects["bandits"], strict=True):
+    for effect, told in zip(promised, answer.effects["bandits"], strict=True):
         held = now[effect.bandit]
         assert effect.after == held.arms[effect.arm]
         assert told == {
@@ -434,7 +434,7 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(rita, v
 
 def test_a_session_without_arms_teaches_nobody(rita):
     session = judged(category=None, harness=None)
-    assert review.preview(session, 0.5).effects == ()
+    assert review.preview(session, 0.5) == ()
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert answer.effects["bandits"] == []
     assert answer.effects["reward"] == {"before": 0.5, "after": 0.5, "source_before": "judge"}
