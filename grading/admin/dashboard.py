@@ -1,7 +1,6 @@
 """Dashboard: can the reward be trusted today?"""
 
 import datetime as dt
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -138,12 +137,3 @@ def next_items(viewer: User) -> list[ReviewItem]:
     """The first of the queue. `hidden` where a judge has answered: nobody reads here what they are to grade blind."""
     flags = Flag.objects.open().filter(session=OuterRef("session"))
     return list(review.waiting(viewer).annotate(hidden=judged(), flagged=Exists(flags))[:LISTED])
-
-
-def with_rewards(flags: Iterable[Flag]) -> list[Flag]:
-    """Flags with their sessions' rewards on them, in two queries; one row a session."""
-    rows = {flag.session_id: flag for flag in reversed(list(flags))}
-    sessions = Session.objects.with_reward().with_people().in_bulk(list(rows))
-    for flag in rows.values():
-        flag.session = sessions[flag.session_id]
-    return list(reversed(rows.values()))

@@ -215,7 +215,8 @@ def test_taking_a_skip_back_leaves_others_their_claims(rita, omar):
     skip = answers.submit(waits(), rita, answer=Answer.SKIP)
     held = queue.next_for(omar, "his")
     answers.undo(skip, rita)
-    assert queue.renew(held, "his")
+    held.refresh_from_db()
+    assert (held.claimed_by, held.claim) == (omar, "his")
 
 
 def test_cannot_judge_needs_a_reason_and_dismisses(rita):

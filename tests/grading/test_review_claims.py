@@ -107,7 +107,6 @@ def test_a_claim_that_ran_out_returns_by_itself(rita, omar):
         assert queue.next_for(omar, "his page") is None
         clock.shift(1)
         assert queue.next_for(omar, "his page") == only
-        assert not queue.renew(only, "her page")
         assert not queue.take(only, rita, "her page")
 
 
@@ -117,7 +116,7 @@ def test_a_claim_that_ran_out_may_be_renewed_while_nobody_took_it(rita, omar):
     with time_machine.travel(cast.NOON, tick=False) as clock:
         queue.next_for(rita, "her page")
         clock.shift(2 * claims.CLAIM)
-        assert queue.renew(only, "her page")
+        assert queue.take(only, rita, "her page")
         assert queue.next_for(omar, "his page") is None
 
 
@@ -143,7 +142,6 @@ def test_a_claim_needs_a_name(rita):
     (only,) = many(1)
     with pytest.raises(ValueError, match="random string"):
         queue.take(only, rita, "")
-    assert not queue.renew(only, "")
 
 
 @pytest.mark.django_db
@@ -176,6 +174,6 @@ def test_a_persons_newest_page_takes_over_from_their_older_one_in_one_step():
     found = queue.next_for(rita, "older")
     assert not queue.take(found, olga, "hers", from_own_page=True)
     assert queue.take(found, rita, "newer", from_own_page=True)
-    assert not queue.renew(found, "older")
+    assert not queue.take(found, rita, "older")
     assert queue.next_for(olga, "hers") is None
-    assert queue.renew(found, "newer")
+    assert queue.take(found, rita, "newer")

@@ -97,7 +97,7 @@ def renew(request: HttpRequest, pk: int) -> JsonResponse:
     claim, user = claim_of(request), person(request)
     if item.state != ItemState.OPEN:
         return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
-    if claim and (review.renew(item, claim) or review.take(item, user, claim)):
+    if claim and review.take(item, user, claim):
         item.refresh_from_db(fields=["claimed_until"])
         return JsonResponse({"until": f"{timezone.localtime(item.claimed_until):%H:%M}"})
     item.refresh_from_db()
