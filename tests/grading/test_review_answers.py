@@ -18,16 +18,6 @@ from tests.grading.review_cast import claim, flagged, item, judged, learned, nam
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
-@pytest.fixture
-def omar():
-    return cast.person("omar", "reviewer")
-
-
 def waits(value=0.5, **fields):
     """A judged session that a person put into the queue."""
     session = judged(value, **fields)

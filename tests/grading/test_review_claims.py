@@ -88,16 +88,6 @@ def test_two_people_who_submit_at_once_leave_one_grade_and_one_refusal():
     assert {type(one), type(other)} == {str, ReviewAnswer}
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
-@pytest.fixture
-def omar():
-    return cast.person("omar", "reviewer")
-
-
 @pytest.mark.django_db
 def test_a_claim_that_ran_out_returns_by_itself(rita, omar):
     (only,) = many(1)
