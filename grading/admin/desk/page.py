@@ -124,7 +124,7 @@ def _person(user: User, *, grades: bool) -> dict[str, Any]:
 
 def _reviewers() -> list[str]:
     """Those who may be asked for an answer, by name."""
-    may = User.objects.with_perm("grading.add_grade", backend="django.contrib.auth.backends.ModelBackend")
+    may = User.objects.with_perm(MAY_GRADE)
     return list(may.order_by("username").values_list("username", flat=True))
 
 
