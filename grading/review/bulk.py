@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Prefetch
-from django.utils import timezone
 
-from bandit.selection import Change, Outlook, what_if_many
 from grading.core.vocabulary import Source
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
@@ -119,7 +117,7 @@ def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> Pr
         same=sum(old == new for old, new in pairs),
         beside=len(chosen) - len(settled),
         flags=sum(len(each.flags) for each in settled),
-        arms=tuple(_effects([(each.session, after[each.session.pk]) for each in settled])),
+        arms=tuple(promises.effects((each.session, after[each.session.pk]) for each in settled)),
     )
 
 
@@ -208,27 +206,3 @@ def _stands_beside(session: Session, reviewer: User) -> bool:
 
 def _after(chosen: Chosen, answer: Answer, value: float | None) -> float | None:
     return {Answer.GRADE: value, Answer.ACCEPT: chosen.value}.get(answer)
-
-
-def _effects(given: Sequence[tuple[Session, float | None]]) -> Iterable[Effect]:
-    """Every arm that the sessions ran, and every other whose odds move with theirs, by bandit."""
-    now, by_bandit = timezone.now(), _by_bandit(given)
-    for bandit, changes in by_bandit.items():
-        before, after = what_if_many(bandit, changes, now)
-        ran = {change.arm for change in changes}
-        for arm in sorted(before.arms, key=lambda name: (name not in ran, name)):
-            if arm in ran or _shown(before, arm) != _shown(after, arm):
-                yield Effect.between(before, after, bandit=bandit, arm=arm, named=arm in ran)
-
-
-def _by_bandit(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
-    found: dict[str, list[Change]] = {}
-    for session, value in given:
-        for bandit, change in promises.changes(session, value):
-            found.setdefault(bandit, []).append(change)
-    return found
-
-
-def _shown(outlook: Outlook, arm: str) -> tuple[int, int]:
-    """An arm's mean and share, to the digits that pages show."""
-    return round(1000 * outlook.arms[arm].mean), round(outlook.share_of_next_100(arm))
