@@ -25,11 +25,6 @@ def _a_quiet_noon():
         yield
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
 def graded(session, person, value, *, probability=0.2):
     """A person's answer to a session that came in by the slice, with this chance; None: by a rule or by hand alone."""
     ReviewItem.objects.update_or_create(
