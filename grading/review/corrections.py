@@ -1,14 +1,10 @@
 """What people do to grades: correct, exclude, accept, undo. Each appends one row and settles; nothing is erased."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
 
-from bandit.core.posterior import ArmPosterior
-from bandit.selection import what_if
 from grading import monitoring, rewards
 from grading.core.explain import number
 from grading.core.grade import checked_value
@@ -40,52 +36,6 @@ class AlreadyUndone(CorrectionError):
 
     def __init__(self) -> None:
         super().__init__("This verdict was undone already; nothing was changed.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """What a correction does to one arm of one bandit: its posterior, and its expected number of the next 100."""
-
-    bandit: str
-    arm: str
-    before: ArmPosterior
-    after: ArmPosterior
-    share_before: float
-    share_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a correction would do to every bandit that learns from the session, before anything is saved.
-
-    The short names speak of the category's arm; they are None where the session has no category.
-    """
-
-    effects: tuple[Effect, ...]
-
-    @property
-    def category(self) -> Effect | None:
-        return next((effect for effect in self.effects if effect.bandit == "category"), None)
-
-    @property
-    def arm(self) -> str | None:
-        return None if self.category is None else self.category.arm
-
-    @property
-    def before(self) -> ArmPosterior | None:
-        return None if self.category is None else self.category.before
-
-    @property
-    def after(self) -> ArmPosterior | None:
-        return None if self.category is None else self.category.after
-
-    @property
-    def share_before(self) -> float | None:
-        return None if self.category is None else self.category.share_before
-
-    @property
-    def share_after(self) -> float | None:
-        return None if self.category is None else self.category.share_after
 
 
 def record_correction(
@@ -146,33 +96,6 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
         if persons_grade(grade.session) is None:
             monitoring.reopen_flags(grade.session)
         return settlement
-
-
-def preview(session: Session, value: float | None) -> Preview:
-    """Every arm that learns from the session now, and as it would be after a person says `value` (None: exclude)."""
-    value = None if value is None else checked_value(value)
-    ran = [(bandit, arm.name) for bandit, arm in rewards.learners(session) if arm is not None]
-    return Preview(effects=tuple(_effect(session, bandit, arm, value) for bandit, arm in ran))
-
-
-def _effect(session: Session, bandit: str, arm: str, value: float | None) -> Effect:
-    before, after = what_if(
-        bandit=bandit,
-        observation=session.observation,
-        arm=arm,
-        value=value,
-        source=Source.HUMAN,
-        effective_day=timezone.localdate(session.ended_at),
-        now=timezone.now(),
-    )
-    return Effect(
-        bandit=bandit,
-        arm=arm,
-        before=before.arms[arm],
-        after=after.arms[arm],
-        share_before=before.share_of_next_100(arm),
-        share_after=after.share_of_next_100(arm),
-    )
 
 
 def _locked_settlement(session: Session) -> Settlement | None:
