@@ -19,7 +19,7 @@ from grading.core.decide import GradeView, decide
 from grading.core.grade import SourceGrade
 from grading.core.signals import Commit, Effect, EffectKind, Signals
 
-# The site's limit of reading sessions a day, by its setting's default.
+# The site's limit of reading sessions a day, by default.
 PER_DAY = 2
 CHAIN = chain_policy("reading", SITE)
 

@@ -5,11 +5,12 @@ of two reading sessions a day and its feedback from the 14-day average. Each day
 a chance of one half; there is always something to triage and to read. Nothing is judged.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from benchmarks.simulation.reading import KINDS, MEASURES, PRODUCTION, READING, 
 from benchmarks.simulation.regimes import SITE
 from benchmarks.simulation.world import A_DAY, DAYS
 
-# The site's settings, by their defaults.
+# The site's sizes, by default.
 SIZES = Sizes(boost=1.1, penalty=0.8, window=14, least=5)
 POLICY = Policy(weights=SITE)
 
@@ -38,6 +39,13 @@ class Story:
     rewards: tuple[float, ...]
     inspired: tuple[float, ...]
     share: float
+
+
+class _Session(NamedTuple):
+    day: int
+    kind: str
+    counts: Counts
+    reward: float
 
 
 def stories(seeds: Iterable[int], *, days: int = DAYS, workers: int | None = None) -> dict[str, list[Story]]:
@@ -57,27 +65,31 @@ def in_world(seed: int, days: int) -> list[Story]:
 
 
 def _story(seed: int, done: NDArray[np.int64], supply: NDArray[np.bool_], measure: Measure) -> Story:
-    buckets, told = Buckets(), list[tuple[int, str, Counts, float]]()
+    sessions = list(_sessions(seed, done, supply, measure))
+    read = [session for session in sessions if session.kind in READING]
+    late = [session.kind for session in sessions if session.day >= len(done) // 2]
+    return Story(
+        rewards=tuple(session.reward for session in read),
+        inspired=tuple(session.reward for session in read if session.counts.ideas and session.counts.posts),
+        share=sum(kind in READING for kind in late) / len(late),
+    )
+
+
+def _sessions(seed: int, done: NDArray[np.int64], supply: NDArray[np.bool_], measure: Measure) -> Iterator[_Session]:
+    """The sessions of a run, each chosen by the odds that were read in the morning."""
+    buckets = Buckets()
     for day in range(len(done)):
         working = [kind for kind, has_work in zip(PRODUCTION, supply[day], strict=True) if has_work]
         posterior = fold(buckets.rows, arms=KINDS, policy=POLICY, today=on(day))
         within, beyond = (_odds(posterior, buckets.rows, kinds) for kinds in ([*working, *READING], working))
         read = 0
         for slot in range(A_DAY):
-            odds = within if read < measure.limit else beyond
-            kind = draw(odds, uniform(f"reading-{seed}", f"{day}/{slot}"))
+            kind = draw(within if read < measure.limit else beyond, uniform(f"reading-{seed}", f"{day}/{slot}"))
             counts = Counts(*done[day, slot, list(KINDS).index(kind)].tolist())
             credit = graded(counts, is_reading=kind in READING, measure=measure)
             buckets.apply(kind, day, credit)
             read += kind in READING
-            told.append((day, kind, counts, credit.value))
-    read_ones = [(counts, value) for _, kind, counts, value in told if kind in READING]
-    late = [kind for day, kind, _, _ in told if day >= len(done) // 2]
-    return Story(
-        rewards=tuple(value for _, value in read_ones),
-        inspired=tuple(value for counts, value in read_ones if counts.ideas and counts.posts),
-        share=sum(kind in READING for kind in late) / len(late),
-    )
+            yield _Session(day, kind, counts, credit.value)
 
 
 def _odds(posterior: Posterior, rows: Collection[Row], names: Sequence[str]) -> Mapping[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from django.conf import settings
 
-from bandit.models import Bandit
+from bandit.models import PolicyVersion
 from benchmarks import recalibration, regret
 from benchmarks.simulation import figures, people, reading, sessions, stories
 from benchmarks.simulation.regimes import FLOOR, JOURNAL, MISSING, NOBODY, ORACLE, REVIEWS, SITE, WEIGHTED
@@ -48,17 +48,13 @@ def test_the_simulation_has_the_sites_numbers():
     assert SITE == settings.EVIDENCE_WEIGHTS
     chain = (sessions.FLOOR, sessions.THRESHOLD, sessions.VETO_CAP)
     assert chain == (settings.FLOOR, settings.FLOOR_THRESHOLD, settings.VETO_CAP)
-    sizes = stories.SIZES
-    assert (sizes.boost, sizes.penalty) == (settings.CONSUMPTION_BOOST, settings.CONSUMPTION_PENALTY)
-    assert (sizes.window, sizes.least) == (settings.CONSUMPTION_WINDOW_DAYS, settings.CONSUMPTION_MIN_SAMPLES)
-    assert (reading.PER_DAY, SLICE) == (settings.CONSUMPTION_PER_DAY, settings.REVIEW_SLICE)
-    fresh, ours = Bandit(), stories.POLICY
-    assert (fresh.half_life_days, fresh.floor) == (HALF_LIFE, LEAST_CHANCE)
-    assert (fresh.half_life_days, fresh.prior_strength, fresh.floor) == (
-        ours.half_life,
-        ours.prior_strength,
-        ours.floor,
-    )
+    assert settings.REVIEW_SLICE == SLICE
+    theirs, ours, sizes = PolicyVersion(), stories.POLICY, stories.SIZES
+    assert (theirs.half_life_days, theirs.floor) == (HALF_LIFE, LEAST_CHANCE) == (ours.half_life, ours.floor)
+    assert theirs.prior_strength == ours.prior_strength
+    assert theirs.consumption_per_day == reading.PER_DAY
+    assert (theirs.consumption_boost, theirs.consumption_penalty) == (sizes.boost, sizes.penalty)
+    assert (theirs.consumption_window_days, theirs.consumption_min_samples) == (sizes.window, sizes.least)
 
 
 def test_the_best_arm_loses_36_percent_of_its_grades():
