@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from grading.core.vocabulary import Source
 
 # The site's own, by its settings' defaults.
-SITE = {
+SITE: Mapping[str, float] = {
     Source.HUMAN: 1.0,
     Source.JUDGE: 1.0,
     Source.CONSUMPTION: 1.0,
@@ -15,8 +15,8 @@ SITE = {
     Source.FLOOR: 0.0,
 }
 # Whatever the chain ends at is learned as if it were a verdict, as the seed's script did.
-AT_FACE_VALUE = dict.fromkeys(Source, 1.0)
-NO_STAND_IN = SITE | {Source.TRAJECTORY: 0.0, Source.JOURNAL: 0.0}
+AT_FACE_VALUE: Mapping[str, float] = dict.fromkeys(Source, 1.0)
+NO_STAND_IN = {**SITE, Source.TRAJECTORY: 0.0, Source.JOURNAL: 0.0}
 
 # Days until a lost verdict comes.
 LATE = 3
@@ -32,7 +32,7 @@ class Regime:
     """
 
     name: str
-    weights: Mapping[Source, float] = field(default_factory=lambda: SITE)
+    weights: Mapping[str, float] = field(default_factory=lambda: SITE)
     truth: bool = False
     loses: bool = True
     journal: bool = True

@@ -56,7 +56,7 @@ def _stand_ins(facts: Facts, regime: Regime) -> list[GradeView]:
     ]
 
 
-def chain_policy(version: str, weights: Mapping[Source, float]) -> Policy:
+def chain_policy(version: str, weights: Mapping[str, float]) -> Policy:
     """The chain's policy, with the site's numbers by its settings' defaults."""
     return Policy(version=version, floor=FLOOR, threshold=THRESHOLD, veto_cap=VETO_CAP, weights=weights)
 
