@@ -90,7 +90,7 @@ def test_intervals_cover_means_from_very_poor_to_very_good(sessions):
 def test_off_policy_estimates_are_unbiased_within_their_error(lives, name):
     """Against what the variant's odds were truly worth at the log's own moments."""
     truth = np.array([(log.target @ list(MEANS.values())).mean() for _, log in lives])
-    found = [getattr(compare(log), name) for _, log in lives]
+    found = [getattr(compare(log).estimates, name) for _, log in lives]
     off = np.array([each.mean for each in found]) - truth
     errors = np.array([each.error for each in found])
     assert abs(off.mean()) < 2.6 * off.std(ddof=1) / len(off) ** 0.5
@@ -103,7 +103,7 @@ def test_a_gain_is_unbiased_too_and_dr_needs_fewer_rows_than_ips(lives):
     means = np.array(list(MEANS.values()))
     off, narrower = [], []
     for _, log in lives:
-        found = compare(log)
+        found = compare(log).estimates
         # Paired: the rewards earned are those of the arms drawn, give or take their own luck.
         off.append(found.gain.mean + found.earned.mean - (log.target @ means).mean())
         narrower.append(found.dr.error < found.ips.error)
