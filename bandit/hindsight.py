@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cache, cached_property
 
 from bandit import ledger, rectifying
-from bandit.core.posterior import Policy, fold
+from bandit.core.posterior import Policy, Posterior, fold
+from bandit.core.table import Row
 from bandit.eligibility import consumption_feedback
 from bandit.models import Bandit, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import chances, policy_from, rows_of, site_day, with_baseline
@@ -74,51 +76,71 @@ def _reason_against(selection: Selection, rewarded: Iterable[str], known: bool) 
     return "" if known else "from arms that have another name now"
 
 
-def answers(variant: PolicyVersion, draws: Sequence[Draw], watch: Watch) -> Iterator[Answer]:
+def answers(variant: PolicyVersion, draws: Sequence[Draw], every: int, watch: Watch) -> Iterator[Answer]:
     """What the variant would have said to each of `draws`, at least one, the oldest first.
 
-    From the ledger as it was known at each draw. The variant's baseline is read once a day, at the day's first draw;
-    its rectifier is the one in force.
+    From the ledger as it was known at the draw, or at the last one before that, of the same day, since which fewer than
+    `every` rows were learnt. The baseline is that of the day's first draw; the rectifier is the one in force.
     """
-    bandit, base = variant.bandit, policy_from(variant, rectifying.in_force(variant.bandit))
-    arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
-    known = Known(bandit, base, draws)
-    day: date | None = None
+    known = Known(variant, draws)
+    reading: Reading | None = None
     for draw in watch(draws):
-        learnt, today = known.advance(draw.at), site_day(draw.at)
-        if today != day:
-            policy = with_baseline(bandit, base, today, draw.at)
-        if learnt or today != day:
-            posterior = fold(known.rows, arms=arms, policy=policy, today=today)
-            means = dict(
-                zip(posterior.names, (posterior.alpha / (posterior.alpha + posterior.beta)).tolist(), strict=True)
-            )
-            reading = [name for name, is_consumption in arms.items() if is_consumption]
-            moved = consumption_feedback(known.rows, reading, variant, today)
-            factors = {name: each.factor for name, each in moved.items()}
-        day = today
-        odds = chances(posterior.chance_of_best(draw.odds), policy.floor, factors)
-        yield Answer(odds=odds, means=means)
+        known.advance(draw.at)
+        if reading is None or known.learnt >= every or site_day(draw.at) != reading.posterior.day:
+            reading = known.read(draw.at)
+        yield Answer(odds=reading.odds(tuple(draw.odds)), means=reading.means)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """The variant's posterior at a moment, and the factors on the arms that read."""
+
+    posterior: Posterior
+    factors: Mapping[str, float]
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        means = self.posterior.alpha / (self.posterior.alpha + self.posterior.beta)
+        return dict(zip(self.posterior.names, means.tolist(), strict=True))
+
+    @cache  # noqa: B019 - a reading does not outlive the report
+    def odds(self, eligible: tuple[str, ...]) -> dict[str, float]:
+        return chances(self.posterior.chance_of_best(eligible), self.posterior.policy.floor, self.factors)
 
 
 class Known:
-    """The ledger's `rows` as they grew from the first of some draws to the last."""
+    """What a variant would have made of the ledger as it grew from the first of some draws to the last.
 
-    def __init__(self, bandit: Bandit, policy: Policy, draws: Sequence[Draw]) -> None:
-        start, end = draws[0].at, draws[-1].at
-        self.rows = rows_of(bandit, policy, site_day(start), start)
+    `learnt` counts the ledger rows that came since the last reading.
+    """
+
+    def __init__(self, variant: PolicyVersion, draws: Sequence[Draw]) -> None:
+        bandit, start, end = variant.bandit, draws[0].at, draws[-1].at
+        self.variant, self.learnt = variant, 0
+        self._arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
+        self._policy = policy_from(variant, rectifying.in_force(bandit))
+        self._rows = rows_of(bandit, self._policy, site_day(start), start)
         entries = LedgerEntry.objects.filter(bandit=bandit, recorded_at__gt=start, recorded_at__lte=end)
         self._later = list(entries.select_related("arm", "grader").order_by("-recorded_at"))
+        self._of_day: tuple[date, Policy] | None = None
 
-    def advance(self, moment: datetime) -> bool:
-        """Take in what was recorded by `moment`; says whether there was anything."""
-        before = len(self._later)
+    def advance(self, moment: datetime) -> None:
+        """Take in what was recorded by `moment`."""
         while self._later and self._later[-1].recorded_at <= moment:
-            entry = self._later.pop()
-            sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
-            self.rows.append(
-                single(
-                    entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign
-                )
-            )
-        return len(self._later) < before
+            self._rows.append(_row(self._later.pop()))
+            self.learnt += 1
+
+    def read(self, moment: datetime) -> Reading:
+        """The variant's reading at `moment`, of what was taken in."""
+        self.learnt, today = 0, site_day(moment)
+        if self._of_day is None or self._of_day[0] != today:
+            self._of_day = today, with_baseline(self.variant.bandit, self._policy, today, moment)
+        posterior = fold(self._rows, arms=self._arms, policy=self._of_day[1], today=today)
+        reading = [name for name, is_consumption in self._arms.items() if is_consumption]
+        moved = consumption_feedback(self._rows, reading, self.variant, today)
+        return Reading(posterior=posterior, factors={name: each.factor for name, each in moved.items()})
+
+
+def _row(entry: LedgerEntry) -> Row:
+    sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
+    return single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)

@@ -49,17 +49,18 @@ class Report:
     sentence: str
 
 
-def shadow(variant: PolicyVersion, now: datetime, *, limit: int = LIMIT, watch: Watch = iter) -> Report:
-    """What `variant`, saved or not, would have earned on its bandit's last `limit` decisions by `now`; nothing is saved.
+def shadow(variant: PolicyVersion, now: datetime, *, limit: int = LIMIT, every: int = 1, watch: Watch = iter) -> Report:
+    """What `variant`, saved or not, would have earned on the last `limit` decisions by `now` of its bandit.
 
-    `watch` is handed the draws and gives them back one by one, for a progress bar. Raises ValueError for a limit that
-    is not positive.
+    The ledger is read anew at every draw before which `every` rows or more were learnt: 1 is exact, more is faster, for
+    a page. Nothing is saved. `watch` is handed the draws and gives them back one by one, for a progress bar. Raises
+    ValueError for a limit that is not positive.
     """
     if limit < 1:
         raise ValueError(f"a shadow looks at one decision at least; got a limit of {limit}")
     draws, left_out = draws_of(variant.bandit, now, limit)
     looked_at = len(draws) + left_out.total()
-    log, shares = _log(draws, list(answers(variant, draws, watch))) if draws else (None, ())
+    log, shares = _log(draws, list(answers(variant, draws, every, watch))) if draws else (None, ())
     comparison = compare(log) if log else None
     return Report(
         bandit=variant.bandit.name,
@@ -104,7 +105,7 @@ def _sentence(comparison: Comparison | None, looked_at: int, *, priced: bool) ->
     note = " Its price on cost is in its odds, not in these rewards." if priced else ""
     return (
         f"Over {comparison.n} draws, an effective sample of {comparison.effective:.0f}, the variant would have earned "
-        f"{found.dr.mean:.3f} (90 % interval {found.dr.low:.3f} to {found.dr.high:.3f}) and what ran earned "
+        f"{found.snips.mean:.3f} (90 % interval {found.snips.low:.3f} to {found.snips.high:.3f}) and what ran earned "
         f"{found.earned.mean:.3f}: {found.gain.mean:+.3f} ({found.gain.low:+.3f} to {found.gain.high:+.3f}), {verdict}."
         f"{note}"
     )

@@ -70,7 +70,7 @@ class Log:
 class Estimates:
     """Mean reward of a draw: what was `earned`, and the target's by `ips`, `snips` and `dr`, each in [0, 1].
 
-    `gain` is DR less earned, row by row, in [−1, 1].
+    `gain` is SNIPS less earned, in [−1, 1]: nothing for a target that is what ran, whatever its luck.
     """
 
     earned: Estimate
@@ -121,15 +121,18 @@ def compare(log: Log, *, cap: float | None = None) -> Comparison:
 
 
 def _estimates(log: Log, weights: Floats, worth: float) -> Estimates:
-    n, even = len(weights), np.ones(len(weights))
+    n, even, freedom = len(weights), np.ones(len(weights)), max(worth - 1, 1.0)
     robust = (log.target * log.model).sum(axis=1) + weights * (log.reward - log.of_drawn(log.model))
-    freedom = max(worth - 1, 1.0)
+    earned, own = weighted_mean(log.reward, even)
+    would, doubt = weighted_mean(log.reward, weights)
+    # What each row adds to SNIPS and to the plain mean, and so to their difference.
+    moves = weights / weights.mean() * (log.reward - would) - (log.reward - earned)
     return Estimates(
-        earned=estimate(*weighted_mean(log.reward, even), n - 1),
+        earned=estimate(earned, own, n - 1),
         ips=estimate(*weighted_mean(weights * log.reward, even), freedom),
-        snips=estimate(*weighted_mean(log.reward, weights), freedom),
+        snips=estimate(would, doubt, freedom),
         dr=estimate(*weighted_mean(robust, even), freedom),
-        gain=estimate(*weighted_mean(robust - log.reward, even), freedom, least=-1.0),
+        gain=estimate(would - earned, weighted_mean(moves, even)[1], freedom, least=-1.0),
     )
 
 
