@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import cache, cached_property
+from functools import cached_property
 
 from bandit import ledger, rectifying
 from bandit.core.posterior import Policy, Posterior, fold
@@ -97,15 +97,19 @@ class Reading:
 
     posterior: Posterior
     factors: Mapping[str, float]
+    _odds: dict[tuple[str, ...], dict[str, float]] = field(default_factory=dict)
 
     @cached_property
     def means(self) -> dict[str, float]:
         means = self.posterior.alpha / (self.posterior.alpha + self.posterior.beta)
         return dict(zip(self.posterior.names, means.tolist(), strict=True))
 
-    @cache  # noqa: B019 - a reading does not outlive the report
     def odds(self, eligible: tuple[str, ...]) -> dict[str, float]:
-        return chances(self.posterior.chance_of_best(eligible), self.posterior.policy.floor, self.factors)
+        """The odds among these arms; asked again, those worked out before."""
+        if eligible not in self._odds:
+            best = self.posterior.chance_of_best(eligible)
+            self._odds[eligible] = chances(best, self.posterior.policy.floor, self.factors)
+        return self._odds[eligible]
 
 
 class Known:

@@ -86,8 +86,8 @@ def test_the_report_says_what_a_variant_would_do_and_earn():
     shares = {share.arm: share for share in report.shares}
     assert shares["triage"].would > shares["triage"].ran > 0
     assert shares["social"].ran == shares["social"].would == 0
-    assert sum(share.would for share in report.shares) == pytest.approx(1)
-    assert report.sentence.startswith("Over 48 draws, an effective sample of ")
+    assert sum(share.would for share in report.shares) == pytest.approx(100)
+    assert report.sentence.startswith("Over 48 of the last 48 decisions, an effective sample of ")
     assert "the variant would have earned 0." in report.sentence
     assert report.first == START
     assert report.last <= START + timedelta(days=8)
@@ -188,7 +188,7 @@ def test_the_command_tells_the_report():
     text = told("--floor", "0.2", "--half-life", "14", "--weight", "journal=0.1")
     assert text.startswith("category/2: 36 of the last 36 decisions.\n")
     assert "doubly robust" in text
-    assert re.search(r"triage +\d+\.\d% +\d+\.\d%\n", text)
+    assert re.search(r"triage +\d+\.\d +\d+\.\d\n", text)
     assert text.endswith(shadow(variant(floor=0.2, half_life_days=14), timezone.now()).sentence + "\n")
 
 

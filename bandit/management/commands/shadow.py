@@ -84,9 +84,9 @@ def _lines(report: Report) -> Iterator[str]:
     others = "".join(f"; {count} {reason}" for reason, count in sorted(report.left_out.items()))
     yield f"{report.variant}: {report.used} of the last {report.looked_at} decisions{others}."
     if report.comparison is not None:
-        yield f"From {report.first:%Y-%m-%d %H:%M} to {report.last:%Y-%m-%d %H:%M}. Mean chance of each arm:"
+        yield f"From {report.first:%Y-%m-%d %H:%M} to {report.last:%Y-%m-%d %H:%M}. Of a hundred such draws:"
         yield f"  {'':24}{'ran':>8}{'would':>8}"
-        yield from (f"  {share.arm:24}{share.ran:8.1%}{share.would:8.1%}" for share in report.shares)
+        yield from (f"  {share.arm:24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares)
         yield f"Effective sample {report.comparison.effective:.0f}, heaviest weight {report.comparison.largest:.2f}."
         yield from _estimates(report)
     yield report.sentence
