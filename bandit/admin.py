@@ -8,7 +8,20 @@ from django.contrib.admin.widgets import AdminSplitDateTime, AdminTextInputWidge
 from django.db.models import CharField, DateTimeField, Field, Model
 from django.http import HttpRequest
 
-from bandit.models import Arm, ArmAlias, Bandit, Bucket, Erasure, Grader, LedgerEntry, Rectifier, Selection
+from bandit.models import (
+    Arm,
+    ArmAlias,
+    ArmEvent,
+    Assignment,
+    Bandit,
+    Bucket,
+    Erasure,
+    Grader,
+    LedgerEntry,
+    PolicyVersion,
+    Rectifier,
+    Selection,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,14 +73,12 @@ class RecordAdmin(KeepAdmin):
 
 
 class BanditAdmin(KeepAdmin):
-    list_display = ["name", "title", "half_life_days", "prior_strength", "evidence_scale", "floor", "policy_version"]
-    readonly_fields = ["policy_version"]
+    list_display = ["name", "title", "kind", "baseline"]
+    list_select_related = ["baseline"]
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
-        """A changed policy is a new version, so that a decision says by which numbers it was made."""
-        if change and form.changed_data:
-            obj.policy_version += 1
-        super().save_model(request, obj, form, change)
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
+        """A bandit's name is in addresses and in the callers' requests; what it is asked is what its record means."""
+        return ["name", "kind"] if obj else []
 
 
 class AliasForms(AnyAliasForms):
@@ -117,7 +128,7 @@ class SelectionAdmin(RecordAdmin):
 
 
 class GraderAdmin(RecordAdmin):
-    list_display = ["source", "model", "route", "rubric", "stratum"]
+    list_display = ["source", "model", "route", "rubric", "stratum", "context", "salience"]
     list_filter = ["source", "stratum"]
 
 
@@ -125,6 +136,25 @@ class RectifierAdmin(RecordAdmin):
     list_display = ["bandit", "version", "enabled", "by", "created_at", "note"]
     list_filter = ["bandit", "enabled"]
     list_select_related = ["bandit"]
+
+
+class PolicyVersionAdmin(RecordAdmin):
+    list_display = ["bandit", "version", "half_life_days", "floor", "by", "created_at", "note"]
+    list_filter = ["bandit"]
+    list_select_related = ["bandit"]
+
+
+class ArmEventAdmin(RecordAdmin):
+    list_display = ["created_at", "arm", "act", "other", "by", "why"]
+    list_filter = ["act"]
+    list_select_related = ["arm", "other"]
+
+
+class AssignmentAdmin(RecordAdmin):
+    list_display = ["decision_id", "created", "arm", "taken", "chance", "observation"]
+    list_filter = ["taken"]
+    search_fields = ["=decision_id", "=observation", "=agent"]
+    list_select_related = ["arm"]
 
 
 class ErasureAdmin(RecordAdmin):
@@ -139,6 +169,9 @@ PAGES = {
     Selection: SelectionAdmin,
     Grader: GraderAdmin,
     Rectifier: RectifierAdmin,
+    PolicyVersion: PolicyVersionAdmin,
+    ArmEvent: ArmEventAdmin,
+    Assignment: AssignmentAdmin,
     Erasure: ErasureAdmin,
 }
 

@@ -34,15 +34,8 @@ def refuse(table: str, name: str, event: str, condition: str, message: str) -> m
     """
     trigger = f"{table}_{name}"
 
-    def drop(_apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        if schema_editor.connection.vendor == "postgresql":
-            schema_editor.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {table}", params=None)
-            schema_editor.execute(f"DROP FUNCTION IF EXISTS {trigger}()", params=None)
-        else:
-            schema_editor.execute(f"DROP TRIGGER IF EXISTS {trigger}", params=None)
-
-    def create(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        drop(apps, schema_editor)
+    def create(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001 - Django's signature
+        _drop(trigger, table, schema_editor)
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(_function(trigger, event, condition, message), params=None)
             body = f"EXECUTE FUNCTION {trigger}()"
@@ -50,7 +43,24 @@ def refuse(table: str, name: str, event: str, condition: str, message: str) -> m
             body = f"WHEN {condition} BEGIN SELECT RAISE(ABORT, '{message}'); END"
         schema_editor.execute(f"CREATE TRIGGER {trigger} BEFORE {event} ON {table} FOR EACH ROW {body}", params=None)
 
-    return migrations.RunPython(create, drop)
+    return migrations.RunPython(create, drop(table, name).code)
+
+
+def drop(table: str, name: str) -> migrations.RunPython:
+    """An operation: take that refusal away, for good or while a migration rebuilds a table that it reads."""
+
+    def run(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001 - Django's signature
+        _drop(f"{table}_{name}", table, schema_editor)
+
+    return migrations.RunPython(run, migrations.RunPython.noop)
+
+
+def _drop(trigger: str, table: str, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS {trigger} ON {table}", params=None)
+        schema_editor.execute(f"DROP FUNCTION IF EXISTS {trigger}()", params=None)
+    else:
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS {trigger}", params=None)
 
 
 def _function(trigger: str, event: str, condition: str, message: str) -> str:

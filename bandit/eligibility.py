@@ -2,18 +2,17 @@
 
 from datetime import date, datetime, time, timedelta
 
-from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, Sum
 from django.utils import timezone
 
 from bandit.core.feedback import Feedback, Sizes, feedback
 from bandit.core.table import MICRO, Row
-from bandit.models import Arm, Bandit, Bucket, LedgerEntry, Selection
+from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
+from bandit.reading import weights_of
 
 
-def reason_against(arm: Arm, supply: dict[str, int] | None, used: int) -> str:
-    """Why the arm may not be chosen now; empty if it may."""
-    limit = settings.CONSUMPTION_PER_DAY
+def reason_against(arm: Arm, supply: dict[str, int] | None, used: int, limit: int) -> str:
+    """Why the arm may not be chosen now; empty if it may. `used` of `limit` consumption sessions are spent today."""
     if arm.retired_at:
         return f"retired on {arm.retired_at:%Y-%m-%d}"
     if arm.paused:
@@ -39,20 +38,18 @@ def consumption_today(bandit: Bandit, today: date) -> int:
     return unrewarded + int(rewarded.aggregate(total=Sum("n"))["total"] or 0)
 
 
-def consumption_feedback(rows: list[Row], names: list[str], today: date) -> dict[str, Feedback]:
+def consumption_feedback(rows: list[Row], names: list[str], version: PolicyVersion, today: date) -> dict[str, Feedback]:
     """Seed 000's boost or penalty of each consumption arm, from the rewards that carry weight."""
     sizes = Sizes(
-        boost=settings.CONSUMPTION_BOOST,
-        penalty=settings.CONSUMPTION_PENALTY,
-        window=settings.CONSUMPTION_WINDOW_DAYS,
-        least=settings.CONSUMPTION_MIN_SAMPLES,
+        boost=version.consumption_boost,
+        penalty=version.consumption_penalty,
+        window=version.consumption_window_days,
+        least=version.consumption_min_samples,
     )
-    since = today - timedelta(days=sizes.window)
+    since, weights = today - timedelta(days=sizes.window), weights_of(version)
     moved = {}
     for name in names:
-        recent = [
-            row for row in rows if row.arm == name and row.day > since and settings.EVIDENCE_WEIGHTS.get(row.source)
-        ]
+        recent = [row for row in rows if row.arm == name and row.day > since and weights.get(row.source)]
         n, s = sum(row.n for row in recent), sum(row.s for row in recent)
         found = feedback(n, s / n / MICRO if n else 0.0, sizes)
         if found:

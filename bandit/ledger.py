@@ -17,13 +17,15 @@ from django.db.models import F
 from bandit.models import MICRO, Arm, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
+MOST_USD = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderKey:
     """Who gave a value, in the caller's words; opaque here but for `source`, by which evidence is weighted.
 
-    `stratum` divides one grader's rewards further, where the caller knows that it is off by more on some of them.
+    `stratum` divides one grader's rewards further, where the caller knows that it is off by more on some of them;
+    `context` is what the bandit's baseline is taken for; `salience` in percent, how much was the arm's doing.
     """
 
     source: str
@@ -31,22 +33,34 @@ class GraderKey:
     route: str = ""
     rubric: str = ""
     stratum: str = ""
+    context: str = ""
+    salience: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credit:
-    """A reward in [0, 1] and who gave it. Raises ValueError for any other value, NaN included."""
+    """A reward in [0, 1], who gave it, and what the session cost in dollars, None where that is not known.
+
+    Raises ValueError for any other value, NaN included.
+    """
 
     value: float
     grader: GraderKey
+    cost_usd: float | None = None
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value) or not 0 <= self.value <= 1:
             raise ValueError(f"a reward must be a number from 0 to 1; got {self.value!r}")
+        if self.cost_usd is not None and not 0 <= self.cost_usd <= MOST_USD:
+            raise ValueError(f"a cost is a number of dollars from 0 to {MOST_USD:,}; got {self.cost_usd!r}")
 
     @property
     def micro(self) -> int:
         return round(self.value * MICRO)
+
+    @property
+    def cost_micro(self) -> int | None:
+        return None if self.cost_usd is None else round(self.cost_usd * MICRO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +86,8 @@ def set_reward(
 ) -> Change:
     """Make `credits` (arm name to credit) the live rewards of this observation in this bandit; none if empty.
 
-    Whatever is live and differs in arm, value, grader or day is reversed on the day it was given, then what holds is
-    applied as the next revision. A call that would change none of these four records nothing: `settlement`,
+    Whatever is live and differs in arm, value, cost, grader or day is reversed on the day it was given, then what holds
+    is applied as the next revision. A call that would change none of these records nothing: `settlement`,
     `policy_version` and `provisional` describe the row they came with and are no reason for a new one.
 
     Must run in the caller's transaction, so that a grade and its reward commit together, and holds the bandit's row
@@ -98,13 +112,21 @@ def set_reward(
     applies = [
         _append(
             {"bandit": row, "arm": arm, "observation": observation, "revision": revision, "op": APPLY},
-            {"value_micro": credit.micro, "grader": _grader(credit.grader), "effective_day": effective_day} | context,
+            _given(credit, effective_day) | context,
         )
         for arm, credit, revision in _next_revisions(row, observation, wanted)
     ]
-    return Change(
+    change = Change(
         applied=tuple(entry for entry in applies if entry), reversed=tuple(entry for entry in reverses if entry)
     )
+    if change:
+        touch(row)
+    return change
+
+
+def touch(bandit: Bandit) -> None:
+    """Say that what was read of this bandit before may no longer hold."""
+    Bandit.objects.filter(pk=bandit.pk).update(revision=F("revision") + 1)
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
@@ -132,7 +154,7 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     for observation in sorted(set(observations)):
         entries = LedgerEntry.objects.filter(observation=observation)
         for name in entries.order_by("bandit__name").values_list("bandit__name", flat=True).distinct():
-            Bandit.objects.locked(name)
+            touch(Bandit.objects.locked(name))
         for entry in entries.live():
             _move(entry, -1)
         counts["ledger entries"] += entries.delete()[0]
@@ -151,11 +173,8 @@ def _resolved(bandit: str, credits: Mapping[str, Credit]) -> dict[Arm, Credit]: 
 
 
 def _same(entry: LedgerEntry, credit: Credit, day: date) -> bool:
-    return (entry.value_micro, GraderKey(**_fields(entry.grader)), entry.effective_day) == (
-        credit.micro,
-        credit.grader,
-        day,
-    )
+    held = (entry.value_micro, entry.cost_micro, GraderKey(**_fields(entry.grader)), entry.effective_day)
+    return held == (credit.micro, credit.cost_micro, credit.grader, day)
 
 
 def _next_revisions(
@@ -186,7 +205,16 @@ def _key(entry: LedgerEntry, op: str) -> dict[str, object]:
 
 
 def _value(entry: LedgerEntry) -> dict[str, object]:
-    return {"value_micro": entry.value_micro, "grader": entry.grader, "effective_day": entry.effective_day}
+    return {name: getattr(entry, name) for name in ("value_micro", "cost_micro", "grader", "effective_day")}
+
+
+def _given(credit: Credit, day: date) -> dict[str, object]:
+    return {
+        "value_micro": credit.micro,
+        "cost_micro": credit.cost_micro,
+        "grader": _grader(credit.grader),
+        "effective_day": day,
+    }
 
 
 def _append(key: dict[str, object], value: dict[str, object]) -> LedgerEntry | None:
@@ -207,6 +235,8 @@ def _move(entry: LedgerEntry, sign: int) -> None:
     }
     bucket, value = Bucket.objects.filter(**key), sign * entry.value_micro
     step = {"n": F("n") + sign, "s": F("s") + value, "q": F("q") + value * entry.value_micro}
+    if entry.cost_micro is not None:
+        step |= {"cost": F("cost") + sign * entry.cost_micro, "costed": F("costed") + sign}
     if not bucket.update(**step):
         Bucket.objects.bulk_create([Bucket(**key)], ignore_conflicts=True)
         bucket.update(**step)

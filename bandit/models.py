@@ -39,21 +39,58 @@ class UnknownBandit(LookupError):
 class BanditQuerySet(models.QuerySet["Bandit"]):
     def named(self, name: str) -> "Bandit":
         """The bandit of that name. Raises UnknownBandit."""
-        found = self.filter(name=name).first() if name.isprintable() else None
+        found = self.select_related("baseline").filter(name=name).first() if name.isprintable() else None
         if found is None:
             raise UnknownBandit(name)
         return found
 
     def locked(self, name: str) -> "Bandit":
         """As `named`, and one writer at a time until the transaction ends. Rows that refer to it stay insertable."""
-        return self.select_for_update(no_key=True).named(name)
+        return self.select_for_update(no_key=True, of=("self",)).named(name)
+
+
+class Kind(models.TextChoices):
+    """What a bandit is asked. Of many arms at once each is taken or held out; names are only names."""
+
+    CHOICE = "choice", "one of its arms is chosen"
+    MANY = "many", "each of several arms is taken, or held out by chance"
+    NAMES = "names", "its arms are only names: nothing is learnt or chosen"
 
 
 class Bandit(models.Model):
-    """One question ("what next?", "on which harness?") and the policy by which its evidence is read."""
+    """One question ("what next?", "on which harness and model?"). How its evidence is read is its `PolicyVersion`.
+
+    A bandit with a `baseline` reads its rewards as what is left once the mean of that bandit's arm is taken out, which
+    the caller names as each credit's context. `revision` counts whatever may change a reading: rewards, arms, policies.
+    """
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=100)
+    kind = models.CharField(max_length=6, choices=Kind, default=Kind.CHOICE)
+    baseline = models.ForeignKey(
+        "self", models.PROTECT, null=True, blank=True, related_name="+", help_text="Whose arms' means are taken out."
+    )
+    revision = models.PositiveBigIntegerField(default=0, editable=False)
+
+    objects = BanditQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(kind__in=Kind.values), name="bandit_kind_known")]
+
+    def __str__(self) -> str:
+        return self.title or self.name
+
+
+class PolicyVersion(models.Model):
+    """How a bandit's evidence is read and its arms are chosen: one version, never changed, never deleted.
+
+    The latest version counts; taking a change back appends one more version with the earlier numbers. `weights` maps a
+    source to [0, 1] and says only what differs from the site's own; `caps` maps a source to the most
+    pseudo-observations that it may amount to in one arm; both are read by `bandit.core.posterior`.
+    """
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="policies")
+    version = models.PositiveIntegerField()
     half_life_days = models.FloatField(default=21, help_text="Evidence this old counts half.")
     long_run_half_life_days = models.FloatField(default=180, help_text="The same, for an arm's long-run mean.")
     prior_strength = models.FloatField(default=12, help_text="Pseudo-observations behind the long-run mean, from 5.")
@@ -61,12 +98,29 @@ class Bandit(models.Model):
         null=True, blank=True, help_text="Pseudo-observations a grade is worth, 1 to 8. Empty: estimated from grades."
     )
     floor = models.FloatField(default=0.01, help_text="The least chance of an eligible arm.")
-    policy_version = models.PositiveIntegerField(default=1)
-
-    objects = BanditQuerySet.as_manager()
+    weights = models.JSONField(default=dict, blank=True)
+    caps = models.JSONField(default=dict, blank=True)
+    evidence_cap = models.FloatField(
+        null=True, blank=True, help_text="The most pseudo-observations of one arm. Empty: no cap."
+    )
+    cost_weight = models.FloatField(default=0, help_text="Reward lost per dollar that a session cost.")
+    consumption_per_day = models.PositiveIntegerField(default=2, help_text="Reading sessions a day, at most.")
+    consumption_boost = models.FloatField(default=1.1, help_text="Factor on a reading arm's chance at .5 and more.")
+    consumption_penalty = models.FloatField(default=0.8, help_text="Factor on a reading arm's chance below .3.")
+    consumption_window_days = models.PositiveIntegerField(default=14)
+    consumption_min_samples = models.PositiveIntegerField(default=5, help_text="Rewards before a penalty.")
+    probation_sessions = models.PositiveIntegerField(default=3, help_text="Rewarded sessions that end a probation.")
+    probation_per_day = models.PositiveIntegerField(default=1, help_text="Sessions a day of an arm on probation.")
+    salience_floor = models.FloatField(default=0.3, help_text="What a lesson that had no part in a session counts.")
+    holdout = models.FloatField(default=0.1, help_text="Chance with which a matched lesson is held out.")
+    note = models.CharField(max_length=500, blank=True)
+    by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        ordering = ["-version"]
         constraints = [
+            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_policy_once"),
             models.CheckConstraint(
                 condition=Q(half_life_days__gt=0),
                 name="bandit_half_life_positive",
@@ -92,10 +146,41 @@ class Bandit(models.Model):
                 name="bandit_floor_0_to_1",
                 violation_error_message="The floor is a chance from 0 to 1.",
             ),
+            models.CheckConstraint(
+                condition=Q(evidence_cap__isnull=True) | Q(evidence_cap__gt=0),
+                name="bandit_evidence_cap_positive",
+                violation_error_message="A cap on evidence is above 0, or empty for none.",
+            ),
+            models.CheckConstraint(
+                condition=Q(cost_weight__gte=0),
+                name="bandit_cost_weight_not_negative",
+                violation_error_message="What a dollar costs in reward is a number from 0.",
+            ),
+            models.CheckConstraint(
+                condition=Q(consumption_boost__gte=1, consumption_penalty__gt=0, consumption_penalty__lte=1),
+                name="bandit_feedback_in_range",
+                violation_error_message="The boost is a factor of at least 1, the penalty one above 0, up to 1.",
+            ),
+            models.CheckConstraint(
+                condition=Q(consumption_window_days__gte=1, consumption_min_samples__gte=1),
+                name="bandit_feedback_counts_from_1",
+                violation_error_message="The window has days and a penalty needs rewards: at least 1 of each.",
+            ),
+            models.CheckConstraint(
+                condition=Q(probation_sessions__gte=1),
+                name="bandit_probation_from_1",
+                violation_error_message="A probation ends with at least 1 rewarded session.",
+            ),
+            models.CheckConstraint(
+                condition=Q(salience_floor__gte=0, salience_floor__lte=1, holdout__gte=0, holdout__lte=0.5),
+                name="bandit_lesson_shares_in_range",
+                violation_error_message="The salience floor is from 0 to 1, the holdout a chance from 0 to .5.",
+            ),
+            models.CheckConstraint(condition=~Q(by=""), name="bandit_policy_says_who"),
         ]
 
     def __str__(self) -> str:
-        return self.title or self.name
+        return f"{self.bandit.name}/{self.version}"
 
 
 class ArmQuerySet(models.QuerySet["Arm"]):
@@ -105,14 +190,14 @@ class ArmQuerySet(models.QuerySet["Arm"]):
     def resolve(self, bandit: str, text: str) -> "Arm":
         """The arm that `text` names, directly or by an alias, whatever its case, spaces and underscores.
 
-        Raises UnknownArm; never makes one (L13).
+        One that was merged into another stands for that. Raises UnknownArm; never makes one (L13).
         """
         name = canonical(text)
         arms = self.of(bandit)
-        found = arms.filter(Q(name=name) | Q(aliases__alias=name)).distinct().first()
+        found = arms.filter(Q(name=name) | Q(aliases__alias=name)).select_related("merged_into").distinct().first()
         if found is None:
             raise UnknownArm(bandit, text, list(arms.values_list("name", flat=True)))
-        return found
+        return found.current
 
 
 class Arm(models.Model):
@@ -122,7 +207,10 @@ class Arm(models.Model):
     name = models.CharField(max_length=100)
     title = models.CharField(max_length=100, blank=True)
     is_consumption = models.BooleanField(default=False, help_text="Its sessions read rather than produce.")
+    is_low_stakes = models.BooleanField(default=False, help_text="Arms of other bandits may be tried out here.")
     paused = models.BooleanField(default=False, help_text="Not chosen until this is cleared.")
+    probation = models.BooleanField(default=False, help_text="New: few sessions a day until some earned a reward.")
+    merged_into = models.ForeignKey("self", models.PROTECT, null=True, blank=True, related_name="merged")
     retired_at = models.DateTimeField(null=True, blank=True, help_text="Not chosen any more; its record stays.")
 
     objects = ArmQuerySet.as_manager()
@@ -132,6 +220,9 @@ class Arm(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["bandit", "name"], name="bandit_arm_once"),
             models.CheckConstraint(condition=~Q(name=""), name="bandit_arm_named"),
+            models.CheckConstraint(
+                condition=Q(merged_into__isnull=True) | ~Q(merged_into=F("pk")), name="bandit_arm_not_into_itself"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -146,6 +237,50 @@ class Arm(models.Model):
         other = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.name).first()
         if other:
             raise ValidationError({"name": f"{other.alias!r} is already an alias of {other.arm}; remove that first."})
+
+    @property
+    def current(self) -> "Arm":
+        """The arm that this one's rewards go to: itself, or the one it was merged into."""
+        return self if self.merged_into is None else self.merged_into
+
+
+class ArmEvent(models.Model):
+    """What somebody did to an arm, appended by `bandit.arms` and never changed."""
+
+    class Act(models.TextChoices):
+        ADDED = "added"
+        RENAMED = "renamed"
+        PAUSED = "paused"
+        RESUMED = "resumed"
+        RETIRED = "retired"
+        RETURNED = "returned"
+        MERGED = "merged"
+        PARTED = "parted"
+        TRIED = "tried", "put on probation"
+        PASSED = "passed", "probation ended"
+
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="events")
+    act = models.CharField(max_length=8, choices=Act)
+    other = models.ForeignKey(Arm, models.PROTECT, null=True, blank=True, related_name="+")
+    by = models.CharField(max_length=200)
+    why = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(by=""), name="bandit_arm_event_says_who"),
+            models.CheckConstraint(
+                condition=Q(
+                    act__in=["added", "renamed", "paused", "resumed", "retired", "returned", "merged", "parted",
+                             "tried", "passed"]
+                ),
+                name="bandit_arm_act_known",
+            ),
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.arm} {self.act}"
 
 
 class ArmAlias(models.Model):
@@ -183,7 +318,9 @@ class ArmAlias(models.Model):
 class Grader(models.Model):
     """Who gave a value. For a judge: the model that answered, the route to it, and the rubric's hash (L14).
 
-    `stratum` is the caller's own further division of its rewards, such as those that look wrong; opaque here.
+    The rest divides one grader's rewards further: `stratum` in the caller's own way, such as those that look wrong;
+    `context` by what a baseline is taken from them for, such as the category; `salience` by how much of the session
+    was the arm's doing, in percent.
     """
 
     source = models.CharField(max_length=20)
@@ -191,17 +328,23 @@ class Grader(models.Model):
     route = models.CharField(max_length=100, blank=True, default="")
     rubric = models.CharField(max_length=64, blank=True, default="")
     stratum = models.CharField(max_length=40, blank=True, default="")
+    context = models.CharField(max_length=100, blank=True, default="")
+    salience = models.PositiveSmallIntegerField(default=100)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["source", "model", "route", "rubric", "stratum"], name="bandit_grader_once"
+                fields=["source", "model", "route", "rubric", "stratum", "context", "salience"],
+                name="bandit_grader_once",
             ),
             models.CheckConstraint(condition=~Q(source=""), name="bandit_grader_has_source"),
+            models.CheckConstraint(condition=Q(salience__gte=0, salience__lte=100), name="bandit_salience_in_percent"),
         ]
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.source, self.model, self.route, self.rubric[:8], self.stratum) if part)
+        salience = "" if self.salience == 100 else f"{self.salience} %"  # noqa: PLR2004 - percent
+        parts = (self.source, self.model, self.route, self.rubric[:8], self.stratum, self.context, salience)
+        return " ".join(part for part in parts if part)
 
 
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
@@ -220,8 +363,8 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
 class LedgerEntry(models.Model):
     """One move of one reward, appended by `bandit.ledger` and never changed (N2, N3).
 
-    A reverse repeats the value, day and grader of the apply that it undoes. Triggers refuse UPDATE, DELETE, an apply
-    while the revision before it is live, a reverse that differs from its apply, and an arm of another bandit. Two
+    A reverse repeats the value, cost, day and grader of the apply that it undoes. Triggers refuse UPDATE, DELETE, an
+    apply while the revision before it is live, a reverse that differs from its apply, and an arm of another bandit. Two
     clocks (N13): `effective_day` is when the session ended, `recorded_at` when we learnt its reward.
     """
 
@@ -236,6 +379,9 @@ class LedgerEntry(models.Model):
     op = models.CharField(max_length=7, choices=Op)
     grader = models.ForeignKey(Grader, models.PROTECT, related_name="+", db_index=False)
     value_micro = models.PositiveIntegerField(help_text="The reward in millionths.")
+    cost_micro = models.PositiveBigIntegerField(
+        null=True, blank=True, help_text="The session's cost in millionths of a dollar; empty where it is not known."
+    )
     effective_day = models.DateField()
     recorded_at = models.DateTimeField(default=timezone.now)
     settlement = models.CharField(max_length=100, blank=True)
@@ -268,7 +414,8 @@ class LedgerEntry(models.Model):
 class Bucket(models.Model):
     """What one grader gave one arm for one day, as integers: n rewards, their sum and their sum of squares.
 
-    In micro-units: s ≤ n·10⁶ and q ≤ n·10¹², which fits 64 signed bits up to n = 9.2 million rewards a bucket.
+    In micro-units: s ≤ n·10⁶ and q ≤ n·10¹², which fits 64 signed bits up to n = 9.2 million rewards a bucket. `cost`
+    is Σ of the sessions' known costs in micro-dollars, and `costed` how many of the n are known.
     Integer sums commute, so that any order of arrival gives the same bits (L5).
     """
 
@@ -279,10 +426,15 @@ class Bucket(models.Model):
     n = models.BigIntegerField(default=0)
     s = models.BigIntegerField(default=0)
     q = models.BigIntegerField(default=0)
+    cost = models.BigIntegerField(default=0)
+    costed = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["bandit", "arm", "grader", "effective_day"], name="bandit_bucket_once"),
+            models.CheckConstraint(
+                condition=Q(cost__gte=0, costed__gte=0, costed__lte=F("n")), name="bandit_bucket_cost_in_range"
+            ),
             models.CheckConstraint(condition=Q(n__gte=0, s__gte=0, q__gte=0), name="bandit_bucket_not_negative"),
             models.CheckConstraint(condition=Q(s__lte=F("n") * MICRO), name="bandit_bucket_sum_in_range"),
             models.CheckConstraint(condition=Q(q__lte=F("s") * MICRO), name="bandit_bucket_squares_in_range"),
@@ -324,7 +476,8 @@ class Rectifier(models.Model):
 class Selection(models.Model):
     """A decision: what was chosen, from what, with which chances and why. Only a finished session earns (N7).
 
-    `eligible` maps every arm to its propensity, or to the reason it was left out. With an override `propensity` is 1
+    `context` is the circumstance that the caller named, such as the category that a harness is chosen for. `eligible`
+    maps every arm to its propensity, or to the reason it was left out. With an override `propensity` is 1
     (nothing was drawn) and `eligible` still holds what the draw's chances were.
     """
 
@@ -332,6 +485,7 @@ class Selection(models.Model):
     decision_id = models.CharField(max_length=200)
     arm = models.ForeignKey(Arm, models.PROTECT, related_name="selections", help_text="The arm chosen.")
     agent = models.CharField(max_length=100, blank=True)
+    context = models.CharField(max_length=100, blank=True, default="")
     requested = models.JSONField(default=dict)
     eligible = models.JSONField(default=dict)
     propensity = models.FloatField()
@@ -362,6 +516,37 @@ class Selection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.decision_id}: {self.arm}"
+
+
+class Assignment(models.Model):
+    """A randomised holdout (I115): whether an arm that matched was taken, by a draw whose chance is on record.
+
+    What is taken or held out by chance, and by nothing else, tells what an arm causes. `observation` is the session
+    that it was for, once that is known.
+    """
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="assignments")
+    decision_id = models.CharField(max_length=200)
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="assignments")
+    agent = models.CharField(max_length=100, blank=True)
+    context = models.CharField(max_length=100, blank=True, default="")
+    taken = models.BooleanField()
+    chance = models.FloatField(help_text="Of being taken.")
+    created = models.DateTimeField()
+    observation = models.CharField(max_length=200, blank=True, default="", db_index=True)
+
+    class Meta:
+        ordering = ["-created", "-pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["bandit", "decision_id", "arm"], name="bandit_assigned_once"),
+            models.CheckConstraint(condition=Q(chance__gt=0, chance__lte=1), name="bandit_chance_0_to_1"),
+            models.CheckConstraint(condition=Q(taken=True) | Q(chance__lt=1), name="bandit_certain_is_taken"),
+            models.CheckConstraint(condition=~Q(decision_id=""), name="bandit_assignment_named"),
+        ]
+        indexes = [models.Index(fields=["bandit", "arm", "created"], name="bandit_assignment_arm")]
+
+    def __str__(self) -> str:
+        return f"{self.decision_id}: {self.arm} {'taken' if self.taken else 'held out'}"
 
 
 class Erasure(models.Model):

@@ -1,19 +1,26 @@
-"""Posteriors for pages, the API and selection: read the buckets once, fold them with the policy in force."""
+"""Posteriors for pages, the API and selection: read the buckets once, fold them with the policy in force.
+
+There are two clocks (N13). A reading of the day `today` leaves out what happened later; one `known_by` a moment leaves
+out what was learnt later: rewards, corrections, policies and rectifiers alike, whatever they were about.
+"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Sum
+from django.db.models import BigIntegerField, Case, Sum, Value, When
+from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
 from bandit import rectifying
 from bandit.core.posterior import ArmPosterior, Policy, Posterior, fold, oldest_day
 from bandit.core.propensity import propensities
+from bandit.core.residual import Baseline, baseline
 from bandit.core.table import Row
-from bandit.models import Bandit, Bucket
+from bandit.models import Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,38 +48,105 @@ def site_day(now: datetime) -> date:
     return timezone.localtime(now, timezone.get_default_timezone()).date()
 
 
-def policy_of(bandit: Bandit) -> Policy:
-    """The policy in force, the latest rectifier's offsets included: one query."""
-    rectifier = rectifying.in_force(bandit)
-    version = f"{bandit.name}/{bandit.policy_version}"
+def version_of(bandit: Bandit, known_by: datetime | None = None) -> PolicyVersion:
+    """The latest version of the bandit's policy, or the latest of those made by then; version 0, the defaults, where
+    there is none.
+    """
+    versions = bandit.policies.order_by("-version")
+    if known_by is not None:
+        versions = versions.filter(created_at__lte=known_by)
+    return versions.first() or PolicyVersion(bandit=bandit, version=0, by="defaults")
+
+
+def weights_of(version: PolicyVersion) -> dict[str, float]:
+    """What each source counts: the site's own weights, but for what this version says."""
+    return {**settings.EVIDENCE_WEIGHTS, **version.weights}
+
+
+def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
+    """The policy in force, the latest rectifier's offsets included, or what was in force then: two queries."""
+    return policy_from(version_of(bandit, known_by), rectifying.in_force(bandit, known_by))
+
+
+def policy_from(version: PolicyVersion, rectifier: Rectifier | None = None) -> Policy:
+    """A version of a policy as the core reads it, saved or not."""
     return Policy(
-        half_life=bandit.half_life_days,
-        long_run_half_life=bandit.long_run_half_life_days,
-        prior_strength=bandit.prior_strength,
-        evidence_scale=bandit.evidence_scale,
-        floor=bandit.floor,
-        weights=settings.EVIDENCE_WEIGHTS,
-        version=version if rectifier is None else f"{version} rectifier/{rectifier.version}",
+        half_life=version.half_life_days,
+        long_run_half_life=version.long_run_half_life_days,
+        prior_strength=version.prior_strength,
+        evidence_scale=version.evidence_scale,
+        floor=version.floor,
+        weights=weights_of(version),
+        version=str(version) if rectifier is None else f"{version} rectifier/{rectifier.version}",
         rectifier={} if rectifier is None else rectifying.offsets_of(rectifier),
+        salience_floor=version.salience_floor,
+        caps=version.caps,
+        evidence_cap=version.evidence_cap,
+        cost_weight=version.cost_weight,
     )
 
 
-def rows_of(bandit: Bandit, today: date) -> list[Row]:
-    """What the ledger amounts to, by arm, source, stratum and day: one query, exact integers."""
-    read = (oldest_day(bandit.long_run_half_life_days, today), today)
-    buckets = Bucket.objects.filter(bandit=bandit, effective_day__range=read, n__gt=0)
-    keys = buckets.values_list("arm__name", "grader__source", "grader__stratum", "effective_day")
-    sums = keys.annotate(Sum("n"), Sum("s"), Sum("q")).order_by()
-    return [
-        Row(arm=arm, source=source, stratum=stratum, day=day, n=int(n), s=int(s), q=int(q))
-        for arm, source, stratum, day, n, s, q in sums
-    ]
+def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[Row]:
+    """What the ledger amounts to, by what names a `Row`, as far back as the policy reads: one query, exact integers.
+
+    From the buckets, or from the ledger itself where only what was recorded by `known_by` counts.
+    """
+    read = (oldest_day(policy.long_run_half_life, today), today)
+    if known_by is None:
+        buckets = Bucket.objects.filter(bandit=bandit, effective_day__range=read, n__gt=0)
+        return [_row(*each) for each in buckets.values_list(*KEY).annotate(*map(Sum, MOMENTS)).order_by()]
+    entries = LedgerEntry.objects.filter(bandit=bandit, effective_day__range=read, recorded_at__lte=known_by)
+    return [_row(*each) for each in entries.values_list(*KEY).annotate(**signed_sums()).order_by()]
 
 
-def posterior_of(bandit: str, now: datetime) -> Outlook:
-    """What the bandit believes at `now`. Raises UnknownBandit."""
+# What the rows of either table are told apart by, in the order of `_row`.
+KEY = ("arm__name", "grader__source", "grader__stratum", "grader__context", "grader__salience", "effective_day")
+MOMENTS = ("n", "s", "q", "cost", "costed")
+
+
+def signed_sums() -> dict[str, Sum]:
+    """A bucket's columns as sums over ledger entries: applies less reverses."""
+    sign = Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
+    value, cost = Cast("value_micro", BigIntegerField()), Coalesce("cost_micro", Value(0))
+    known = Case(When(cost_micro=None, then=Value(0)), default=sign, output_field=BigIntegerField())
+    moments = (sign, sign * value, sign * value * value, sign * cost, known)
+    return {f"total_{name}": Sum(each) for name, each in zip(MOMENTS, moments, strict=True)}
+
+
+def _row(  # noqa: PLR0917 - a row of the query
+    arm: str, source: str, stratum: str, context: str, salience: int, day: date, *moments: Any
+) -> Row:
+    sums = zip(MOMENTS, (int(each or 0) for each in moments), strict=True)
+    return Row(
+        arm=arm, source=source, stratum=stratum, context=context, salience=salience, day=day, **dict[str, Any](sums)
+    )
+
+
+def with_baseline(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> Policy:
+    """The policy with what this bandit's rewards are freed of on the day `today`; as it is where that is nothing."""
+    found = baseline_of(bandit, today, known_by)
+    if found is None:
+        return policy
+    return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
+
+
+def baseline_of(bandit: Bandit, today: date, known_by: datetime | None = None) -> Baseline | None:
+    """The means that this bandit's rewards are freed of, where it has such a baseline: three queries more."""
+    other = bandit.baseline
+    if other is None:
+        return None
+    policy = policy_of(other, known_by)
+    return baseline(rows_of(other, policy, today, known_by), policy=policy, today=today)
+
+
+def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:
+    """What the bandit believes at `now`, or what it would have, had it known nothing after `known_by`.
+
+    Raises UnknownBandit.
+    """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    return outlook(row, policy_of(row), rows_of(row, today), today)
+    policy = with_baseline(row, policy_of(row, known_by), today, known_by)
+    return outlook(row, policy, rows_of(row, policy, today, known_by), today)
 
 
 def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -88,4 +162,4 @@ def outlook(bandit: Bandit, policy: Policy, rows: Iterable[Row], today: date) ->
     arms = bandit.arms.all()
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
     choosable = [arm.name for arm in arms if not arm.paused and arm.retired_at is None]
-    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), bandit.floor))
+    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), policy.floor))

@@ -1,6 +1,7 @@
 """Which rectifier is in force, and putting another in its place: always a new version, with a name."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import transaction
 
@@ -13,14 +14,15 @@ class StaleRectifier(ValueError):
     """Another version came in between; look at what holds now, then decide again."""
 
 
-def latest(bandit: Bandit) -> Rectifier | None:
-    """The last version put here, on or off; None where there never was one."""
-    return bandit.rectifiers.order_by("-version").first()
+def latest(bandit: Bandit, known_by: datetime | None = None) -> Rectifier | None:
+    """The last version put here, or put here by then, on or off; None where there was none."""
+    versions = bandit.rectifiers.order_by("-version")
+    return (versions if known_by is None else versions.filter(created_at__lte=known_by)).first()
 
 
-def in_force(bandit: Bandit) -> Rectifier | None:
-    """The version that moves rewards now; None where none does."""
-    held = latest(bandit)
+def in_force(bandit: Bandit, known_by: datetime | None = None) -> Rectifier | None:
+    """The version that moves rewards now, or did then; None where none does."""
+    held = latest(bandit, known_by)
     return held if held is not None and held.enabled else None
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from django.db import transaction
 
+from bandit import rectifying
 from bandit.core.feedback import Feedback
 from bandit.core.posterior import Posterior, fold
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import consumption_feedback, consumption_today, reason_against
-from bandit.models import Arm, Bandit, Selection
-from bandit.reading import Outlook, chances, policy_of, posterior_of, rows_of, site_day
+from bandit.models import Arm, Bandit, Kind, Selection
+from bandit.reading import Outlook, chances, policy_from, posterior_of, rows_of, site_day, version_of, with_baseline
 from bandit.whatif import Change, what_if, what_if_many, what_if_rectified
 
 __all__ = [
@@ -83,6 +84,7 @@ def select(
         )
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
+        _require_choice(row)
         held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
         if held:
             return held
@@ -99,6 +101,15 @@ def select(
             explanation=_explain(choice),
             override=choice.override,
             created=now,
+        )
+
+
+def _require_choice(bandit: Bandit) -> None:
+    if bandit.kind != Kind.CHOICE:
+        choices = ", ".join(Bandit.objects.filter(kind=Kind.CHOICE).order_by("name").values_list("name", flat=True))
+        raise ValueError(
+            f"nothing is chosen from the bandit {bandit.name!r}: {bandit.get_kind_display()}. "
+            f"Expected one of those that choose: {choices}"
         )
 
 
@@ -149,15 +160,17 @@ def _choose(
 ) -> Choice:
     arms = {arm.name: arm for arm in bandit.arms.all()}
     forced = Arm.objects.resolve(bandit.name, override) if override else None
-    used = consumption_today(bandit, today)
-    reasons = {name: reason_against(arm, supply, used) for name, arm in arms.items()}
+    version, used = version_of(bandit), consumption_today(bandit, today)
+    limit = version.consumption_per_day
+    reasons = {name: reason_against(arm, supply, used, limit) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
-    rows = rows_of(bandit, today)
-    posterior = fold(rows, arms=arms, policy=policy_of(bandit), today=today)
-    moved = consumption_feedback(rows, [arm.name for arm in arms.values() if arm.is_consumption], today)
+    policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
+    rows = rows_of(bandit, policy, today)
+    posterior = fold(rows, arms=arms, policy=policy, today=today)
+    moved = consumption_feedback(rows, [arm.name for arm in arms.values() if arm.is_consumption], version, today)
     factors = {name: moved[name].factor for name in moved}
     best = posterior.chance_of_best(arms.keys() - left_out.keys())
-    odds = chances(best, bandit.floor, factors)
+    odds = chances(best, policy.floor, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
     drawn = draw(odds, uniform(bandit.name, decision_id)) if odds else None

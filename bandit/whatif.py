@@ -7,13 +7,17 @@ from datetime import date, datetime
 from bandit import ledger
 from bandit.core.rectify import Stratum
 from bandit.core.table import Row
-from bandit.models import Arm, Bandit
-from bandit.reading import Outlook, outlook, policy_of, rows_of, site_day
+from bandit.ledger import GraderKey
+from bandit.models import Arm, Bandit, Grader
+from bandit.reading import Outlook, outlook, policy_of, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What may become of one observation: `source` gives it `value` in [0, 1] (None: no reward) on `arm` for `day`."""
+    """What may become of an arm's reward for one observation: `value` in [0, 1] (None: none) from `source`, for `day`.
+
+    The rest is as in a ledger.Credit and its GraderKey.
+    """
 
     observation: str
     arm: str
@@ -21,6 +25,13 @@ class Change:
     source: str
     day: date
     stratum: str = ""
+    context: str = ""
+    salience: int = 100
+    cost_usd: float | None = None
+
+    @property
+    def grader(self) -> GraderKey:
+        return GraderKey(source=self.source, stratum=self.stratum, context=self.context, salience=self.salience)
 
 
 def what_if(
@@ -44,15 +55,17 @@ def what_if(
 def what_if_many(bandit: str, changes: Sequence[Change], now: datetime) -> tuple[Outlook, Outlook]:
     """The outlook now, and as it would be after all of `changes`, in any order.
 
-    What is live for their observations is taken out, on every arm, as corrections would. Nothing is saved. Six
+    What is live for their observations is taken out, on every arm, as corrections would. Nothing is saved. Some ten
     queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or
-    an observation that is changed twice.
+    an arm of an observation that is changed twice.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy, rows = policy_of(row), rows_of(row, today)
+    policy = with_baseline(row, policy_of(row), today)
+    rows = rows_of(row, policy, today)
     observations = {change.observation for change in changes}
-    if len(observations) < len(changes):
-        raise ValueError(f"{len(changes)} changes of {len(observations)} observations; change each one once")
+    apart = {(change.observation, change.arm) for change in changes}
+    if len(apart) < len(changes):
+        raise ValueError(f"{len(changes)} changes of {len(apart)} arms' rewards; change each one once")
     changed = [*rows, *_taken(bandit, observations), *_given(bandit, changes)]
     return outlook(row, policy, rows, today), outlook(row, policy, changed, today)
 
@@ -63,7 +76,8 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
     Raises UnknownBandit, or ValueError for an offset out of range or of human grades.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy, rows = policy_of(row), rows_of(row, today)
+    policy = with_baseline(row, policy_of(row), today)
+    rows = rows_of(row, policy, today)
     return (
         outlook(row, replace(policy, rectifier={}), rows, today),
         outlook(row, replace(policy, rectifier=offsets), rows, today),
@@ -73,7 +87,7 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
 def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
     """What is live for these observations, with its sign turned."""
     return [
-        _single(entry.arm.name, entry.grader.source, entry.grader.stratum, entry.effective_day, entry.value_micro, -1)
+        _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=-1)
         for entry in ledger.live_entries_of(bandit, observations)
     ]
 
@@ -84,10 +98,22 @@ def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
     found = []
     for change in changes:
         if change.value is not None:
-            credit = ledger.Credit(value=change.value, grader=ledger.GraderKey(source=change.source))
-            found.append(_single(names[change.arm], change.source, change.stratum, change.day, credit.micro, 1))
+            credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
+            found.append(_single(names[change.arm], change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
     return found
 
 
-def _single(arm: str, source: str, stratum: str, day: date, micro: int, sign: int) -> Row:  # noqa: PLR0917 - a row
-    return Row(arm=arm, source=source, stratum=stratum, day=day, n=sign, s=sign * micro, q=sign * micro**2)
+def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> Row:
+    return Row(
+        arm=arm,
+        source=grader.source,
+        stratum=grader.stratum,
+        context=grader.context,
+        salience=grader.salience,
+        day=day,
+        n=sign,
+        s=sign * micro,
+        q=sign * micro**2,
+        cost=sign * (cost or 0),
+        costed=0 if cost is None else sign,
+    )

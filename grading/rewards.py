@@ -1,6 +1,7 @@
 """Settling: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db import transaction
@@ -18,6 +19,8 @@ from grading.models.judging import Purpose
 
 # The ledger's stratum of machines' rewards of sessions with an open flag; those of the others are in none.
 FLAGGED = "flagged"
+# The bandits in which a session that lost its arm may have a reward to take back.
+ALWAYS = ("category", "harness")
 
 
 def policy() -> Policy:
@@ -56,9 +59,56 @@ def vetoes(session: Session) -> list[str]:
     return list(failed.order_by("key").values_list("key", flat=True))
 
 
-def learners(session: Session) -> tuple[tuple[str, Arm | None], ...]:
-    """The bandits that learn from a session, each with the arm that ran; None where that is not known."""
-    return (("category", session.category), ("harness", session.harness))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """An arm of a bandit that learns from a session: what the bandit's baseline is taken for, and, in percent, how much
+    of the session was this arm's doing.
+    """
+
+    bandit: str
+    arm: Arm
+    context: str = ""
+    salience: int = 100
+
+
+def learners(session: Session) -> tuple[Learner, ...]:
+    """The arms that learn from a session: those that ran, as far as they are known."""
+    context = session.category.current.name if session.category else ""
+    found = [] if session.category is None else [Learner(bandit="category", arm=session.category.current)]
+    if (engine := engine_of(session)) is not None:
+        found.append(Learner(bandit="harness", arm=engine, context=context))
+    return (*found, *_lessons(session, context))
+
+
+def engine_of(session: Session) -> Arm | None:
+    """The arm of harness and model together (I119); the harness alone where the model has no name yet."""
+    if session.harness is None or session.model_arm is None:
+        return session.harness and session.harness.current
+    harness = session.harness.current
+    name = f"{harness.name}/{session.model_arm.current.name}"
+    both = Arm.objects.filter(bandit=harness.bandit_id, name=name).select_related("merged_into").first()
+    return harness if both is None else both.current
+
+
+def name_engine(session: Session) -> None:
+    """See that the session's harness and model together are an arm: both are names that people gave.
+
+    A new one begins on probation (I102).
+    """
+    if session.harness is not None and session.model_arm is not None:
+        harness, model = session.harness.current, session.model_arm.current
+        made = {"title": f"{harness} × {model}", "probation": True}
+        Arm.objects.get_or_create(bandit_id=harness.bandit_id, name=f"{harness.name}/{model.name}", defaults=made)
+
+
+def _lessons(session: Session, context: str) -> Iterable[Learner]:
+    rows = session.lessons.filter(taken=True).select_related("arm__merged_into").order_by("arm")
+    known: dict[Arm, Learner] = {}
+    for row in rows:
+        salience = 100 if row.salience is None else round(100 * row.salience)
+        arm = row.arm.current
+        known.setdefault(arm, Learner(bandit="lesson", arm=arm, context=context, salience=salience))
+    return known.values()
 
 
 def settle(session: Session) -> Settlement:
@@ -78,6 +128,7 @@ def settle(session: Session) -> Settlement:
             outcome_reason=locked.outcome_reason,
             vetoes=vetoes(locked),
         )
+        name_engine(locked)
         settlement = _append(locked, resolution)
         grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
         _record(locked, settlement, _credit(locked, settlement, grade))
@@ -117,11 +168,17 @@ def _says_the_same(held: Settlement, new: Settlement) -> bool:
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
-    for bandit, arm in learners(session):
+    credited: dict[str, dict[str, Credit]] = {bandit: {} for bandit in ALWAYS}
+    for each in learners(session):
+        own = credited.setdefault(each.bandit, {})
+        if credit is not None:
+            grader = replace(credit.grader, context=each.context, salience=each.salience)
+            own[each.arm.name] = replace(credit, grader=grader, cost_usd=session.cost_usd)
+    for bandit, credits in credited.items():  # noqa: A001 - the ledger's word
         ledger.set_reward(
             bandit=bandit,
             observation=session.observation,
-            credits={arm.name: credit} if arm is not None and credit is not None else {},
+            credits=credits,
             effective_day=timezone.localdate(session.ended_at),
             settlement=f"settlement:{settlement.pk}",
             policy_version=settlement.policy_version,

@@ -7,7 +7,6 @@ import datetime as dt
 import math
 
 import numpy as np
-from django.conf import settings
 from numpy.typing import NDArray
 
 from bandit.core.posterior import fold
@@ -63,15 +62,16 @@ def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
     """
     bandit, today = Bandit.objects.named(BANDIT), site_day(now)
     arms = {arm.name: arm for arm in Arm.objects.of(BANDIT)}
-    posterior = fold(rows_of(bandit, today), arms=arms, policy=policy_of(bandit), today=today)
+    policy = policy_of(bandit)
+    posterior = fold(rows_of(bandit, policy, today), arms=arms, policy=policy, today=today)
     if not arms:
         return {}
     choosable = [not arms[name].paused and arms[name].retired_at is None for name in posterior.names]
     values = surprise * sensitivity(
         strength=posterior.alpha + posterior.beta,
-        chance=_chances(posterior.alpha, posterior.beta, np.array(choosable), bandit.floor),
+        chance=_chances(posterior.alpha, posterior.beta, np.array(choosable), policy.floor),
         scale=posterior.evidence_scale,
-        weight=settings.EVIDENCE_WEIGHTS[PROVISIONAL],
+        weight=policy.weights[PROVISIONAL],
     )
     return {arms[name].pk: rounded(float(value)) for name, value in zip(posterior.names, values, strict=True)}
 

@@ -250,13 +250,6 @@ EVIDENCE_WEIGHTS = {
     "floor": env_number("FLOOR_WEIGHT", 0, low=0, high=1),
 }
 
-# --- work selection (seed 000) ----------------------------------------------------------------------------------------
-CONSUMPTION_PER_DAY = env_int("CONSUMPTION_PER_DAY", 2, low=0, high=1000)
-CONSUMPTION_WINDOW_DAYS = 14
-CONSUMPTION_BOOST = 1.1
-CONSUMPTION_PENALTY = 0.8
-CONSUMPTION_MIN_SAMPLES = 5
-
 # --- review (50-review.md) --------------------------------------------------------------------------------------------
 # The chance with which a session comes before a person whatever it looks like: calibration rests on these (I146).
 REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)

@@ -235,9 +235,6 @@ class Model:
 
 
 NO_ALIASES = {f"aliases-{part}_FORMS": "0" for part in ("TOTAL", "INITIAL", "MIN_NUM", "MAX_NUM")}
-POLICY = {
-    "half_life_days": "7", "long_run_half_life_days": "90", "prior_strength": "9", "floor": ".02", "title": "Another",
-}  # fmt: skip
 PEOPLE = {"view": OWNER, "add": OWNER, "change": OWNER, "delete": OWNER}
 MODELS: dict[str, Model] = {
     "grading_agent": Model(add=OPERATOR, change=OPERATOR, posted={"name": "carol"}),
@@ -245,13 +242,16 @@ MODELS: dict[str, Model] = {
     "grading_artifactrule": Model(
         add=OPERATOR, change=OPERATOR, posted={"kind": "poem", "weight": ".1", "scale": "1", "path_glob": "*.txt"}
     ),
-    "bandit_bandit": Model(add=OPERATOR, change=OPERATOR, posted={"name": "moods", **POLICY}),
+    "bandit_bandit": Model(add=OPERATOR, change=OPERATOR, posted={"name": "moods", "title": "Moods", "kind": "choice"}),
     "bandit_arm": Model(add=OPERATOR, change=OPERATOR, posted={"name": "poems", "bandit": "1", **NO_ALIASES}),
     "bandit_ledgerentry": Model(),
     "bandit_bucket": Model(),
     "bandit_selection": Model(),
     "bandit_grader": Model(),
     "bandit_rectifier": Model(),
+    "bandit_policyversion": Model(),
+    "bandit_armevent": Model(),
+    "bandit_assignment": Model(),
     "bandit_erasure": Model(),
     "auth_user": Model(
         **PEOPLE,

@@ -6,7 +6,18 @@ import uuid
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry, Rectifier
+from bandit.models import (
+    Arm,
+    ArmEvent,
+    Assignment,
+    Bandit,
+    Bucket,
+    Erasure,
+    Grader,
+    LedgerEntry,
+    PolicyVersion,
+    Rectifier,
+)
 from bandit.selection import select
 from grading import monitoring, review, rewards
 from grading.core.vocabulary import Source
@@ -86,8 +97,17 @@ def make() -> World:
             "bandit_selection": chosen,
             "bandit_grader": Grader.objects.first(),
             "bandit_rectifier": Rectifier.objects.create(bandit=Bandit.objects.first(), version=1, by="olga"),
+            "bandit_policyversion": PolicyVersion.objects.first(),
+            "bandit_armevent": ArmEvent.objects.create(arm=Arm.objects.first(), act="resumed", by="olga"),
+            "bandit_assignment": _assignment(),
             "bandit_erasure": Erasure.objects.create(who="olga", why="a test"),
             "auth_user": User.objects.create_user("nina", password="x"),
             "auth_group": Group.objects.create(name="guests"),
         }
     )
+
+
+def _assignment():
+    lesson = Arm.objects.create(bandit=Bandit.objects.get(name="lesson"), name="read-the-diff")
+    fields = {"bandit": lesson.bandit, "arm": lesson, "taken": True, "chance": 0.9, "created": timezone.now()}
+    return Assignment.objects.create(decision_id="l-1", **fields)

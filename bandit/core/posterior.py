@@ -14,12 +14,16 @@ exact. The prior's centre m_a is the arm's own long-run mean, so that a drought 
 
 μ and e are shared by the arms, and read from the days before t only: a reward of day t moves its own arm and leaves
 every other bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit (I69).
+
+A policy may ask for more of the same, each of it nothing unless asked for: offsets for graders that are off and a
+baseline for circumstances that are not the arm's doing (bandit.core.rectify), less weight for an arm that had little to
+do with a session, caps on how much evidence may amount to, and a price on cost.
 """
 
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 
@@ -28,7 +32,7 @@ from scipy.special import betaincinv
 
 from bandit.core.propensity import p_best
 from bandit.core.rectify import Stratum, check_offsets, rectified
-from bandit.core.table import Floats, Row, Table, positions, tabulate
+from bandit.core.table import Floats, Ints, Row, Table, positions, tabulate
 
 # Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
 GRADED = ("human", "judge")
@@ -46,7 +50,12 @@ class Policy:
 
     `evidence_scale` e is in [1, 8], or None to estimate it. `weights` maps a source to [0, 1]; a source that is not
     named weighs nothing. `rectifier` maps (arm, source, stratum) to what its rewards are moved by, in [−1, 1]; empty,
-    every bit is that of the ledger's sums. `version` is the caller's name for all of this.
+    every bit is that of the ledger's sums. `baseline` does the same for contexts. `version` is the caller's name for
+    all of this.
+
+    `salience_floor` f in [0, 1]: a reward of salience x weighs f + (1 − f)·x. `caps` maps a source to the most
+    pseudo-observations it may amount to in one arm, `evidence_cap` is that for all sources together: what is beyond
+    scales all of it down. `cost_weight` is reward lost per dollar of a session's cost.
     Raises ValueError for an offset out of range, or of human grades: those are never moved.
     """
 
@@ -59,6 +68,11 @@ class Policy:
     version: str = ""
     # Not in the repr, which a posterior is named by: that of a policy without it stays as it was.
     rectifier: Mapping[Stratum, float] = field(default_factory=dict, repr=False)
+    baseline: Mapping[str, float] = field(default_factory=dict, repr=False)
+    salience_floor: float = field(default=0.3, repr=False)
+    caps: Mapping[str, float] = field(default_factory=dict, repr=False)
+    evidence_cap: float | None = field(default=None, repr=False)
+    cost_weight: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         check_offsets(self.rectifier)
@@ -148,11 +162,15 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
     """
     names, oldest = tuple(sorted(set(arms))), oldest_day(policy.long_run_half_life, today)
     read = [row for row in rows if oldest <= row.day <= today]
-    table = tabulate(rectified(read, policy.rectifier) if policy.rectifier else read, names, today)
-    weight = np.array([policy.weights.get(source, 0.0) for source in table.sources])[table.source]
-    short = weight * np.exp2(-table.age / policy.half_life)
-    long = weight * np.exp2(-table.age / policy.long_run_half_life)
-    mean, scale = _shared(table, long, policy)
+    moved = rectified(read, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else read
+    table = tabulate(moved, names, today)
+    scale = policy.evidence_scale or _scale(table)
+    table = _charged(table, policy.cost_weight)
+    short, long = (
+        _capped(table, _weight(table, policy) * np.exp2(-table.age / half_life), scale, policy)
+        for half_life in (policy.half_life, policy.long_run_half_life)
+    )
+    mean = _mean(table, long, scale, policy.prior_strength)
     n_long, s_long = table.by_arm(long * table.n), table.by_arm(long * table.s)
     prior = policy.prior_strength
     centre = (prior * mean + scale * s_long) / (prior + scale * n_long)
@@ -169,13 +187,49 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
     )
 
 
-def _shared(table: Table, long: Floats, policy: Policy) -> tuple[float, float]:
-    """μ and e, from the days before today."""
+def _weight(table: Table, policy: Policy) -> Floats:
+    """What a reward of each row counts, in [0, 1], before decay."""
+    source: Floats = np.array([policy.weights.get(source, 0.0) for source in table.sources])[table.source]
+    return source * (1 - (1 - policy.salience_floor) * (1 - table.salience))
+
+
+def _capped(table: Table, weight: Floats, scale: float, policy: Policy) -> Floats:
+    """The weights, scaled down where what they amount to in an arm is over a cap."""
+    width = max(len(table.sources), 1)
+    if policy.caps:
+        most = np.array([policy.caps.get(source, math.inf) for source in table.sources] or [math.inf])
+        weight = weight * _share_kept(table.arm * width + table.source, scale * weight * table.n, most[table.source])
+    if policy.evidence_cap is not None:
+        weight = weight * _share_kept(table.arm, scale * weight * table.n, np.full(len(weight), policy.evidence_cap))
+    return weight
+
+
+def _share_kept(group: Ints, amount: Floats, most: Floats) -> Floats:
+    """For each row the share of its group's total amount that a cap of `most` leaves, in (0, 1]."""
+    total = np.bincount(group, weights=amount)[group] if len(group) else amount
+    kept: Floats = np.where(total > most, most / np.maximum(total, np.finfo(float).tiny), 1.0)
+    return kept
+
+
+def _charged(table: Table, per_dollar: float) -> Table:
+    """The rewards less their cost: S' = clip(S − k·C, 0, N). An unknown cost is taken for the arm's mean known one, or
+    where it has none for the mean of all; it is never nothing.
+    """
+    if not per_dollar or not table.costed.sum():
+        return table
+    overall = table.cost.sum() / table.costed.sum()
+    known = table.by_arm(table.costed)
+    usual = np.where(known > 0, table.by_arm(table.cost) / np.maximum(known, 1), overall)
+    cost = table.cost + (table.n - table.costed) * usual[table.arm]
+    s = np.clip(table.s - per_dollar * cost, 0, table.n)
+    return replace(table, s=s, f=table.n - s)
+
+
+def _mean(table: Table, long: Floats, scale: float, prior: float) -> float:
+    """μ, from the days before today."""
     past = np.where(table.age > 0, long, 0.0)
     n, s = float((past * table.n).sum()), float((past * table.s).sum())
-    scale = policy.evidence_scale or _scale(table)
-    prior = policy.prior_strength
-    return (prior / 2 + scale * s) / (prior + scale * n), scale
+    return (prior / 2 + scale * s) / (prior + scale * n)
 
 
 def _scale(table: Table) -> float:

@@ -10,11 +10,14 @@ and nothing is stored: without offsets the sums are the ledger's own again.
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date
 
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, Row, Sums, add
 
 Stratum = tuple[str, str, str]
+# Arm, source, stratum, context, salience and day: what names a row.
+Cell = tuple[str, str, str, str, int, date]
 
 # What the others are measured by.
 TRUTH = "human"
@@ -29,24 +32,42 @@ def check_offsets(offsets: Mapping[Stratum, float]) -> None:
             raise ValueError(f"an offset is a number from -1 to 1; got {offset!r} for {arm}, {source}, {stratum!r}")
 
 
-def rectified(rows: Iterable[Row], offsets: Mapping[Stratum, float]) -> list[Row]:
-    """The rows, added up by arm, source, stratum and day, and moved by the `offsets` of their (arm, source, stratum).
+def rectified(
+    rows: Iterable[Row], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
+) -> list[Row]:
+    """The rows, added up by all that names them, and moved by the `offsets` of their (arm, source, stratum).
 
-    Rows of a stratum without an offset stay as they are. Offsets are in units of reward, −1 to 1.
+    `baseline` moves them further by their context. Rows with neither stay as they are. All in units of reward, −1 to 1.
     """
-    sums: dict[tuple[Stratum, date], tuple[int, int, int]] = {}
+    sums: dict[Cell, Sums] = {}
     for row in rows:
-        key = ((row.arm, row.source, row.stratum), row.day)
-        n, s, q = sums.get(key, (0, 0, 0))
-        sums[key] = (n + row.n, s + row.s, q + row.q)
-    return [_moved(key, day, *moments, offsets.get(key, 0.0)) for (key, day), moments in sums.items()]
+        add(sums, (row.arm, row.source, row.stratum, row.context, row.salience, row.day), row)
+    contexts = baseline or {}
+    return [
+        _moved(
+            Row(
+                arm=arm,
+                source=source,
+                stratum=stratum,
+                context=context,
+                salience=salience,
+                day=day,
+                n=n,
+                s=s,
+                q=q,
+                cost=cost,
+                costed=costed,
+            ),
+            offsets.get((arm, source, stratum), 0.0) + contexts.get(context, 0.0),
+        )
+        for (arm, source, stratum, context, salience, day), (n, s, q, cost, costed) in sums.items()
+    ]
 
 
-def _moved(key: Stratum, day: date, n: int, s: int, q: int, offset: float) -> Row:  # noqa: PLR0917 - a key and sums
-    arm, source, stratum = key
+def _moved(row: Row, offset: float) -> Row:
     step = round(offset * MICRO)
-    if n > 0 and step:
-        q += 2 * step * s + step**2 * n
-        s = min(max(s + step * n, 0), n * MICRO)
-        q = min(max(q, -(-(s**2) // n)), s * MICRO)
-    return Row(arm=arm, source=source, stratum=stratum, day=day, n=n, s=s, q=q)
+    if row.n <= 0 or not step:
+        return row
+    s = min(max(row.s + step * row.n, 0), row.n * MICRO)
+    q = row.q + 2 * step * row.s + step**2 * row.n
+    return replace(row, s=s, q=min(max(q, -(-(s**2) // row.n)), s * MICRO))

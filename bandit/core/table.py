@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,17 @@ Ints = NDArray[np.int64]
 
 MICRO = 1_000_000
 
+Key = TypeVar("Key")
+Sums = tuple[int, int, int, int, int]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One source's rewards of one arm on one day, as exact integers: count n, Σr and Σr² in (squared) micro-units.
 
-    `stratum` is the caller's own further division of them, "" for none.
+    `stratum` is the caller's own further division of them, "" for none; `context` the circumstance that a baseline is
+    taken from them for, "" for none. `salience` in percent says how much of these sessions was this arm's doing.
+    `cost` is Σ of what is known of their cost, in micro-dollars, and `costed` of how many rewards it is known.
     """
 
     arm: str
@@ -27,13 +33,18 @@ class Row:
     s: int
     q: int
     stratum: str = ""
+    context: str = ""
+    salience: int = 100
+    cost: int = 0
+    costed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows as columns, summed exactly over graders and strata, in the order of arm, source and day.
+    """Rows as columns, summed exactly over graders and strata, in the order of arm, source, day and salience.
 
-    `n` rewards; `s`, `f` and `q` are Σr, Σ(1−r) and Σr² in units of 1; `age` in days, 0 today.
+    `n` rewards; `s`, `f` and `q` are Σr, Σ(1−r) and Σr² in units of 1; `age` in days, 0 today; `salience` in [0, 1];
+    `cost` in dollars, of `costed` of the rewards.
     """
 
     names: tuple[str, ...]
@@ -45,6 +56,9 @@ class Table:
     s: Floats
     f: Floats
     q: Floats
+    salience: Floats
+    cost: Floats
+    costed: Floats
 
     def by_arm(self, values: Floats) -> Floats:
         """Σ of `values` over each arm's rows, in the order of `names`."""
@@ -53,31 +67,38 @@ class Table:
 
 
 def tabulate(rows: Iterable[Row], names: tuple[str, ...], today: date) -> Table:
-    """Rows in any order as a table; rows of one arm, source and day are added up, sums of nothing are left out.
+    """Rows in any order as a table; rows of one arm, source, day and salience are added up, sums of nothing left out.
 
     Raises KeyError for a row of an arm that is not in `names`.
     """
-    sums: dict[tuple[str, str, date], tuple[int, int, int]] = {}
+    sums: dict[tuple[str, str, date, int], Sums] = {}
     for row in rows:
-        key = (row.arm, row.source, row.day)
-        n, s, q = sums.get(key, (0, 0, 0))
-        sums[key] = (n + row.n, s + row.s, q + row.q)
-    keys = sorted(key for key, (n, _, _) in sums.items() if n)
-    sources = tuple(sorted({source for _, source, _ in keys}))
+        add(sums, (row.arm, row.source, row.day, row.salience), row)
+    keys = sorted(key for key, (n, *_) in sums.items() if n)
+    sources = tuple(sorted({source for _, source, _, _ in keys}))
     arm_at, source_at = positions(names), positions(sources)
-    columns = np.array([sums[key] for key in keys], dtype=np.int64).reshape(-1, 3)
-    count, total, squares = columns[:, 0], columns[:, 1], columns[:, 2]
+    columns = np.array([sums[key] for key in keys], dtype=np.int64).reshape(-1, 5)
+    count, total, squares, cost, costed = columns.T
     return Table(
         names=names,
         sources=sources,
-        arm=np.array([arm_at[arm] for arm, _, _ in keys], dtype=np.int64),
-        source=np.array([source_at[source] for _, source, _ in keys], dtype=np.int64),
-        age=np.array([(today - day).days for _, _, day in keys], dtype=np.float64),
+        arm=np.array([arm_at[arm] for arm, _, _, _ in keys], dtype=np.int64),
+        source=np.array([source_at[source] for _, source, _, _ in keys], dtype=np.int64),
+        age=np.array([(today - day).days for _, _, day, _ in keys], dtype=np.float64),
         n=count.astype(np.float64),
         s=total / MICRO,
         f=(count * MICRO - total) / MICRO,
         q=squares / MICRO**2,
+        salience=np.array([salience / 100 for _, _, _, salience in keys], dtype=np.float64),
+        cost=cost / MICRO,
+        costed=costed.astype(np.float64),
     )
+
+
+def add(sums: dict[Key, Sums], key: Key, row: Row) -> None:
+    """Add the row's n, s, q, cost and costed to what `sums` has for `key`."""
+    n, s, q, cost, costed = sums.get(key, (0, 0, 0, 0, 0))
+    sums[key] = (n + row.n, s + row.s, q + row.q, cost + row.cost, costed + row.costed)
 
 
 def positions(names: tuple[str, ...]) -> dict[str, int]:

@@ -53,6 +53,7 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
         "bandit": bandit,
         "bandits": bandits,
+        "policy": outlook.posterior.policy,
         "scale": outlook.posterior.evidence_scale,
         "rows": arm_rows(bandit, outlook),
         "sources": charts.STACK[:-1],

@@ -4,6 +4,7 @@ from grading.models.agents import Agent, ApiToken
 from grading.models.evidence import Artifact, ArtifactRule, Evidence
 from grading.models.grades import Grade, Settlement
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
+from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
@@ -37,5 +38,6 @@ __all__ = [
     "RuleRun",
     "SavedView",
     "Session",
+    "SessionLesson",
     "Settlement",
 ]

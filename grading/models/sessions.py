@@ -37,7 +37,13 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.annotate(**reward_columns("pk"))
 
     def with_people(self) -> "SessionQuerySet":
-        return self.select_related("agent", "category", "harness", "selection")
+        return self.select_related(
+            "agent",
+            "category__merged_into",
+            "harness__merged_into",
+            "model_arm__merged_into",
+            "selection",
+        )
 
     def samples(self) -> "SessionQuerySet":
         return self.filter(is_sample=True)
@@ -47,8 +53,9 @@ class Session(models.Model):
     """One finished session, identified by (agent, the agent's own session id).
 
     `category` and `harness` are the arms that ran; None where they are not known (yet). `category_claimed` is what the
-    caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows. `ended_at` is event
-    time and gives the effective day; `received_at` is ingestion time (N13).
+    caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and `model_arm` the
+    name that people gave it (L13). `ended_at` is event time and gives the effective day; `received_at` is ingestion
+    time (N13).
     """
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
@@ -58,6 +65,7 @@ class Session(models.Model):
     category_claimed = models.CharField(max_length=200, blank=True)
     harness = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     model = models.CharField(max_length=120, blank=True)
+    model_arm = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     selection = models.ForeignKey("bandit.Selection", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField()

@@ -10,12 +10,11 @@ from django.utils import timezone
 
 from bandit.core.posterior import ArmPosterior
 from bandit.selection import Change, Outlook, what_if_many
-from grading import rewards
 from grading.core.vocabulary import Source
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review import answers
-from grading.review.corrections import CorrectionError, checked
+from grading.review.corrections import CorrectionError, changes_of, checked
 
 MOST = 200
 VERDICTS = (Answer.GRADE, Answer.ACCEPT, Answer.EXCLUDE)
@@ -246,13 +245,8 @@ def _moved(given: Sequence[tuple[Session, float | None]]) -> Iterable[Moved]:
 def _changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
     changes: dict[str, list[Change]] = {}
     for session, value in given:
-        day = timezone.localdate(session.ended_at)
-        for bandit, arm in rewards.learners(session):
-            if arm is not None:
-                change = Change(
-                    observation=session.observation, arm=arm.name, value=value, source=Source.HUMAN, day=day
-                )
-                changes.setdefault(bandit, []).append(change)
+        for bandit, own in changes_of(session, value).items():
+            changes.setdefault(bandit, []).extend(own)
     return changes
 
 

@@ -1,6 +1,6 @@
 """What people do to grades: correct, exclude, accept, undo. Each appends one row and settles; nothing is erased."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit.core.posterior import ArmPosterior
-from bandit.selection import what_if
+from bandit.selection import Change, Outlook, what_if_many
 from grading import monitoring, rewards
 from grading.core.explain import number
 from grading.core.grade import checked_value
@@ -150,21 +150,37 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
 
 def preview(session: Session, value: float | None) -> Preview:
     """Every arm that learns from the session now, and as it would be after a person says `value` (None: exclude)."""
-    value = None if value is None else checked_value(value)
-    ran = [(bandit, arm.name) for bandit, arm in rewards.learners(session) if arm is not None]
-    return Preview(effects=tuple(_effect(session, bandit, arm, value) for bandit, arm in ran))
-
-
-def _effect(session: Session, bandit: str, arm: str, value: float | None) -> Effect:
-    before, after = what_if(
-        bandit=bandit,
-        observation=session.observation,
-        arm=arm,
-        value=value,
-        source=Source.HUMAN,
-        effective_day=timezone.localdate(session.ended_at),
-        now=timezone.now(),
+    by_bandit = changes_of(session, None if value is None else checked_value(value))
+    return Preview(
+        effects=tuple(effect for bandit, changes in by_bandit.items() for effect in _effects(bandit, changes))
     )
+
+
+def changes_of(session: Session, value: float | None) -> dict[str, list[Change]]:
+    """What a person's `value` (None: exclude) would make of the session's rewards, by bandit."""
+    found: dict[str, list[Change]] = {}
+    for learner in rewards.learners(session):
+        change = Change(
+            observation=session.observation,
+            arm=learner.arm.name,
+            value=value,
+            source=Source.HUMAN,
+            day=timezone.localdate(session.ended_at),
+            context=learner.context,
+            salience=learner.salience,
+            cost_usd=session.cost_usd,
+        )
+        found.setdefault(learner.bandit, []).append(change)
+    return found
+
+
+def _effects(bandit: str, changes: Sequence[Change]) -> Iterable[Effect]:
+    before, after = what_if_many(bandit, changes, timezone.now())
+    for arm in (change.arm for change in changes):
+        yield _effect(bandit, arm, before, after)
+
+
+def _effect(bandit: str, arm: str, before: Outlook, after: Outlook) -> Effect:
     return Effect(
         bandit=bandit,
         arm=arm,

@@ -29,7 +29,7 @@ def measure(session: Session) -> Measured:
     """All of it as it is now."""
     now = timezone.now()
     arms: dict[tuple[str, str], tuple[float, float]] = {}
-    own = frozenset((bandit, arm.name) for bandit, arm in rewards.learners(session) if arm is not None)
+    own = frozenset((each.bandit, each.arm.name) for each in rewards.learners(session))
     for bandit, _arm in sorted(own):
         outlook = posterior_of(bandit, now)
         arms |= {(bandit, name): (arm.mean, outlook.share_of_next_100(name)) for name, arm in outlook.arms.items()}

@@ -12,7 +12,7 @@ from django.db.models.functions import Abs
 from django.utils import timezone
 
 from bandit.models import Bandit
-from bandit.reading import site_day
+from bandit.reading import site_day, version_of
 from grading import worth
 from grading.core.vocabulary import Source
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session
@@ -100,7 +100,7 @@ def prioritise(now: dt.datetime | None = None) -> int:
         return 0
     moved, reach = corrections(), worth.by_arm(now, surprise=1.0)
     middle = sorted(reach.values())[len(reach) // 2] if reach else 0.0
-    half_life, today = Bandit.objects.named(worth.BANDIT).half_life_days, site_day(now)
+    half_life, today = version_of(Bandit.objects.named(worth.BANDIT)).half_life_days, site_day(now)
     changed: dict[int, float] = {}
     for pk, before, arm, ended_at, source, flagged in held:
         left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)

@@ -27,7 +27,7 @@ from bandit.core.recalibration import Offset, Pair, fit
 from bandit.core.rectify import Stratum, rectified
 from bandit.core.table import MICRO, Row
 from bandit.models import Bandit, Rectifier
-from bandit.reading import rows_of, site_day
+from bandit.reading import policy_of, rows_of, site_day
 from bandit.selection import Outlook, what_if_rectified
 from grading.core.vocabulary import Source
 from grading.models import ReviewAnswer, Settlement
@@ -123,7 +123,7 @@ def _is_machines(source: str | None, value: float | None, weight: float | None) 
 def proposal(name: str, now: datetime) -> Proposal:
     """What could be put in force on this bandit at `now`. Raises UnknownBandit."""
     bandit = Bandit.objects.named(name)
-    held, found, rows = rectifying.latest(bandit), pairs(name), rows_of(bandit, site_day(now))
+    held, found, rows = rectifying.latest(bandit), pairs(name), rows_of(bandit, policy_of(bandit), site_day(now))
     offsets = fit(found, _strata(bandit, rows, found))
     without, with_them = what_if_rectified(name, _by_key(offsets), now)
     return Proposal(

@@ -6,7 +6,8 @@ from django.db import transaction
 
 from bandit import ledger
 from bandit.ledger import Credit, GraderKey
-from bandit.models import Bucket
+from bandit.models import Bandit, Bucket, PolicyVersion
+from bandit.reading import version_of
 
 DAY = date(2026, 3, 31)
 
@@ -29,6 +30,13 @@ def reward(
             policy_version="test",
             provisional=provisional,
         )
+
+
+def policy(bandit="category", **numbers):
+    """Put a version of the bandit's policy with these numbers in force."""
+    row = Bandit.objects.get(name=bandit)
+    version = version_of(row).version + 1
+    return PolicyVersion.objects.create(bandit=row, version=version, by="otto", **numbers)
 
 
 def buckets(bandit="category"):

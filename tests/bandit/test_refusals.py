@@ -6,8 +6,8 @@ from django.db import IntegrityError, connection, transaction
 from bandit.append_only import missing_triggers
 from bandit.checks import ledger_is_append_only
 from bandit.erasure import permit
-from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry, Selection
-from tests.bandit.helpers import DAY, reward
+from bandit.models import Arm, ArmEvent, Bandit, Bucket, Erasure, Grader, LedgerEntry, PolicyVersion, Selection
+from tests.bandit.helpers import DAY, policy, reward
 
 pytestmark = pytest.mark.django_db
 
@@ -115,11 +115,24 @@ def test_a_bucket_that_no_rewards_could_leave_is_refused(change):
 
 @pytest.mark.parametrize(
     "change",
-    [{"floor": 1.1}, {"evidence_scale": 9}, {"half_life_days": 0}, {"prior_strength": 0}, {"half_life_days": 200}],
-)
+    [
+        {"floor": 1.1}, {"evidence_scale": 9}, {"half_life_days": 0}, {"prior_strength": 0}, {"half_life_days": 200},
+        {"evidence_cap": 0}, {"cost_weight": -1}, {"consumption_boost": 0.9}, {"consumption_penalty": 0},
+        {"consumption_window_days": 0}, {"probation_sessions": 0}, {"salience_floor": 2}, {"holdout": 0.6},
+    ],
+)  # fmt: skip
 def test_a_policy_out_of_range_is_refused(change):
     with pytest.raises(IntegrityError), transaction.atomic():
-        Bandit.objects.update(**change)
+        policy(**change)
+
+
+@pytest.mark.parametrize("rows", [PolicyVersion, ArmEvent])
+def test_what_people_decided_of_a_bandit_stays_as_it_was(rows):
+    ArmEvent.objects.create(arm=Arm.objects.resolve("category", "code"), act="paused", by="otto")
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        rows.objects.update(by="rita")
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        rows.objects.all().delete()
 
 
 @pytest.mark.parametrize("change", [{"propensity": 0}, {"propensity": 1.5}, {"observation": "s1"}])

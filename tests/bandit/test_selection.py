@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from bandit.models import Arm, ArmAlias, Bandit, LedgerEntry, UnknownArm, UnknownBandit
+from bandit.models import Arm, ArmAlias, LedgerEntry, UnknownArm, UnknownBandit
 from bandit.selection import (
     AlreadyCompleted,
     Change,
@@ -16,7 +16,7 @@ from bandit.selection import (
     what_if,
     what_if_many,
 )
-from tests.bandit.helpers import DAY, reward
+from tests.bandit.helpers import DAY, policy, reward
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -100,9 +100,15 @@ def test_a_strange_arm_in_the_supply_is_refused():
     with pytest.raises(UnknownArm, match="Did you mean 'triage'"):
         decide(supply={"triags": 1})
     with pytest.raises(UnknownBandit):
-        decide(bandit="lesson")
+        decide(bandit="moods")
     with pytest.raises(UnknownBandit):
         decide(bandit="category\0")
+
+
+@pytest.mark.parametrize("bandit", ["lesson", "model"])
+def test_nothing_is_chosen_from_names_or_from_what_is_taken_together(bandit):
+    with pytest.raises(ValueError, match="Expected one of those that choose: category, harness"):
+        decide(bandit=bandit)
 
 
 @pytest.mark.parametrize("decision_id", ["", " ", "a\0b", "x" * 201])
@@ -136,12 +142,12 @@ def run_consumption(name, *, now=NOW, arm="news"):
     return decide(name, supply={arm: 1}, now=now)
 
 
-def test_a_third_consumption_session_of_a_day_is_refused(settings):
+def test_a_third_consumption_session_of_a_day_is_refused():
     run_consumption("d1")
     run_consumption("d2", arm="social")
     with pytest.raises(NothingEligible, match="news: 2 of 2 consumption sessions used today"):
         run_consumption("d3")
-    settings.CONSUMPTION_PER_DAY = 3
+    policy(consumption_per_day=3)
     run_consumption("d3")
 
 
@@ -217,9 +223,9 @@ def test_a_decision_is_closed_by_one_session_and_a_session_closes_one():
         complete(second, observation="", executed_arm="code", now=NOW)
 
 
-def test_reading_a_posterior_takes_four_queries(django_assert_num_queries):
+def test_reading_a_posterior_takes_five_queries(django_assert_num_queries):
     teach()
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         posterior_of("category", NOW)
 
 
@@ -263,14 +269,14 @@ def test_what_if_of_nothing_changes_nothing_and_twice_the_same_is_refused():
     before, after = what_if_many("category", [], NOW)
     assert before.posterior.version == after.posterior.version
     change = Change(observation="code-3", arm="code", value=0.5, source="human", day=DAY)
-    with pytest.raises(ValueError, match="2 changes of 1 observations"):
+    with pytest.raises(ValueError, match="2 changes of 1 arms' rewards"):
         what_if_many("category", [change, change], NOW)
 
 
 def test_what_if_of_many_asks_as_often_as_of_one(django_assert_num_queries):
     teach()
     changes = [Change(observation=f"code-{n}", arm="code", value=0.5, source="human", day=DAY) for n in range(12)]
-    with django_assert_num_queries(6 + 1):
+    with django_assert_num_queries(7 + 1):
         what_if_many("category", changes, NOW)
 
 
@@ -299,6 +305,6 @@ def test_a_paused_arm_has_no_share_of_the_next_hundred():
 
 
 def test_an_extreme_half_life_is_read_all_the_same():
-    Bandit.objects.update(long_run_half_life_days=1e12)
+    policy(long_run_half_life_days=1e12)
     reward("s1", code=0.5)
     assert posterior_of("category", NOW).arms["code"].evidence[0].n == 1

@@ -110,7 +110,7 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
     held, source, rows = held_value(settlement), settlement.source if settlement else "", bands()
     shown = None if blind else held
-    learners = sum(arm is not None for _, arm in rewards.learners(session))
+    learners = len(rewards.learners(session))
     valid = form is not None and form.is_valid()
     value = form.grade if form is not None and valid else None
     picture = charts.scale(rows, value=value, held=shown, source=source)

@@ -1,0 +1,50 @@
+"""What is left of a reward once the circumstances that an arm did not choose are taken out (I112).
+
+With m_c the long-run mean of circumstance c (a category) and μ that of all, an arm that ran in c is read as
+
+    r' = r − m_c + μ
+
+m_c is shrunk towards μ as an arm's is (`bandit.core.posterior`), and read from the days before, so that what happened
+today to one arm moves no other. Nothing is stored but r: the baseline is a policy applied at read.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+
+from bandit.core.posterior import Policy, fold
+from bandit.core.table import Row
+
+# A circumstance with fewer rewards than this is taken for an average one.
+LEAST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """`offsets` maps a context to μ − m_c, in [−1, 1]; `mean` is μ; `version` names exactly these numbers."""
+
+    offsets: Mapping[str, float]
+    mean: float
+
+    @property
+    def version(self) -> str:
+        text = "\n".join(f"{name}\0{offset!r}" for name, offset in sorted(self.offsets.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def baseline(rows: Iterable[Row], *, policy: Policy, today: date, least: int = LEAST) -> Baseline:
+    """The baseline of the day `today` from the rewards of the days before it, whose arms are the contexts.
+
+    A context with fewer than `least` rewards has no offset. `policy` is that of the bandit whose rows these are; its
+    price on cost is left out.
+    """
+    past = [row for row in rows if row.day < today]
+    count: Counter[str] = Counter()
+    for row in past:
+        count[row.arm] += row.n
+    posterior = fold(past, arms=count.keys(), policy=replace(policy, cost_weight=0.0), today=today)
+    means = zip(posterior.names, posterior.long_run_mean.tolist(), strict=True)
+    offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= least}
+    return Baseline(offsets=offsets, mean=posterior.mean)

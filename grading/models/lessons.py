@@ -1,0 +1,31 @@
+"""The lessons that a session was given: bandits learn from them what each is worth."""
+
+from django.db import models
+from django.db.models import Q
+
+
+class SessionLesson(models.Model):
+    """One lesson that matched a session, by its arm of the lesson bandit: given to it, or held out by chance.
+
+    `salience` in [0, 1] is how much the lesson had to do with what happened, in the caller's words; None where it did
+    not say. `assignment` is the draw that took the lesson or held it out (I115); None where nothing was drawn.
+    """
+
+    session = models.ForeignKey("grading.Session", on_delete=models.CASCADE, related_name="lessons")
+    arm = models.ForeignKey("bandit.Arm", on_delete=models.PROTECT, related_name="+")
+    taken = models.BooleanField(default=True)
+    salience = models.FloatField(null=True, blank=True)
+    assignment = models.ForeignKey(
+        "bandit.Assignment", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "arm"], name="session_lesson_once"),
+            models.CheckConstraint(
+                condition=Q(salience__isnull=True) | Q(salience__gte=0, salience__lte=1), name="lesson_salience_0_to_1"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.arm} {'given to' if self.taken else 'held out from'} {self.session}"
