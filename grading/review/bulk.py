@@ -87,8 +87,8 @@ class Preview:
 def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
     """The sessions of these ids, the latest first. A constant number of queries; what doesn't exist is left out."""
     flags = Prefetch("flags", Flag.objects.open().order_by("rule"), to_attr="open_flags")
-    wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags)
-    found = list(wanted.select_related("agent", "category", "harness", "review_item"))
+    wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags, "lessons")
+    found = list(wanted.select_related("review_item"))
     held = _live(found)
     return [
         Chosen(

@@ -41,9 +41,9 @@ def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[Effect]:
     Every arm that the sessions ran, and every other whose mean or share moves with theirs by a digit that pages show.
     """
     now = timezone.now()
-    for bandit, changes in _changes(given).items():
-        before, after = what_if_many(bandit, changes, now)
-        ran = {change.arm for change in changes}
+    for bandit, own in changes(given).items():
+        before, after = what_if_many(bandit, own, now)
+        ran = {change.arm for change in own}
         for arm in sorted(before.arms, key=lambda name: (name not in ran, name)):
             if arm in ran or _shown(before, arm) != _shown(after, arm):
                 yield Effect(
@@ -57,7 +57,8 @@ def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[Effect]:
                 )
 
 
-def _changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
+def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
+    """What a person's values of these sessions (None: exclude) would make of their rewards, by bandit."""
     found: dict[str, list[Change]] = {}
     for session, value in given:
         day = timezone.localdate(session.ended_at)
