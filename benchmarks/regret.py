@@ -27,6 +27,7 @@ from benchmarks.simulation import figures, stories
 from benchmarks.simulation.regimes import (
     FLOOR,
     JOURNAL,
+    JOURNAL_CAP,
     LATE,
     MISSING,
     NEVER_LOST,
@@ -57,7 +58,13 @@ BESIDE = {
     "weighted_in_a_week": replace(
         WEIGHTED, name="weighted fallback, replaced in a week", rejudged_after=7, target=None
     ),
+    "weighted_capped": replace(
+        WEIGHTED, name="weighted fallback, the journal's capped, replaced later", caps=JOURNAL_CAP, target=None
+    ),
     "weighted_for_good": NOBODY,
+    "weighted_capped_for_good": replace(
+        NOBODY, name="weighted fallback, the journal's capped, nobody looks", caps=JOURNAL_CAP
+    ),
     "missing_for_good": replace(MISSING, name="missing, never re-judged", rejudged_after=None, target=None),
 }
 REGIMES = (ORACLE, *NAMED.values(), *BESIDE.values())

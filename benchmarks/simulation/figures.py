@@ -41,15 +41,15 @@ def share(found: Found, regime: Regime) -> float:
 
 def table(found: Found, regimes: Sequence[Regime]) -> str:
     """A line for each regime: regret, its ratio to the oracle's, what the design names, what became of the victim."""
-    head = f"{'':54} {'':>7} {'':>6}  {'':13}  {'':12}  best arm's"
-    names = f"{'policy':54} {'regret':>7} {'ratio':>6}  90 % interval  {'design':12}  share  mean off by"
+    head = f"{'':58} {'':>7} {'':>6}  {'':13}  {'':12}  best arm's"
+    names = f"{'policy':58} {'regret':>7} {'ratio':>6}  90 % interval  {'design':12}  share  mean off by"
     return "\n".join([head, names, *(_line(found, regime) for regime in regimes)])
 
 
 def _line(found: Found, regime: Regime) -> str:
     low, high = interval(found, regime)
     figures = f"{mean_regret(found, regime):7.1f} {ratio(found, regime):6.3f}  {low:5.3f} – {high:5.3f}"
-    return f"{regime.name:54} {figures}  {_aim(regime):12}  {share(found, regime):5.2f}  {bias(found, regime):+.4f}"
+    return f"{regime.name:58} {figures}  {_aim(regime):12}  {share(found, regime):5.2f}  {bias(found, regime):+.4f}"
 
 
 def _aim(regime: Regime) -> str:

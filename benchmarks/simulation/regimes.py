@@ -18,13 +18,17 @@ SITE: Mapping[str, float] = {
 AT_FACE_VALUE: Mapping[str, float] = dict.fromkeys(Source, 1.0)
 NO_STAND_IN = {**SITE, Source.TRAJECTORY: 0.0, Source.JOURNAL: 0.0}
 
+# What the design's rule leaves to a source that is off by b = .33: σ²/b² = .03/.11 of a grade, at six to the grade.
+JOURNAL_CAP = {Source.JOURNAL: 2.0}
+
 # Days until a lost verdict comes.
 LATE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """`truth`: grades are the sessions' qualities. `loses`: the faults happen. `journal`: sessions write one.
+    """`weights` and `caps` are the policies', by source. `truth`: grades are the sessions' qualities. `loses`: the faults
+    happen. `journal`: sessions write one.
 
     `rejudged_after`: in so many days a lost verdict comes (None: never). `reviews` a week by people, `careful` or not,
     and whether strata are then `recalibrated`. `target` is the ratio to the oracle's regret that the design names, and
@@ -33,6 +37,7 @@ class Regime:
 
     name: str
     weights: Mapping[str, float] = field(default_factory=lambda: SITE)
+    caps: Mapping[str, float] = field(default_factory=dict)
     truth: bool = False
     loses: bool = True
     journal: bool = True

@@ -21,7 +21,12 @@ class Site:
     def __init__(self, regime: Regime) -> None:
         self.regime, self.chain = regime, chain_policy(regime.name, regime.weights)
         self.policy = Policy(
-            weights=regime.weights, half_life=HALF_LIFE, evidence_scale=EVIDENCE_SCALE, floor=FLOOR, version=regime.name
+            weights=regime.weights,
+            caps=regime.caps,
+            half_life=HALF_LIFE,
+            evidence_scale=EVIDENCE_SCALE,
+            floor=FLOOR,
+            version=regime.name,
         )
         self.sessions: list[Session] = []
         self._buckets = Buckets()
