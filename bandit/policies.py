@@ -157,15 +157,17 @@ def require_memory(remembered: Memory, version: PolicyVersion) -> None:
     if remembered.by_decay < LEAST_DAYS:
         least: float = math.ceil(100 * LEAST_HALF_LIFE) / 100
         said = (
-            f"With a half-life of {half_life:g} days the bandit remembers {remembered.by_decay:.1f} days of its traffic, "
-            f"1 ÷ (1 − 2^(−1/{half_life:g})). At least {LEAST_DAYS:g} are expected: a half-life from {least:g} days on."
+            f"With a half-life of {half_life:g} days the bandit remembers {remembered.by_decay:.1f} days of its "
+            f"traffic, 1 ÷ (1 − 2^(−1/{half_life:g})). At least {LEAST_DAYS:g} are expected: "
+            f"a half-life from {least:g} days on."
         )
         raise ValidationError({"half_life_days": said})
     if cap is not None and remembered.by_cap is not None and remembered.by_cap < LEAST_DAYS:
         a_day = cap / remembered.by_cap
         said = (
             f"A cap of {cap:g} pseudo-observations holds {remembered.by_cap:.1f} days of the busiest arm's traffic, "
-            f"{a_day:.1f} a day. At least {LEAST_DAYS:g} days are expected: a cap from {math.ceil(LEAST_DAYS * a_day)} on, or none."
+            f"{a_day:.1f} a day. At least {LEAST_DAYS:g} days are expected: a cap from "
+            f"{math.ceil(LEAST_DAYS * a_day)} on, or none."
         )
         raise ValidationError({"evidence_cap": said})
 
