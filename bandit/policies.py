@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import IntegerField
 from django.utils import timezone
 
 from bandit import rectifying
@@ -20,8 +21,10 @@ from bandit.reading import Outlook, outlook, policy_from, rows_of, site_day, ver
 from bandit.versions import require_next
 
 ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
-# Everything of a version that is not about it.
-NUMBERS = tuple(name for field in PolicyVersion._meta.concrete_fields if (name := field.name) not in ABOUT)  # noqa: SLF001 - Django's public API
+FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name not in ABOUT]  # noqa: SLF001 - public API
+# Everything of a version that is not about it, and what of it is counted.
+NUMBERS = tuple(field.name for field in FIELDS)
+COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
 SHARES = ("weights", "caps")
 # A site that has no reward to show has no evidence: the floor never enters.
 NEVER = "floor"
@@ -200,6 +203,8 @@ def _check_sizes(numbers: Mapping[str, Any]) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
             raise ValidationError({name: f"Expected a number up to {MOST:,.0f}; got {value!r}."})
+        if name in COUNTS and value != int(value):
+            raise ValidationError({name: f"Expected a whole number; got {value!r}."})
 
 
 def _weights(weights: Any) -> dict[str, float]:
