@@ -20,7 +20,7 @@ from grading.admin.bandit.what_if import FALLBACK
 class Beside:
     """What the arms are compared with: another outlook, drawn as dashed lines of the class `css`.
 
-    `heading` names it in a table's head, `words` say what moves and why.
+    `heading` names it in a table's head, `words` say what moves and why; it is `about` these arms above all.
     """
 
     outlook: Outlook
@@ -28,6 +28,7 @@ class Beside:
     css: str
     heading: str
     words: str
+    about: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class ArmRow:
     record: Record
     ledger: str
     move: Move | None = None
+    is_asked_about: bool = False
 
     @property
     def by_source(self) -> list[float]:
@@ -83,6 +85,7 @@ def arm_rows(
             record=records[name],
             ledger=ledger_of(arms[name]),
             move=None if beside is None else beside.moves[name],
+            is_asked_about=beside is not None and name in beside.about,
         )
         for name, arm in shown.items()
     ]
@@ -97,7 +100,7 @@ def _beside(shown: Mapping[str, ArmPosterior], beside: Beside | None) -> dict[st
     """The other curves of the arms that are seen to move."""
     if beside is None:
         return {}
-    return _betas({name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_seen})
+    return _betas({name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_drawn})
 
 
 def _fallback(weights: Mapping[str, float]) -> float | None:

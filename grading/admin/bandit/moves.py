@@ -8,7 +8,6 @@ from grading.charts import thousandths
 
 # What no shown digit tells is no move.
 NOTICEABLE = 0.0005
-HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +22,14 @@ class Move:
     share_after: float
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether the mean moves by what a digit tells."""
+        return abs(self.after - self.before) >= NOTICEABLE
+
+    @property
     def is_seen(self) -> bool:
-        return abs(self.after - self.before) >= NOTICEABLE or abs(self.share_after - self.share_before) >= HALF
+        """Whether that moves, or the number of the next hundred."""
+        return self.is_drawn or bool(self.share_moves)
 
     @property
     def words(self) -> str:

@@ -108,7 +108,14 @@ class Page:
         if question is not None:
             words = f"{question.words}, {question.what}. Dashed below; nothing is saved."
             moved = by_arm(question.moves)
-            beside = Beside(outlook=question.after, moves=moved, css="if", heading=question.short, words=words)
+            beside = Beside(
+                outlook=question.after,
+                moves=moved,
+                css="if",
+                heading=question.short,
+                words=words,
+                about=question.about,
+            )
         return {
             **card,
             **self.body(beside, record.pending(self.bandit, self.arms), card["proposal"].pairs),
@@ -128,6 +135,7 @@ class Page:
             "rows": rows,
             "beside": beside,
             "log": log,
+            "is_known": any(row.record.n for row in rows),
             "advice": advising.pieces(self.reading, self.arms, log, pairs),
             "comparison": comparing.comparison(self.reading.rows, names, self.titles),
         }

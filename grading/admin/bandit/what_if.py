@@ -30,17 +30,23 @@ LEAST = dt.timedelta(minutes=10)
 # Fewer characters at the end of a session's id are nobody's name for it.
 TAIL = 4
 LONGEST_KEY = 18
+# An id that fits below a number.
+SHORT = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """`what` would be otherwise, and what that does. `note` says how it was worked out, where that is an estimate."""
+    """`what` would be otherwise, and what that does; it is asked `about` these arms (none: about all).
+
+    `short` is the same for a table's head; `note` says how it was worked out, where that is an estimate.
+    """
 
     what: str
     short: str
     moves: list[Move]
     words: str
     after: Outlook
+    about: frozenset[str] = frozenset()
     note: str = ""
 
 
@@ -98,8 +104,9 @@ def _graded(reading: Reading, text: str, grade: str, titles: Mapping[str, str], 
     found = moves(before, after, titles)
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
-        short=f"if {session.short_id} = {number(value)}",
+        short=f"if {session.short_id if len(session.short_id) <= SHORT else 'graded'} = {number(value)}",
         moves=found,
+        about=frozenset(change.arm for change in changes),
         words=in_words(found, {change.arm for change in changes}),
         after=after,
     )
@@ -136,7 +143,7 @@ def _left_out(reading: Reading, source: str, titles: Mapping[str, str], now: dt.
         raise Refused(f"{shown(source)} counts for nothing here; what counts is {', '.join(counted) or 'nothing yet'}.")
     before, after = what_if_without(reading.bandit.name, source, now)
     found = moves(before, after, titles)
-    what = f"if {source} counted for nothing"
+    what = f"if {source} grades counted for nothing"
     return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
 
 
