@@ -145,7 +145,7 @@ def frozen(facts: Facts) -> Advice | None:
         kind=Kind.FROZEN,
         arms=_names(found),
         seen=f"One reward, a 0 or a 1, moves {_listed(found)} by {most:.4f} at most: no grade is felt any more.",
-        do="Shorten the half-life, or cap how much evidence one arm may hold.",
+        do="Shorten the half-life; a cap on evidence widens the interval, and moves the mean no more than before.",
     )
 
 

@@ -147,9 +147,10 @@ def _moment(text: str) -> dt.datetime | None:
     if not text:
         return None
     try:
-        found = _later(dt.datetime.fromisoformat(text), text)
+        found = dt.datetime.fromisoformat(text)
     except ValueError:
         raise Refused(f"{shown(text)} is no moment; expected one like 2026-03-31T19:40, or nothing for now.") from None
+    found = _later(found, text)
     return found if timezone.is_aware(found) else timezone.make_aware(found)
 
 
