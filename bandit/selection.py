@@ -130,7 +130,7 @@ def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[
     """
     row = Bandit.objects.named(bandit)
     _require_choice(row)
-    choice = _choose(row, decision_id, None, None, site_day(now))
+    choice = _choose(row, decision_id, site_day(now), supply=None, override=None, context=None)
     return choice, _explain(choice)
 
 

@@ -33,8 +33,6 @@ DRAINED = 5.0
 UNLEARNT = 10
 # People's blind grades without which nothing is known of the machines.
 CALIBRATED = 20
-# Supply-bound: left out of more than this share of at least so many decisions for want of work (I97).
-BOUND_SHARE, BOUND_DECISIONS = 0.5, 10
 NAMED = 3
 
 
@@ -58,8 +56,8 @@ class ArmFacts:
     `mean` and `record` (None without rewards) are in [0, 1]: the posterior's mean, and the plain mean of the very
     rewards it read, each by its source's weight. `evidence` and `fallback` are pseudo-observations, in all and from
     fallback sources. `jump`: how far one reward of 0 or 1 moves the mean at most. `chance` in [0, 1] of being chosen.
-    `decisions` chose it ever, `unfinished` of them since it last ran to an end, `unsupplied` of the latest left it out
-    for want of work.
+    `decisions` chose it ever, `unfinished` of them since it last ran to an end; `unsupplied` of the latest left it out
+    for want of work, 0 where that is not most of them.
     """
 
     name: str
@@ -145,7 +143,7 @@ def frozen(facts: Facts) -> Advice | None:
         kind=Kind.FROZEN,
         arms=_names(found),
         seen=f"One reward, a 0 or a 1, moves {_listed(found)} by {most:.4f} at most: no grade is felt any more.",
-        do="Shorten the half-life; a cap on evidence widens the interval, and moves the mean no more than before.",
+        do="Shorten the half-life, or cap how much evidence one arm may hold.",
     )
 
 
@@ -244,14 +242,14 @@ def drained(facts: Facts) -> Advice | None:
 
 def supply_bound(facts: Facts) -> Advice | None:
     equal = 1 / max(sum(arm.live for arm in facts.arms), 1)
-    found = [arm for arm in facts.arms if arm.chance >= equal and arm.unsupplied > BOUND_SHARE * facts.decisions]
-    if facts.decisions < BOUND_DECISIONS or not found:
+    found = [arm for arm in facts.arms if arm.unsupplied and arm.chance >= equal]
+    if not found:
         return None
+    missed = _listed(found, lambda arm: f"{arm.unsupplied} of {facts.decisions}")
     return Advice(
         kind=Kind.SUPPLY,
         arms=_names(found),
-        seen=f"Would be chosen often, but had no work in "
-        f"{_listed(found, lambda arm: f'{arm.unsupplied} of {facts.decisions}')} decisions.",
+        seen=f"Would be chosen often, but had no work in {missed} decisions.",
         do="Find it work: no weight and no boost makes any.",
     )
 

@@ -52,7 +52,7 @@ def test_an_arm_that_no_reward_moves_is_frozen_i76():
     assert kinds(arm(jump=0.0001, live=False)) == []
 
 
-def test_fifteen_thousand_undecayed_rewards_freeze_an_arm_and_a_half_life_thaws_it_i76():
+def test_fifteen_thousand_undecayed_rewards_freeze_an_arm_until_something_forgets_i76():
     day = TODAY - timedelta(days=1)
     rows = [
         Row(arm="code", source="judge", day=day, n=15_000, s=8_000 * MICRO, q=5_000 * MICRO**2),
@@ -65,7 +65,7 @@ def test_fifteen_thousand_undecayed_rewards_freeze_an_arm_and_a_half_life_thaws_
 
     assert jump(half_life=1e6)["code"] < 0.002 < jump(half_life=1e6)["news"]
     assert jump(half_life=0.1)["code"] > 0.002
-    assert jump(half_life=1e6, evidence_cap=100.0)["code"] < 0.002, "a cap scales the new reward down like the old"
+    assert jump(half_life=1e6, evidence_cap=100.0)["code"] > 0.002
 
 
 def test_a_jump_is_what_one_reward_really_does():
@@ -129,12 +129,11 @@ def test_an_arm_whose_evidence_ran_out_is_drained_a7():
 
 
 def test_an_arm_without_work_is_supply_bound_i97():
-    arms = [arm("docs", chance=0.6, unsupplied=11), arm("code", chance=0.4)]
+    arms = [arm("docs", chance=0.6, unsupplied=18), arm("code", chance=0.4)]
     assert kinds(*arms, decisions=20) == [Kind.SUPPLY]
-    assert "docs 11 of 20" in seen(*arms, decisions=20)
-    assert kinds(arm("docs", chance=0.6, unsupplied=10), arm("code"), decisions=20) == []
+    assert "docs 18 of 20" in seen(*arms, decisions=20)
+    assert kinds(arm("docs", chance=0.6), arm("code"), decisions=20) == []
     assert kinds(arm("docs", chance=0.1, unsupplied=20), arm("code"), decisions=20) == [], "it would not be chosen"
-    assert kinds(*arms, decisions=9) == []
 
 
 def test_machines_that_nobody_checked_are_uncalibrated():

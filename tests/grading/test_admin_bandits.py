@@ -308,13 +308,13 @@ def test_without_a_reward_there_is_nothing_to_advise_on(reviewer):
 
 
 def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
-    for number in range(12):
+    for number in range(20):
         supply = {arm.name: 1 for arm in Arm.objects.of("category")}
         supply["research"] = 0
         select(bandit="category", decision_id=f"d-{number}", supply=supply, now=cast.NOON)
     html = read(reviewer)
     assert "supply-bound" in html
-    assert "research 12 of 12 decisions" in html
+    assert "research 20 of 20 decisions" in html
 
 
 # ---- the log

@@ -8,9 +8,9 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 
 from bandit.core.advice import Advice, ArmFacts, Facts, Kind, advise, jumps
+from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Arm, Bandit, Selection
 from grading.admin.bandit.decisions import Log
-from grading.admin.bandit.record import as_read
 from grading.admin.bandit.travel import Reading
 from grading.admin.bandit.what_if import FALLBACK
 
@@ -28,14 +28,14 @@ class Piece:
 
 
 def pieces(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None) -> list[Piece]:
-    """What the bandit's numbers say is wrong with it; empty where nothing is. One query."""
+    """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
     return [_linked(reading.bandit, arms, advice) for advice in advise(facts(reading, arms, log, pairs))]
 
 
 def facts(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None) -> Facts:
     """What the rules of advice look at. Arms that were merged into others are left out."""
     posterior, chances = reading.outlook.posterior, reading.outlook.chances
-    jump, decided = jumps(reading.rows, posterior), _decided(reading.bandit)
+    jump, decided, bound = jumps(reading.rows, posterior), _decided(reading.bandit), supply_bound(reading.bandit)
     found = []
     for name, arm in reading.outlook.arms.items():
         if arms[name].merged_into_id is not None:
@@ -46,17 +46,17 @@ def facts(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None
             tried=arms[name].probation,
             rewards=sum(each.n for each in arm.evidence),
             mean=arm.mean,
-            record=as_read(arm, posterior.policy.weights),
+            record=reading.plain_means.get(name),
             evidence=sum(each.pseudo for each in arm.evidence),
             fallback=sum(each.pseudo for each in arm.evidence if each.source in FALLBACK),
             jump=jump[name],
             chance=chances.get(name, 0.0),
             decisions=decided.get(name, 0),
             unfinished=log.unfinished(name),
-            unsupplied=log.unsupplied(name),
+            unsupplied=bound.get(name, 0),
         )
         found.append(fact)
-    return Facts(arms=found, decisions=len(log.counted), pairs=pairs)
+    return Facts(arms=found, decisions=LATEST, pairs=pairs)
 
 
 def _decided(bandit: Bandit) -> dict[str, int]:

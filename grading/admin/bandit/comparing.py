@@ -1,17 +1,14 @@
 """Arms compared inside each circumstance, since an aggregate hides where one wins (I120) and who is compared (I119)."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from scipy.special import stdtrit
-
+from bandit.core.estimate import Estimate, estimate
 from bandit.core.table import MICRO, Row
 
 # Fewer rewards, or of fewer days, compare nothing (I120, I122).
 LEAST, LEAST_DAYS = 20, 3
-TAIL = 0.05
 
 
 @dataclass(slots=True)
@@ -29,15 +26,16 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """The rewards of one arm in one context: `n` on `days` days, their mean, and half of its 90 % interval.
-
-    `mean` and `spread` are None where the rewards are too few to compare.
-    """
+    """The rewards of one arm in one context: `n` on `days` days, and their mean; None where they are too few."""
 
     n: int
     days: int
-    mean: float | None = None
-    spread: float | None = None
+    estimate: Estimate | None = None
+
+    @property
+    def spread(self) -> float | None:
+        """Half of the 90 % interval."""
+        return None if self.estimate is None else (self.estimate.high - self.estimate.low) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +73,9 @@ def comparison(rows: Iterable[Row], names: Sequence[str], titles: Mapping[str, s
 
 
 def _cell(sums: _Sums) -> Cell:
-    """The mean and its interval by Student's t."""
     n, days = sums.n, len(sums.days)
     if n < LEAST or days < LEAST_DAYS:
         return Cell(n=n, days=days)
     mean = sums.s / n / MICRO
     variance = max(sums.q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
-    return Cell(n=n, days=days, mean=mean, spread=float(stdtrit(n - 1, 1 - TAIL)) * math.sqrt(variance / n))
+    return Cell(n=n, days=days, estimate=estimate(mean, variance / n, n - 1))

@@ -15,7 +15,6 @@ from grading.models import Session
 LISTED, COUNTED = 25, 100
 # So many finished decisions are looked at, and so large a share of them that ran otherwise is much (A11, I83).
 FINISHED, MUCH = 20, 0.25
-PLAIN = ("no work available", "not in the supply given")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,7 @@ class Decision:
 
     @property
     def is_substituted(self) -> bool:
-        return self.row.executed_arm is not None and self.row.executed_arm != self.row.arm
+        return is_substituted(self.row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,22 +60,20 @@ class Log:
         """Decisions for the arm since one last ran to an end as that arm (A13)."""
         count = 0
         for row in (row for row in self.counted if row.arm.name == arm):
-            if row.executed_arm_id == row.arm_id:
+            if row.executed_arm is not None and not is_substituted(row):
                 break
             count += 1
         return count
 
-    def unsupplied(self, arm: str) -> int:
-        """Decisions that left the arm out for want of work (I97)."""
-        return sum(row.eligible.get(arm) in PLAIN for row in self.counted)
-
 
 def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> Log:
     """The decisions made by `until`: two queries."""
-    rows = Selection.objects.filter(bandit=bandit, created__lte=until).select_related("arm", "executed_arm")
+    rows = Selection.objects.filter(bandit=bandit, created__lte=until).select_related(
+        "arm__merged_into", "executed_arm__merged_into"
+    )
     counted = list(rows.defer("explanation", "requested")[:COUNTED])
     finished = [row for row in counted if row.executed_arm_id][:FINISHED]
-    differed = [row for row in finished if row.executed_arm_id != row.arm_id]
+    differed = [row for row in finished if is_substituted(row)]
     return Log(
         lines=lines(counted[:LISTED]),
         shares=shares(counted, titles),
@@ -84,6 +81,11 @@ def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> Log:
         agreement=agreement(len(finished), differed),
         is_much=len(differed) >= MUCH * max(len(finished), 1),
     )
+
+
+def is_substituted(row: Selection) -> bool:
+    """Whether another arm ran than the one chosen; arms that were merged since are one."""
+    return row.executed_arm is not None and row.executed_arm.current != row.arm.current
 
 
 def lines(rows: Sequence[Selection]) -> list[Decision]:

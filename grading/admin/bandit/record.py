@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db.models import BigIntegerField, Case, Count, Sum, Value, When
 
-from bandit.core.posterior import ArmPosterior
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit, LedgerEntry
 from grading.admin.bandit.travel import Moments, Reading
@@ -49,20 +48,13 @@ def records(reading: Reading, arms: Mapping[str, Arm], at: Moments) -> dict[str,
             n=found["n"],
             productive=productive.get(name, 0),
             raw=found["s"] / found["n"] / MICRO if found["n"] else None,
-            as_read=as_read(reading.outlook.arms[name]),
+            as_read=reading.plain_means.get(name),
             cost_usd=found["cost"] / found["costed"] / MICRO if found["costed"] else None,
             costed=found["costed"],
             infrastructure=died.get(name, 0),
         )
         for name, found in sums.items()
     }
-
-
-def as_read(arm: ArmPosterior, weights: Mapping[str, float] | None = None) -> float | None:
-    """The mean of the rewards that a posterior read, as it read them; by `weights` of their sources, if given."""
-    parts = [(each.n * (1 if weights is None else weights.get(each.source, 0)), each.mean) for each in arm.evidence]
-    n = sum(count for count, _ in parts)
-    return sum(count * mean for count, mean in parts) / n if n else None
 
 
 def _productive(bandit: Bandit, at: Moments) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from django.db.models import Min
@@ -10,7 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from bandit import rectifying
-from bandit.core.posterior import Policy
+from bandit.core.posterior import Policy, plain_means
 from bandit.core.residual import Baseline
 from bandit.core.table import Row
 from bandit.models import Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
@@ -76,6 +77,12 @@ class Reading:
     @property
     def policy(self) -> Policy:
         return self.outlook.posterior.policy
+
+    @cached_property
+    def plain_means(self) -> Mapping[str, float]:
+        """The mean of each arm's rewards as they are read, without prior and decay."""
+        posterior = self.outlook.posterior
+        return plain_means(self.rows, arms=posterior.names, policy=self.policy, today=posterior.day)
 
     @property
     def baseline(self) -> Baseline | None:

@@ -21,7 +21,7 @@ from grading.judging.outlook import outages
 from grading.judging.outlook.outages import Period
 from grading.judging.outlook.standing import Standing
 from grading.models import Session
-from grading.review.corrections import changes_of
+from grading.review.promises import changes as changes_of
 from grading.templatetags.house import lasting, stamp
 
 # What a session is graded by while no judge can be asked.
@@ -97,7 +97,7 @@ def answer(
 
 def _graded(reading: Reading, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     session, value = find(text), _value(grade)
-    changes = changes_of(session, value).get(reading.bandit.name)
+    changes = changes_of([(session, value)]).get(reading.bandit.name)
     if not changes:
         raise Refused(f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing.")
     before, after = what_if_many(reading.bandit.name, changes, now)
