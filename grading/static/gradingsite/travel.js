@@ -34,7 +34,11 @@
   }
 
   form.querySelectorAll('[data-clock]').forEach(set);
+  // What is empty is not in the address; it is back when the browser comes back to this page.
   form.addEventListener('submit', function () {
     form.querySelectorAll('[name]').forEach(function (field) { field.disabled = field.value === ''; });
+  });
+  addEventListener('pageshow', function () {
+    form.querySelectorAll('[name]').forEach(function (field) { field.disabled = false; });
   });
 })();
