@@ -95,6 +95,18 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
     )
 
 
+def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook now, and as it would be if `source` counted for nothing.
+
+    A baseline that its rewards are freed of stays as it is. Raises UnknownBandit.
+    """
+    row, today = Bandit.objects.named(bandit), site_day(now)
+    policy = with_baseline(row, policy_of(row), today)
+    rows = rows_of(row, policy, today)
+    without = replace(policy, weights={**policy.weights, source: 0.0})
+    return outlook(row, policy, rows, today), outlook(row, without, rows, today)
+
+
 def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
     """What is live for these observations, with its sign turned."""
     return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations)]

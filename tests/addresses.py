@@ -97,7 +97,11 @@ SCREENS: dict[str, Address] = {
     "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
-    "admin:bandit": Address(opens=VIEWER, of="bandit"),
+    "admin:bandit": Address(
+        opens=VIEWER,
+        of="bandit",
+        queries=("", "?at=2026-03-01&known=2026-03-02T00:00", "?session={session_pk}&value=.8&draw=1", "?at=never"),
+    ),
     "admin:rectifier": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
     ),
