@@ -10,6 +10,7 @@ from django.db import transaction
 
 from bandit import rectifying
 from bandit.core.feedback import Feedback
+from bandit.core.names import checked_id
 from bandit.core.posterior import Posterior, fold
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import consumption_feedback, consumption_today, reason_against
@@ -29,8 +30,6 @@ __all__ = [
     "what_if_many",
     "what_if_rectified",
 ]
-
-LONGEST_ID = 200
 
 
 class NothingEligible(LookupError):
@@ -77,11 +76,7 @@ def select(
     and the row says so. Writes no reward (L12). Raises UnknownBandit, UnknownArm, NothingEligible, or ValueError for
     a decision id that is blank, too long or unprintable, or a supply that is no whole number from 0 up.
     """
-    if not decision_id.strip() or not decision_id.isprintable() or len(decision_id) > LONGEST_ID:
-        raise ValueError(
-            f"a decision needs an id of the caller's own, so that a retry gets the same answer: 1 to {LONGEST_ID} "
-            f"printable characters; got {decision_id[:50]!r}, {len(decision_id)} long"
-        )
+    checked_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         _require_choice(row)
