@@ -13,8 +13,8 @@ Environment, all optional but the token:
     GRADINGSITE_URL         another site than the one that served this file
     GRADINGSITE_SPOOL       where sessions wait; default ~/.gradingsite/spool
     GRADINGSITE_CATEGORY    what kind of work it was;  GRADINGSITE_SELECTION  the decision_id that chose it
-    GRADINGSITE_LESSONS     the lessons it was given, by commas, each with its salience if known: ask-first=0.4,read-twice
-    GRADINGSITE_LESSONS_DRAWN                 the decision_id of the draw that took or held out its lessons
+    GRADINGSITE_LESSONS     the lessons it was given, by commas, with salience where known: ask-first=0.4,read-twice
+    GRADINGSITE_LESSONS_DRAWN                 the decision_id with which its lessons were drawn
     GRADINGSITE_TITLE, GRADINGSITE_MODEL, GRADINGSITE_EXIT_CODE
     GRADINGSITE_STARTED_AT                    when it began, for a session without a log
     GRADINGSITE_JOURNAL, GRADINGSITE_PATCH    paths of files to send along

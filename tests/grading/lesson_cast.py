@@ -22,21 +22,28 @@ def draw(decision: str, *names: str, agent: str = "bob", at: dt.datetime = cast.
     return {row.arm.name: row for row in drawn.rows}
 
 
-def drawn_as(name: str, *, taken: bool, chance: float = 0.5, number: int = 0) -> str:
-    """The id of a decision that took the lesson, or held it out."""
+def draw_row(name: str, *, taken: bool, chance: float = 0.5, number: int = 0) -> Assignment:
+    """A draw that took the lesson, or held it out."""
     arm = lesson(name)
     row = Assignment(bandit=arm.bandit, decision_id=f"{name}-{taken}-{number}", arm=arm, taken=taken, chance=chance)
     row.agent, row.created = "bob", cast.NOON - dt.timedelta(hours=1)
     row.save()
-    return row.decision_id
+    return row
 
 
-def session(value: float | None, *, category: str = "cross-repo", at: dt.datetime = cast.NOON, **lessons) -> Session:
+def drawn_as(name: str, *, taken: bool) -> str:
+    """The id of a decision that took the lesson, or held it out."""
+    return draw_row(name, taken=taken).decision_id
+
+
+def session(
+    value: float | None, *, category: str | None = "cross-repo", at: dt.datetime = cast.NOON, agent=None, **lessons
+) -> Session:
     """A settled session whose judge said `value` (None: nothing), with lessons as name=salience or name=draw.
 
     Underscores stand for hyphens. A draw gives or holds out as it says.
     """
-    made = cast.session(category=category, ended_at=at)
+    made = cast.session(category=category, ended_at=at, agent=agent)
     for name, said in lessons.items():
         row = SessionLesson(session=made, arm=lesson(name.replace("_", "-")))
         if isinstance(said, Assignment):
