@@ -102,12 +102,12 @@ def name_engine(session: Session) -> None:
 
 
 def _lessons(session: Session, context: str) -> Iterable[Learner]:
-    rows = session.lessons.filter(taken=True).select_related("arm__merged_into").order_by("arm")
     known: dict[Arm, Learner] = {}
-    for row in rows:
-        salience = 100 if row.salience is None else round(100 * row.salience)
-        arm = row.arm.current
-        known.setdefault(arm, Learner(bandit="lesson", arm=arm, context=context, salience=salience))
+    for row in session.lessons.all():
+        if row.taken:
+            salience = 100 if row.salience is None else round(100 * row.salience)
+            arm = row.arm.current
+            known.setdefault(arm, Learner(bandit="lesson", arm=arm, context=context, salience=salience))
     return known.values()
 
 

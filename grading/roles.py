@@ -22,8 +22,22 @@ _EVERYTHING = [
     "reviewitem",
     "reviewanswer",
     "comment",
+    "sessionlesson",
 ]
-_BANDIT = ["bandit", "arm", "armalias", "grader", "ledgerentry", "bucket", "selection", "erasure", "rectifier"]
+_BANDIT = [
+    "bandit",
+    "arm",
+    "armalias",
+    "grader",
+    "ledgerentry",
+    "bucket",
+    "selection",
+    "erasure",
+    "rectifier",
+    "policyversion",
+    "armevent",
+    "assignment",
+]
 
 # Codenames by role; a role holds those of the roles before it.
 PERMISSIONS: dict[str, list[tuple[str, str]]] = {

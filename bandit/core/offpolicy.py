@@ -67,21 +67,30 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """What the target would have earned a draw, beside what was `earned`, from the same `n` rows.
+class Estimates:
+    """Mean reward of a draw: what was `earned`, and the target's by `ips`, `snips` and `dr`, each in [0, 1].
 
-    `gain` is DR less earned, row by row, in [−1, 1]. `effective` is how many equal rows the weights are worth (Kish),
-    `largest` the heaviest weight, `clipped` how many stood above `cap` and were cut to it, which draws the estimates
-    towards 0 (DR: towards the model). A mean is None where a single row, or no weight, speaks of it. `doubt` says why
-    nothing can be told; "" where something can.
+    `gain` is SNIPS less earned, in [−1, 1]: nothing for a target that is what ran, whatever its luck.
+    """
+
+    earned: Estimate
+    ips: Estimate
+    snips: Estimate
+    dr: Estimate
+    gain: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What the target would have earned, beside what was, from the same `n` rows, and how far it can be trusted.
+
+    `effective` is how many equal rows the weights are worth (Kish), `largest` the heaviest weight, `clipped` how many
+    stood above `cap` and were cut to it, which draws the estimates towards 0 (DR: towards the model). `estimates` is
+    None where there are not two rows, or no weight at all. `doubt` says why nothing may be told yet; "" where it may.
     """
 
     n: int
-    earned: Estimate | None
-    ips: Estimate | None
-    snips: Estimate | None
-    dr: Estimate | None
-    gain: Estimate | None
+    estimates: Estimates | None
     effective: float
     largest: float
     clipped: int
@@ -99,16 +108,10 @@ def compare(log: Log, *, cap: float | None = None) -> Comparison:
         raise ValueError(f"a cap of weights is above 0; got {cap!r}")
     raw = log.of_drawn(log.target) / log.chance
     weights = raw if cap is None else np.minimum(raw, cap)
-    expected = (log.target * log.model).sum(axis=1)
-    robust = expected + weights * (log.reward - log.of_drawn(log.model))
-    worth, even = effective(weights), np.ones(len(raw))
+    worth = effective(weights)
     return Comparison(
         n=len(raw),
-        earned=_mean(log.reward, even, len(raw)),
-        ips=_mean(weights * log.reward, even, worth),
-        snips=_mean(log.reward, weights, worth),
-        dr=_mean(robust, even, worth),
-        gain=_mean(robust - log.reward, even, worth, least=-1.0),
+        estimates=_estimates(log, weights, worth) if len(raw) > 1 and worth else None,
         effective=worth,
         largest=float(raw.max()),
         clipped=int((raw > weights).sum()),
@@ -117,11 +120,20 @@ def compare(log: Log, *, cap: float | None = None) -> Comparison:
     )
 
 
-def _mean(values: Floats, weights: Floats, worth: float, *, least: float = 0.0) -> Estimate | None:
-    """The mean in [least, 1]; None where there are not two rows, or no weight."""
-    if len(values) == 1 or not weights.any():
-        return None
-    return estimate(*weighted_mean(values, weights), max(worth - 1, 1.0), least=least)
+def _estimates(log: Log, weights: Floats, worth: float) -> Estimates:
+    n, even, freedom = len(weights), np.ones(len(weights)), max(worth - 1, 1.0)
+    robust = (log.target * log.model).sum(axis=1) + weights * (log.reward - log.of_drawn(log.model))
+    earned, own = weighted_mean(log.reward, even)
+    would, doubt = weighted_mean(log.reward, weights)
+    # What each row adds to SNIPS and to the plain mean, and so to their difference.
+    moves = weights / weights.mean() * (log.reward - would) - (log.reward - earned)
+    return Estimates(
+        earned=estimate(earned, own, n - 1),
+        ips=estimate(*weighted_mean(weights * log.reward, even), freedom),
+        snips=estimate(would, doubt, freedom),
+        dr=estimate(*weighted_mean(robust, even), freedom),
+        gain=estimate(would - earned, weighted_mean(moves, even)[1], freedom, least=-1.0),
+    )
 
 
 def _doubt(weights: Floats, worth: float) -> str:

@@ -32,7 +32,7 @@ from scipy.special import betaincinv
 
 from bandit.core.propensity import p_best
 from bandit.core.rectify import Stratum, check_offsets, rectified
-from bandit.core.table import Floats, Ints, Row, Table, positions, tabulate
+from bandit.core.table import Floats, Row, Table, positions, tabulate
 
 # Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
 GRADED = ("human", "judge")
@@ -54,8 +54,9 @@ class Policy:
     all of this.
 
     `salience_floor` f in [0, 1]: a reward of salience x weighs f + (1 − f)·x. `caps` maps a source to the most
-    pseudo-observations it may amount to in one arm, `evidence_cap` is that for all sources together: what is beyond
-    scales all of it down. `cost_weight` is reward lost per dollar of a session's cost.
+    pseudo-observations it may amount to in one arm: what is beyond scales all of it down. `evidence_cap` is the most
+    that all of an arm's may amount to, the newest first: older days than that are left out, so that a new reward can
+    still move the mean (I76). `cost_weight` is reward lost per dollar of a session's cost.
     Raises ValueError for an offset out of range, or of human grades: those are never moved.
     """
 
@@ -165,11 +166,13 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
     moved = rectified(read, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else read
     table = tabulate(moved, names, today)
     scale = policy.evidence_scale or _scale(table)
-    table = _charged(table, policy.cost_weight)
+    evidence, table = table, _charged(table, policy.cost_weight)
     short, long = (
-        _capped(table, _weight(table, policy) * np.exp2(-table.age / half_life), scale, policy)
+        _capped(table, _weight(table, policy) * np.exp2(-table.age / half_life), scale, policy.caps)
         for half_life in (policy.half_life, policy.long_run_half_life)
     )
+    if policy.evidence_cap is not None:
+        short = _newest(table, short, policy.evidence_cap / scale)
     mean = _mean(table, long, scale, policy.prior_strength)
     n_long, s_long = table.by_arm(long * table.n), table.by_arm(long * table.s)
     prior = policy.prior_strength
@@ -183,7 +186,7 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
         evidence_scale=scale,
         day=today,
         policy=policy,
-        evidence=_evidence(table, scale * short),
+        evidence=_evidence(evidence, scale * short),
     )
 
 
@@ -193,21 +196,27 @@ def _weight(table: Table, policy: Policy) -> Floats:
     return source * (1 - (1 - policy.salience_floor) * (1 - table.salience))
 
 
-def _capped(table: Table, weight: Floats, scale: float, policy: Policy) -> Floats:
-    """The weights, scaled down where what they amount to in an arm is over a cap."""
-    width = max(len(table.sources), 1)
-    if policy.caps:
-        most = np.array([policy.caps.get(source, math.inf) for source in table.sources] or [math.inf])
-        weight = weight * _share_kept(table.arm * width + table.source, scale * weight * table.n, most[table.source])
-    if policy.evidence_cap is not None:
-        weight = weight * _share_kept(table.arm, scale * weight * table.n, np.full(len(weight), policy.evidence_cap))
-    return weight
+def _capped(table: Table, weight: Floats, scale: float, caps: Mapping[str, float]) -> Floats:
+    """The weights, scaled down where what a source amounts to in an arm is over its cap."""
+    if not caps or not len(weight):
+        return weight
+    most = np.array([caps.get(source, math.inf) for source in table.sources])[table.source]
+    slot = table.arm * len(table.sources) + table.source
+    total = np.bincount(slot, weights=scale * weight * table.n)[slot]
+    over = total > most
+    kept: Floats = weight * np.where(over, most / np.where(over, total, 1.0), 1.0)
+    return kept
 
 
-def _share_kept(group: Ints, amount: Floats, most: Floats) -> Floats:
-    """For each row the share of its group's total amount that a cap of `most` leaves, in (0, 1]."""
-    total = np.bincount(group, weights=amount)[group] if len(group) else amount
-    kept: Floats = np.where(total > most, most / np.maximum(total, np.finfo(float).tiny), 1.0)
+def _newest(table: Table, weight: Floats, most: float) -> Floats:
+    """The weights of each arm's newest rewards that come to `most` rewards in all; 0 for older ones."""
+    kept = weight.copy()
+    for arm in np.flatnonzero(table.by_arm(weight * table.n) > most):
+        at = np.flatnonzero(table.arm == arm)
+        at = at[np.argsort(table.age[at], kind="stable")]
+        amount = weight[at] * table.n[at]
+        before = np.cumsum(amount) - amount
+        kept[at] *= np.clip(most - before, 0, amount) / np.where(amount > 0, amount, 1.0)
     return kept
 
 

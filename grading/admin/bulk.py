@@ -17,8 +17,9 @@ from grading.admin.verdict_form import VerdictForm
 from grading.core.explain import number
 from grading.models.review import Answer
 from grading.review import bulk
-from grading.review.bulk import BulkRefused, BulkStale, Chosen, Moved
+from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
+from grading.review.promises import Effect
 from grading.templatetags.house import signed2
 
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
@@ -155,7 +156,7 @@ def _verb(count: int, verb: str) -> str:
     return f"{verb}s" if count == 1 else verb
 
 
-def _by_bandit(arms: Sequence[Moved]) -> list[dict[str, Any]]:
+def _by_bandit(arms: Sequence[Effect]) -> list[dict[str, Any]]:
     """Each arm as the pages write it; a difference is taken between the numbers shown."""
     bandits: dict[str, list[dict[str, Any]]] = {}
     for each in arms:

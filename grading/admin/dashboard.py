@@ -1,7 +1,6 @@
 """Dashboard: can the reward be trusted today?"""
 
 import datetime as dt
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -18,17 +17,17 @@ from grading.admin.judge_state import judge_trouble
 from grading.admin.outage_marks import outage_marks
 from grading.admin.quota_cards import card, unconfigured
 from grading.admin.starving import starving
-from grading.core.vocabulary import Source
 from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
 from grading.judging.outlook.forecast import Outlook, outlook
 from grading.judging.outlook.standing import Standing, headroom, standings
-from grading.models import Flag, Grade, JudgePolicy, ReviewItem, Session
+from grading.models import Flag, JudgePolicy, ReviewItem, Session
 from grading.models.judging import JudgeRole
 from grading.models.review import Entry
 from grading.review import calibration
 from grading.review.calibration import Calibration
+from grading.review.seen import judged
 from grading.templatetags.house import is_advisory, moment
 from grading.trust import CHART_DAYS, Trust, trust
 
@@ -136,18 +135,5 @@ def grades_by_day(figures: Trust, first: Standing | None, now: dt.datetime) -> S
 
 def next_items(viewer: User) -> list[ReviewItem]:
     """The first of the queue. `hidden` where a judge has answered: nobody reads here what they are to grade blind."""
-    verdicts = Grade.objects.verdicts().filter(session=OuterRef("session"))
     flags = Flag.objects.open().filter(session=OuterRef("session"))
-    rows = list(review.waiting(viewer).annotate(judged=Exists(verdicts), flagged=Exists(flags))[:LISTED])
-    for row in rows:
-        row.hidden = row.judged or row.reward_source == Source.JUDGE  # type: ignore[attr-defined] # annotated above
-    return rows
-
-
-def with_rewards(flags: Iterable[Flag]) -> list[Flag]:
-    """Flags with their sessions' rewards on them, in two queries; one row a session."""
-    rows = {flag.session_id: flag for flag in reversed(list(flags))}
-    sessions = Session.objects.with_reward().with_people().in_bulk(list(rows))
-    for flag in rows.values():
-        flag.session = sessions[flag.session_id]
-    return list(reversed(rows.values()))
+    return list(review.waiting(viewer).annotate(hidden=judged(), flagged=Exists(flags))[:LISTED])

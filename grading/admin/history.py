@@ -16,13 +16,18 @@ NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "ski
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn."""
+    """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn.
+
+    `while_blind`: all that the line may say to a person from whom the judge's answer is kept; empty where it tells
+    nothing of that.
+    """
 
     at: dt.datetime
     what: str
     detail: str = ""
     source: str = ""
     undo: int | None = None
+    while_blind: str = ""
 
 
 def of(
@@ -59,6 +64,7 @@ def _grade(grade: Grade) -> Entry:
         ),
         source=grade.source,
         undo=grade.pk if given and not withdrawn else None,
+        while_blind="Judge" if grade.source == Source.JUDGE else "",
     )
 
 
@@ -79,15 +85,22 @@ def _settlement(settlement: Settlement) -> Entry:
         what = f"Settled at the floor, {finality}"
     else:
         what = f"Settled at {number(settlement.value)}, {finality}"
-    return Entry(at=settlement.created_at, what=what, detail=settlement.sentence, source=settlement.source)
+    return Entry(
+        at=settlement.created_at,
+        what=what,
+        detail=settlement.sentence,
+        source=settlement.source,
+        while_blind="Settled",
+    )
 
 
 def _ledger(entry: LedgerEntry) -> Entry:
-    verb = "Learned by" if entry.op == LedgerEntry.Op.APPLY else "Unlearned by"
+    verb = "Learned" if entry.op == LedgerEntry.Op.APPLY else "Unlearned"
     return Entry(
         at=entry.recorded_at,
-        what=f"{verb} the {entry.bandit.name} bandit",
+        what=f"{verb} by the {entry.bandit.name} bandit",
         detail=f"{number(entry.value)} on {entry.arm}, revision {entry.revision}",
+        while_blind=verb,
     )
 
 

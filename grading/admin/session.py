@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 
 from bandit import ledger
 from bandit.models import LedgerEntry
+from bandit.reading import version_of, weights_of
 from grading import evidence
 from grading.admin import history, transcript
 from grading.admin.judge_state import first_quota
@@ -184,4 +184,5 @@ def _live(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
     """What counts in the bandits now: applied and not reversed."""
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
-    return [{"entry": entry, "weight": settings.EVIDENCE_WEIGHTS.get(entry.grader.source, 0)} for entry in held]
+    weights = {bandit: weights_of(version_of(bandit)) for bandit in {entry.bandit for entry in held}}
+    return [{"entry": entry, "weight": weights[entry.bandit].get(entry.grader.source, 0)} for entry in held]

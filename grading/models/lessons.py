@@ -4,6 +4,12 @@ from django.db import models
 from django.db.models import Q
 
 
+class SessionLessonManager(models.Manager["SessionLesson"]):
+    def get_queryset(self) -> "models.QuerySet[SessionLesson]":
+        """With the arms that they are, in the order of these, also where sessions' lessons are prefetched."""
+        return super().get_queryset().select_related("arm__merged_into").order_by("arm")
+
+
 class SessionLesson(models.Model):
     """One lesson that matched a session, by its arm of the lesson bandit: given to it, or held out by chance.
 
@@ -18,6 +24,8 @@ class SessionLesson(models.Model):
     assignment = models.ForeignKey(
         "bandit.Assignment", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
+
+    objects = SessionLessonManager()
 
     class Meta:
         constraints = [

@@ -18,13 +18,11 @@ from grading.review.answers import (
 from grading.review.corrections import (
     REASON_NEEDED_ABOVE,
     CorrectionError,
-    Effect,
-    Preview,
     StaleReview,
-    preview,
     record_correction,
     undo,
 )
+from grading.review.promises import Effect, preview
 from grading.review.queue import (
     Counts,
     Filters,
@@ -36,7 +34,6 @@ from grading.review.queue import (
     next_for,
     prioritise,
     release,
-    renew,
     take,
     waiting,
     want,
@@ -50,7 +47,6 @@ __all__ = [
     "Counts",
     "Effect",
     "Filters",
-    "Preview",
     "StaleReview",
     "add",
     "assign",
@@ -68,7 +64,6 @@ __all__ = [
     "prioritise",
     "record_correction",
     "release",
-    "renew",
     "reveal",
     "submit",
     "take",

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Prefetch
-from django.utils import timezone
 
-from bandit.core.posterior import ArmPosterior
-from bandit.selection import Change, Outlook, what_if_many
 from grading.core.vocabulary import Source
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
-from grading.review import answers
-from grading.review.corrections import CorrectionError, changes_of, checked
+from grading.review import answers, promises
+from grading.review.corrections import CorrectionError, checked
+from grading.review.promises import Effect
 
 MOST = 200
 VERDICTS = (Answer.GRADE, Answer.ACCEPT, Answer.EXCLUDE)
@@ -71,19 +69,6 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """What all of it does to one arm of one bandit. `named`: a chosen session ran it; else it moves with the others."""
-
-    bandit: str
-    arm: str
-    named: bool
-    before: ArmPosterior
-    after: ArmPosterior
-    share_before: float
-    share_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """What a bulk correction would do. `moves` are the differences of rewards that exist before and after and differ;
     `first` get their first grade, `lost` lose theirs, `same` stay, `beside` get an opinion that changes nothing.
@@ -96,14 +81,14 @@ class Preview:
     same: int
     beside: int
     flags: int
-    arms: tuple[Moved, ...]
+    arms: tuple[Effect, ...]
 
 
 def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
     """The sessions of these ids, the latest first. A constant number of queries; what doesn't exist is left out."""
     flags = Prefetch("flags", Flag.objects.open().order_by("rule"), to_attr="open_flags")
-    wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags)
-    found = list(wanted.select_related("agent", "category", "harness", "review_item"))
+    wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags, "lessons")
+    found = list(wanted.select_related("review_item"))
     held = _live(found)
     return [
         Chosen(
@@ -132,7 +117,7 @@ def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> Pr
         same=sum(old == new for old, new in pairs),
         beside=len(chosen) - len(settled),
         flags=sum(len(each.flags) for each in settled),
-        arms=tuple(_moved([(each.session, after[each.session.pk]) for each in settled])),
+        arms=tuple(promises.effects((each.session, after[each.session.pk]) for each in settled)),
     )
 
 
@@ -221,35 +206,3 @@ def _stands_beside(session: Session, reviewer: User) -> bool:
 
 def _after(chosen: Chosen, answer: Answer, value: float | None) -> float | None:
     return {Answer.GRADE: value, Answer.ACCEPT: chosen.value}.get(answer)
-
-
-def _moved(given: Sequence[tuple[Session, float | None]]) -> Iterable[Moved]:
-    """Every arm that the sessions ran, and every other whose odds move with theirs, by bandit."""
-    now, changes = timezone.now(), _changes(given)
-    for bandit, of_bandit in changes.items():
-        before, after = what_if_many(bandit, of_bandit, now)
-        named = {change.arm for change in of_bandit}
-        for arm in sorted(before.arms, key=lambda name: (name not in named, name)):
-            if arm in named or _shown(before, arm) != _shown(after, arm):
-                yield Moved(
-                    bandit=bandit,
-                    arm=arm,
-                    named=arm in named,
-                    before=before.arms[arm],
-                    after=after.arms[arm],
-                    share_before=before.share_of_next_100(arm),
-                    share_after=after.share_of_next_100(arm),
-                )
-
-
-def _changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
-    changes: dict[str, list[Change]] = {}
-    for session, value in given:
-        for bandit, own in changes_of(session, value).items():
-            changes.setdefault(bandit, []).extend(own)
-    return changes
-
-
-def _shown(outlook: Outlook, arm: str) -> tuple[int, int]:
-    """An arm's mean and share, to the digits that pages show."""
-    return round(1000 * outlook.arms[arm].mean), round(outlook.share_of_next_100(arm))

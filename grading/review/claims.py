@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from grading.models import ReviewItem
-from grading.models.review import ItemState, ReviewItemQuerySet
+from grading.models.review import ItemState
 from grading.review.filters import Filters, after_it, offered_to, waiting
 
 CLAIM = dt.timedelta(minutes=5)
@@ -53,21 +53,12 @@ def take(item: ReviewItem, reviewer: User, claim: str, *, from_own_page: bool = 
     return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM))
 
 
-def renew(item: ReviewItem, claim: str) -> bool:
-    """Five more minutes. False where the item is closed, or somebody took it after the claim had run out."""
-    held = _held(item, claim).open()
-    return bool(held.update(claimed_until=timezone.now() + CLAIM))
-
-
 def release(item: ReviewItem, claim: str) -> bool:
     """Give the item back. False where the claim was another's by now."""
-    return bool(_held(item, claim).update(**FREE))
+    held = ReviewItem.objects.filter(pk=item.pk, claim=claim).exclude(claim="")
+    return bool(held.update(**FREE))
 
 
 def unheld(now: dt.datetime) -> Q:
     """Items that no live claim holds: a claim that ran out returns by itself."""
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
-
-
-def _held(item: ReviewItem, claim: str) -> ReviewItemQuerySet:
-    return ReviewItem.objects.filter(pk=item.pk, claim=claim).exclude(claim="")

@@ -1,14 +1,10 @@
 """What people do to grades: correct, exclude, accept, undo. Each appends one row and settles; nothing is erased."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
 
-from bandit.core.posterior import ArmPosterior
-from bandit.selection import Change, Outlook, what_if_many
 from grading import monitoring, rewards
 from grading.core.explain import number
 from grading.core.grade import checked_value
@@ -40,52 +36,6 @@ class AlreadyUndone(CorrectionError):
 
     def __init__(self) -> None:
         super().__init__("This verdict was undone already; nothing was changed.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """What a correction does to one arm of one bandit: its posterior, and its expected number of the next 100."""
-
-    bandit: str
-    arm: str
-    before: ArmPosterior
-    after: ArmPosterior
-    share_before: float
-    share_after: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """What a correction would do to every bandit that learns from the session, before anything is saved.
-
-    The short names speak of the category's arm; they are None where the session has no category.
-    """
-
-    effects: tuple[Effect, ...]
-
-    @property
-    def category(self) -> Effect | None:
-        return next((effect for effect in self.effects if effect.bandit == "category"), None)
-
-    @property
-    def arm(self) -> str | None:
-        return None if self.category is None else self.category.arm
-
-    @property
-    def before(self) -> ArmPosterior | None:
-        return None if self.category is None else self.category.before
-
-    @property
-    def after(self) -> ArmPosterior | None:
-        return None if self.category is None else self.category.after
-
-    @property
-    def share_before(self) -> float | None:
-        return None if self.category is None else self.category.share_before
-
-    @property
-    def share_after(self) -> float | None:
-        return None if self.category is None else self.category.share_after
 
 
 def record_correction(
@@ -146,49 +96,6 @@ def undo(grade: Grade, reviewer: User, *, reason: str = "") -> Settlement:
         if persons_grade(grade.session) is None:
             monitoring.reopen_flags(grade.session)
         return settlement
-
-
-def preview(session: Session, value: float | None) -> Preview:
-    """Every arm that learns from the session now, and as it would be after a person says `value` (None: exclude)."""
-    by_bandit = changes_of(session, None if value is None else checked_value(value))
-    return Preview(
-        effects=tuple(effect for bandit, changes in by_bandit.items() for effect in _effects(bandit, changes))
-    )
-
-
-def changes_of(session: Session, value: float | None) -> dict[str, list[Change]]:
-    """What a person's `value` (None: exclude) would make of the session's rewards, by bandit."""
-    found: dict[str, list[Change]] = {}
-    for learner in rewards.learners(session):
-        change = Change(
-            observation=session.observation,
-            arm=learner.arm.name,
-            value=value,
-            source=Source.HUMAN,
-            day=timezone.localdate(session.ended_at),
-            context=learner.context,
-            salience=learner.salience,
-            cost_usd=session.cost_usd,
-        )
-        found.setdefault(learner.bandit, []).append(change)
-    return found
-
-
-def _effects(bandit: str, changes: Sequence[Change]) -> Iterable[Effect]:
-    before, after = what_if_many(bandit, changes, timezone.now())
-    for arm in (change.arm for change in changes):
-        yield _effect(bandit, arm, before, after)
-
-
-def _effect(bandit: str, arm: str, before: Outlook, after: Outlook) -> Effect:
-    return Effect(
-        bandit=bandit,
-        arm=arm,
-        before=before.arms[arm],
-        after=after.arms[arm],
-        share_before=before.share_of_next_100(arm),
-        share_after=after.share_of_next_100(arm),
-    )
 
 
 def _locked_settlement(session: Session) -> Settlement | None:

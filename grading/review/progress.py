@@ -14,11 +14,10 @@ from django.utils import timezone
 from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer
+from grading.review.seen import LOOKS_ONLY
 
 DAYS = 30
 WEEK = dt.timedelta(days=6)
-# Who skipped or took back has not answered.
-NOT_DONE = (Answer.SKIP, Answer.UNDO)
 COLUMNS = (
     "pk", "session", "reviewer", "created_at", "answer", "value", "blind_value", "revealed", "seconds",
     "slice_probability", "bulk", "grade", "judge__value", "undone_by",
@@ -119,7 +118,7 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Pr
 
 def _given(now: dt.datetime) -> list[_Given]:
     since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
-    found = ReviewAnswer.objects.filter(created_at__gte=since, created_at__lte=now).exclude(answer__in=NOT_DONE)
+    found = ReviewAnswer.objects.filter(created_at__gte=since, created_at__lte=now).exclude(answer__in=LOOKS_ONLY)
     return [_Given(*columns) for columns in found.order_by("pk").values_list(*COLUMNS)]
 
 

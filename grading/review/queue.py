@@ -16,7 +16,7 @@ from grading.core.vocabulary import NO_REWARD
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import records
-from grading.review.claims import CLAIM, FREE, next_for, release, renew, take
+from grading.review.claims import CLAIM, FREE, next_for, release, take
 from grading.review.effects import changes, measure
 from grading.review.filters import Filters, offered_to, waiting
 from grading.review.impact import first_guess, prioritise
@@ -38,7 +38,6 @@ __all__ = [
     "next_for",
     "prioritise",
     "release",
-    "renew",
     "state_of",
     "take",
     "take_off",

@@ -4,11 +4,13 @@ import hashlib
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef, Q
 
 from grading.core.vocabulary import Reason, Source
 from grading.models import Evidence, Grade, Reveal, ReviewAnswer, Session, Settlement
 from grading.models.review import GRADING, Answer
 
+# Who skipped or took back has not answered.
 LOOKS_ONLY = (Answer.SKIP, Answer.UNDO)
 
 
@@ -52,14 +54,24 @@ def judges_answer(session: Session) -> Grade | None:
     return session.grades.verdicts().order_by("parallel", "-pk").first()
 
 
-def hides_judge(session: Session, reviewer: User, settlement: Settlement | None) -> bool:
-    """Whether the judge's answer is kept from this person: while there is one that they neither graded nor revealed."""
-    decides = settlement is not None and settlement.source == Source.JUDGE
-    if not decides and judges_answer(session) is None:
-        return False
-    mine = {"session": session, "reviewer": reviewer}
+def judged(session: str = "session") -> Exists:
+    """Whether a judge has answered, as a condition in a query; `session` is the path to the session's id."""
+    return Exists(Grade.objects.verdicts().filter(session=OuterRef(session)))
+
+
+def hidden(reviewer: User, session: str = "session") -> Q:
+    """Whether the judge's answer is kept from this person: while there is one that they neither graded nor revealed.
+
+    A condition in a query, as `judged`.
+    """
+    mine = {"session": OuterRef(session), "reviewer": reviewer}
     answered = ReviewAnswer.objects.filter(**mine).exclude(answer__in=LOOKS_ONLY)
-    return not (answered.exists() or Reveal.objects.filter(**mine).exists())
+    return Q(judged(session)) & ~Q(Exists(Reveal.objects.filter(**mine)) | Exists(answered))
+
+
+def hides_judge(session: Session, reviewer: User) -> bool:
+    """Whether the judge's answer to this session is `hidden` from this person."""
+    return Session.objects.filter(hidden(reviewer, "pk"), pk=session.pk).exists()
 
 
 def blind(session: Session, reviewer: User, answer: Answer, value: float | None, held: Settlement | None) -> Blind:

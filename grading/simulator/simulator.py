@@ -153,9 +153,14 @@ class Simulator:
                 self.gate.write(call.api_key, call.request.model, answer.output_tokens)
             return self.gate.headers(call.api_key, call.request.model)
 
-    def wait(self) -> bool:
+    @property
+    def released(self) -> threading.Event:
+        """What a call hangs on. Have it before the call is noted: who sees the call there may release it at once."""
+        return self._released
+
+    def wait(self, released: threading.Event) -> bool:
         """Hang. True once released, False where the simulator closes."""
-        self._released.wait()
+        released.wait()
         return not self._closing
 
     def apply(self, order: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -74,9 +75,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _judge(self, path: str, body: Mapping[str, Any]) -> None:
         sim, request = self.server.sim, _request(body)
+        released = sim.released
         call, met = sim.take(path, request, self._api_key())
         time.sleep(sim.pause(call, met))
-        mode = self._survived(call.mode)
+        mode = self._survived(call.mode, released)
         if mode is None:
             return
         if path.endswith("count_tokens") and mode is Mode.VERDICT:
@@ -87,9 +89,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _batches(self, path: str, body: Mapping[str, Any]) -> None:
         sim = self.server.sim
+        released = sim.released
         met = sim.batches.take(f"{self.command} {path}", Mode(sim.mode))
         time.sleep(float(met.get("delay", 0)))
-        mode = self._survived(met["mode"])
+        mode = self._survived(met["mode"], released)
         if mode is None:
             return
         request_id = f"req_simbatch{len(sim.batches.calls):05d}"
@@ -106,9 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         batch_id, _, verb = path.removeprefix(f"{BATCHES}/").partition("/")
         return batches.one(batch_id, f"{self.command} {verb}".strip(), key, url)
 
-    def _survived(self, mode: Mode) -> Mode | None:
+    def _survived(self, mode: Mode, released: threading.Event) -> Mode | None:
         """What to answer; None, and the connection ended, where there is to be no answer."""
-        if mode is Mode.DROP or (mode is Mode.HANG and not self.server.sim.wait()):
+        if mode is Mode.DROP or (mode is Mode.HANG and not self.server.sim.wait(released)):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return None

@@ -27,11 +27,11 @@ def many(n=200, *, target=0.5, chance=0.5):
 def test_the_three_estimates_by_hand():
     """w = .5 and 1.5: IPS (.1 + 1.2)/2; SNIPS 1.3/2; DR each .5 + w(r − .5): .35 and .95."""
     found = compare(log())
-    assert found.ips.mean == pytest.approx(0.65)
-    assert found.snips.mean == pytest.approx(0.65)
-    assert found.dr.mean == pytest.approx(0.65)
-    assert found.earned.mean == pytest.approx(0.5)
-    assert found.gain.mean == pytest.approx(0.15)
+    assert found.estimates.ips.mean == pytest.approx(0.65)
+    assert found.estimates.snips.mean == pytest.approx(0.65)
+    assert found.estimates.dr.mean == pytest.approx(0.65)
+    assert found.estimates.earned.mean == pytest.approx(0.5)
+    assert found.estimates.gain.mean == pytest.approx(0.15)
     assert found.largest == 1.5
     assert found.effective == pytest.approx(4 / 2.5)
 
@@ -39,24 +39,24 @@ def test_the_three_estimates_by_hand():
 def test_a_standard_error_by_hand():
     """DR rows .35 and .95: s² = .18, so √(.18/2) = .3; SNIPS √(2·(.5²·.45² + 1.5²·.15²))/2."""
     found = compare(log())
-    assert found.dr.error == pytest.approx(0.3)
-    assert found.snips.error == pytest.approx((2 * (0.5**2 * 0.45**2 + 1.5**2 * 0.15**2)) ** 0.5 / 2)
+    assert found.estimates.dr.error == pytest.approx(0.3)
+    assert found.estimates.snips.error == pytest.approx((2 * (0.5**2 * 0.45**2 + 1.5**2 * 0.15**2)) ** 0.5 / 2)
 
 
 def test_the_policy_that_ran_is_worth_what_it_earned():
     found = compare(many())
     assert found.doubt == ""
-    assert found.ips == found.snips == found.dr
-    assert found.dr.mean == pytest.approx(found.earned.mean)
-    assert (found.gain.mean, found.gain.error) == pytest.approx((0, 0))
+    assert found.estimates.ips == found.estimates.snips == found.estimates.dr
+    assert found.estimates.dr.mean == pytest.approx(found.estimates.earned.mean)
+    assert (found.estimates.gain.mean, found.estimates.gain.error) == pytest.approx((0, 0))
     assert found.effective == 200
 
 
 def test_a_better_policy_shows_its_gain():
     found = compare(many(target=0.9))
-    assert found.dr.mean == pytest.approx(0.74, abs=0.01)
-    assert found.gain.above
-    assert found.dr.error < found.ips.error
+    assert found.estimates.dr.mean == pytest.approx(0.74, abs=0.01)
+    assert found.estimates.gain.above
+    assert found.estimates.dr.error < found.estimates.ips.error
 
 
 def test_a_perfect_model_needs_no_luck():
@@ -73,13 +73,13 @@ def test_a_perfect_model_needs_no_luck():
             model=model,
         )
     )
-    assert (found.dr.mean, found.dr.error) == pytest.approx((0.26, 0))
+    assert (found.estimates.dr.mean, found.estimates.dr.error) == pytest.approx((0.26, 0))
 
 
 def test_a_cap_cuts_heavy_weights_and_says_how_many():
     found = compare(log(), cap=1.0)
     assert (found.clipped, found.largest, found.cap) == (1, 1.5, 1.0)
-    assert found.ips.mean == pytest.approx((0.1 + 0.8) / 2)
+    assert found.estimates.ips.mean == pytest.approx((0.1 + 0.8) / 2)
     with pytest.raises(ValueError, match="above 0"):
         compare(log(), cap=0)
 
@@ -101,13 +101,13 @@ def test_a_log_without_the_arms_of_the_target_tells_nothing():
 
 def test_a_target_that_would_never_have_drawn_these_is_not_guessed_at():
     found = compare(log(target=((0, 1), (1, 0))))
-    assert (found.snips, found.effective) == (None, 0)
+    assert (found.estimates, found.effective) == (None, 0)
     assert found.doubt == "effective sample 0 of 2; 30 are needed"
 
 
 def test_a_single_draw_has_no_interval():
     found = compare(log(arm=(0,), chance=(0.5,), reward=(0.4,), target=(0.5, 0.5), model=(0.5, 0.5)))
-    assert (found.earned, found.dr, found.n) == (None, None, 1)
+    assert (found.estimates, found.n) == (None, 1)
     assert found.doubt
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the judge share: the simulator, as the site's judge."""
+"""What the tests here share: the simulator, as the site's judge; and two reviewers."""
 
 from collections.abc import Iterator
 
@@ -14,3 +14,19 @@ def sim(settings) -> Iterator:
     with Simulator() as running:
         judge_cast.use(settings, running)
         yield running
+
+
+@pytest.fixture
+def rita():
+    return _reviewer("rita")
+
+
+@pytest.fixture
+def omar():
+    return _reviewer("omar")
+
+
+def _reviewer(name: str):
+    from tests import cast
+
+    return cast.person(name, "reviewer")

@@ -40,11 +40,6 @@ def viewer(client):
     return client
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
 def settled(source=Source.JOURNAL, value=0.32, **fields):
     session = cast.session(**fields)
     cast.grade(session, source, value)
@@ -138,8 +133,7 @@ def test_every_kind_of_act_is_listed_and_found_by_its_kind(viewer, everything):
         assert text in html
 
 
-def test_the_history_narrows_by_person_arm_session_and_day(viewer, rita, clock):
-    omar = cast.person("omar", "reviewer")
+def test_the_history_narrows_by_person_arm_session_and_day(viewer, rita, omar, clock):
     one, other = graded(rita, category="code"), None
     clock.shift(dt.timedelta(days=2))
     other = graded(omar, value=0.9)

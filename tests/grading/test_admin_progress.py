@@ -22,16 +22,6 @@ def clock():
         yield traveller
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
-@pytest.fixture
-def omar():
-    return cast.person("omar", "reviewer")
-
-
 def judged(value=0.5, **fields):
     session = cast.session(**fields)
     cast.grade(session, Source.JUDGE, value)

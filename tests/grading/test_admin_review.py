@@ -18,11 +18,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
-@pytest.fixture
 def reviewer(client, rita):
     client.force_login(rita)
     return client

@@ -14,11 +14,6 @@ pytestmark = pytest.mark.django_db
 GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "judge/1"}
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
 def judged(value=0.5, session=None, **grader):
     session = session or cast.session(ended_at=timezone.now())
     cast.grade(session, Source.JUDGE, value, **{**GRADER, **grader})

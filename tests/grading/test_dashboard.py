@@ -23,10 +23,9 @@ GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "ver
 
 
 @pytest.fixture
-def rita(client):
-    person = cast.person("rita", "reviewer")
-    client.force_login(person)
-    return person
+def rita(client, rita):
+    client.force_login(rita)
+    return rita
 
 
 def settled(*, days=0, flagged=False, **values):

@@ -6,8 +6,8 @@ import pytest
 import time_machine
 
 from bandit.models import Rectifier
-from bandit.rectifying import StaleRectifier
 from bandit.selection import posterior_of
+from bandit.versions import StaleVersion
 from grading import review, rewards
 from grading.core.vocabulary import Source
 from grading.models import Grade, ReviewItem
@@ -23,11 +23,6 @@ pytestmark = pytest.mark.django_db
 def _a_quiet_noon():
     with time_machine.travel(cast.NOON, tick=False):
         yield
-
-
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
 
 
 def graded(session, person, value, *, probability=0.2):
@@ -161,7 +156,7 @@ def test_grades_that_came_meanwhile_are_not_put_in_force_unseen(rita):
     graded(review_cast.flagged(), rita, 0.8)
     seen = proposal()
     graded(review_cast.flagged(), rita, 0.2)
-    with pytest.raises(StaleRectifier, match="Grades came in"):
+    with pytest.raises(StaleVersion, match="Grades came in"):
         recalibration.put_in_force(proposal(), rita, version=seen.version, fingerprint=seen.fingerprint)
     assert not Rectifier.objects.exists()
 
@@ -169,5 +164,5 @@ def test_grades_that_came_meanwhile_are_not_put_in_force_unseen(rita):
 def test_the_proposal_takes_as_many_queries_with_more_answers(rita, django_assert_max_num_queries):
     for _ in range(4):
         graded(review_cast.flagged(), rita, 0.8)
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         proposal()

@@ -18,16 +18,6 @@ from tests.grading.review_cast import claim, flagged, item, judged, learned, nam
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
-@pytest.fixture
-def omar():
-    return cast.person("omar", "reviewer")
-
-
 def waits(value=0.5, **fields):
     """A judged session that a person put into the queue."""
     session = judged(value, **fields)
@@ -215,7 +205,8 @@ def test_taking_a_skip_back_leaves_others_their_claims(rita, omar):
     skip = answers.submit(waits(), rita, answer=Answer.SKIP)
     held = queue.next_for(omar, "his")
     answers.undo(skip, rita)
-    assert queue.renew(held, "his")
+    held.refresh_from_db()
+    assert (held.claimed_by, held.claim) == (omar, "his")
 
 
 def test_cannot_judge_needs_a_reason_and_dismisses(rita):
@@ -341,20 +332,19 @@ def test_wanting_fewer_people_closes_an_item_that_has_its_answers(rita):
 
 def test_the_judge_is_hidden_until_one_answers_or_looks(rita, omar):
     session = waits()
-    held = rewards.live(session)
-    assert answers.hides_judge(session, rita, held)
+    assert answers.hides_judge(session, rita)
     answers.reveal(session, rita, 0.3)
-    assert not answers.hides_judge(session, rita, held)
-    assert answers.hides_judge(session, omar, held)
+    assert not answers.hides_judge(session, rita)
+    assert answers.hides_judge(session, omar)
     answers.submit(session, omar, answer=Answer.SKIP)
-    assert answers.hides_judge(session, omar, held)
+    assert answers.hides_judge(session, omar)
     answers.submit(session, omar, answer=Answer.GRADE, value=0.5)
-    assert not answers.hides_judge(session, omar, rewards.live(session))
+    assert not answers.hides_judge(session, omar)
 
 
 def test_nothing_is_hidden_where_no_judge_spoke(rita):
     session = flagged()
-    assert not answers.hides_judge(session, rita, rewards.live(session))
+    assert not answers.hides_judge(session, rita)
 
 
 def test_what_one_said_before_looking_is_kept_and_the_first_counts(rita):
@@ -415,11 +405,11 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(rita, v
         )
         answer.refresh_from_db()
         now = {name: posterior_of(name, cast.NOON) for name in ("category", "harness")}
-    assert [(effect.bandit, effect.arm) for effect in promised.effects] == [
+    assert [(effect.bandit, effect.arm) for effect in promised] == [
         ("category", "cross-repo"),
         ("harness", "claude-code"),
     ]
-    for effect, told in zip(promised.effects, answer.effects["bandits"], strict=True):
+    for effect, told in zip(promised, answer.effects["bandits"], strict=True):
         held = now[effect.bandit]
         assert effect.after == held.arms[effect.arm]
         assert told == {
@@ -435,7 +425,7 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(rita, v
 
 def test_a_session_without_arms_teaches_nobody(rita):
     session = judged(category=None, harness=None)
-    assert review.preview(session, 0.5).effects == ()
+    assert review.preview(session, 0.5) == ()
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert answer.effects["bandits"] == []
     assert answer.effects["reward"] == {"before": 0.5, "after": 0.5, "source_before": "judge"}

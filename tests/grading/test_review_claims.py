@@ -88,16 +88,6 @@ def test_two_people_who_submit_at_once_leave_one_grade_and_one_refusal():
     assert {type(one), type(other)} == {str, ReviewAnswer}
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
-@pytest.fixture
-def omar():
-    return cast.person("omar", "reviewer")
-
-
 @pytest.mark.django_db
 def test_a_claim_that_ran_out_returns_by_itself(rita, omar):
     (only,) = many(1)
@@ -107,7 +97,6 @@ def test_a_claim_that_ran_out_returns_by_itself(rita, omar):
         assert queue.next_for(omar, "his page") is None
         clock.shift(1)
         assert queue.next_for(omar, "his page") == only
-        assert not queue.renew(only, "her page")
         assert not queue.take(only, rita, "her page")
 
 
@@ -117,7 +106,7 @@ def test_a_claim_that_ran_out_may_be_renewed_while_nobody_took_it(rita, omar):
     with time_machine.travel(cast.NOON, tick=False) as clock:
         queue.next_for(rita, "her page")
         clock.shift(2 * claims.CLAIM)
-        assert queue.renew(only, "her page")
+        assert queue.take(only, rita, "her page")
         assert queue.next_for(omar, "his page") is None
 
 
@@ -143,7 +132,6 @@ def test_a_claim_needs_a_name(rita):
     (only,) = many(1)
     with pytest.raises(ValueError, match="random string"):
         queue.take(only, rita, "")
-    assert not queue.renew(only, "")
 
 
 @pytest.mark.django_db
@@ -176,6 +164,6 @@ def test_a_persons_newest_page_takes_over_from_their_older_one_in_one_step():
     found = queue.next_for(rita, "older")
     assert not queue.take(found, olga, "hers", from_own_page=True)
     assert queue.take(found, rita, "newer", from_own_page=True)
-    assert not queue.renew(found, "older")
+    assert not queue.take(found, rita, "older")
     assert queue.next_for(olga, "hers") is None
-    assert queue.renew(found, "newer")
+    assert queue.take(found, rita, "newer")

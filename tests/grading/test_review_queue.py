@@ -20,16 +20,6 @@ pytestmark = pytest.mark.django_db
 NOW = cast.NOON + dt.timedelta(hours=1)
 
 
-@pytest.fixture
-def rita():
-    return cast.person("rita", "reviewer")
-
-
-@pytest.fixture
-def omar():
-    return cast.person("omar", "reviewer")
-
-
 def order(reviewer, **filters):
     return [each.session for each in queue.waiting(reviewer, queue.Filters(**filters))]
 

@@ -299,7 +299,7 @@ def test_the_preview_of_a_correction_is_what_saving_it_does(value):
     cast.grade(session, Source.JOURNAL, 0.32)
     rewards.settle(session)
     with time_machine.travel(cast.NOON, tick=False):
-        promised = review.preview(session, value)
+        promised, _ = review.preview(session, value)
         review.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
         now = posterior_of("category", cast.NOON)
     assert (promised.after.alpha, promised.after.beta) == (now.arms["cross-repo"].alpha, now.arms["cross-repo"].beta)

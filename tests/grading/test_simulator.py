@@ -4,7 +4,9 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import anthropic
 import pytest
@@ -117,6 +119,17 @@ def test_a_hanging_call_times_out_and_a_dropped_one_is_a_connection_error(sim):
         ask(sim, timeout=0.3)
     with pytest.raises(anthropic.APIConnectionError):
         ask(sim)
+
+
+def test_a_call_may_be_released_before_it_has_begun_to_hang(sim):
+    """Whoever sees that a call came in lets it go on, however slow its thread is."""
+    sim.script({"mode": "hang", "delay": 0.2})
+    with ThreadPoolExecutor(1) as threads:
+        reply = threads.submit(ask, sim)
+        while not sim.calls:
+            time.sleep(0.01)
+        sim.release()
+        assert reply.result().parse().content
 
 
 def test_it_is_scripted_and_asked_over_http(sim):

@@ -295,7 +295,7 @@ def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_neve
     for session in Session.objects.filter(grades__value=0.1):
         promised = review.preview(session, 0.8)
         answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="the grader could not read it")
-        means = [(effect.before.mean, effect.after.mean) for effect in promised.effects]
+        means = [(effect.before.mean, effect.after.mean) for effect in promised]
         assert [(told["mean_before"], told["mean_after"]) for told in answer.effects["bandits"]] == means
     assert learned() == wanted
 

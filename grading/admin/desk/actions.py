@@ -44,7 +44,7 @@ def show_effect(request: HttpRequest, pk: int) -> HttpResponse:
     """The parts of the panel that follow the grade being typed. Saves nothing."""
     session = _session(pk)
     held = rewards.live(session)
-    hides = review.hides_judge(session, person(request), held)
+    hides = review.hides_judge(session, person(request))
     told = effect(session, held, AnswerForm(request.GET), blind=hides)
     return render(request, "gradingsite/_desk_effect.html", {"effect": told, "session": session})
 
@@ -97,7 +97,7 @@ def renew(request: HttpRequest, pk: int) -> JsonResponse:
     claim, user = claim_of(request), person(request)
     if item.state != ItemState.OPEN:
         return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
-    if claim and (review.renew(item, claim) or review.take(item, user, claim)):
+    if claim and review.take(item, user, claim):
         item.refresh_from_db(fields=["claimed_until"])
         return JsonResponse({"until": f"{timezone.localtime(item.claimed_until):%H:%M}"})
     item.refresh_from_db()
@@ -210,7 +210,7 @@ def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: revi
 
     The page that comes back has seen the new state, so that submitting again is on purpose.
     """
-    hides = review.hides_judge(session, person(request), error.held)
+    hides = review.hides_judge(session, person(request))
     said = Said(
         text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
         grave=True,
@@ -231,9 +231,9 @@ def _told(settlement: Settlement | None, *, hides: bool) -> str:
 
 def _refused(request: HttpRequest, session: Session, form: AnswerForm, problem: str) -> HttpResponse:
     """Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first."""
-    held, user = rewards.live(session), person(request)
+    user = person(request)
     wants_reason = form.verdict in GRADING and not form.cleaned_data["reason"]
-    if wants_reason and review.hides_judge(session, user, held):
+    if wants_reason and review.hides_judge(session, user):
         review.reveal(session, user, form.grade)
         problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
     said = Said(text=problem, grave=True, at="id_reason" if wants_reason else "")

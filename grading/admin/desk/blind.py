@@ -7,26 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, Q, QuerySet, Value
-
 from grading.admin.history import Entry as Line
 from grading.core.explain import StepState
 from grading.core.vocabulary import Source
-from grading.models import Grade, Reveal, ReviewAnswer, ReviewItem
-from grading.models.review import Answer
-
-HIDDEN = "Hidden until you grade"
-TELLING = ("settled", "learned", "unlearned", "judge")
-
-
-def with_hidden(items: QuerySet[ReviewItem], reviewer: User, *, grades: bool) -> QuerySet[ReviewItem]:
-    """Each item with `hidden`: a judge has answered, and this person, who may grade, has neither graded nor looked."""
-    mine = {"session": OuterRef("session"), "reviewer": reviewer}
-    said = ReviewAnswer.objects.filter(**mine).exclude(answer__in=(Answer.SKIP, Answer.UNDO))
-    judged = Exists(Grade.objects.verdicts().filter(session=OuterRef("session")))
-    looked = Exists(Reveal.objects.filter(**mine)) | Exists(said)
-    return items.annotate(hidden=Q(judged) & ~Q(looked) if grades else Value(value=False))
 
 
 def tiles(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -48,8 +31,7 @@ def _neutral(tile: dict[str, Any]) -> dict[str, Any]:
 def history(lines: Iterable[Line]) -> Iterator[Line]:
     """The history without what judges said and what was settled and learned."""
     for line in lines:
-        first = line.what.split(" ")[0].rstrip(":,")
-        if first.lower() in TELLING:
-            yield replace(line, what=f"{first}: hidden until you grade", detail="", source="")
+        if line.while_blind:
+            yield replace(line, what=f"{line.while_blind}: hidden until you grade", detail="", source="")
         else:
             yield line

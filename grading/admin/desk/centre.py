@@ -41,7 +41,7 @@ def of(
     flags = list(session.flags.select_related("cleared_by", "raised_by"))
     said = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
     received = list(session.evidence.all())
-    judge = latest(grades)
+    judge = shown.latest_of(grades, Source.JUDGE)
     tiles = [_awaiting(tile) if waits else tile for tile in shown.tiles(settlements[-1] if settlements else None)]
     return {
         "tiles": blind.tiles(tiles) if hides else tiles,
@@ -69,11 +69,6 @@ def _awaiting(tile: dict[str, Any]) -> dict[str, Any]:
     if tile["source"] != Source.HUMAN or tile["state"] != StepState.SKIPPED:
         return tile
     return {**tile, "css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
-
-
-def latest(grades: list[Grade]) -> Grade | None:
-    """The judge's latest verdict, where there is one."""
-    return shown.latest_of(grades, Source.JUDGE)
 
 
 def rationale(judge: Grade) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def render(
     item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
     settlements = list(session.settlements.order_by("revision"))
     held = settlements[-1] if settlements else None
-    hides = grades and review.hides_judge(session, user, held)
+    hides = grades and review.hides_judge(session, user)
     typed = form.data if form is not None else {}
     hold = _hold(item, user, claim_of(request), grades=grades)
     beside = rail.of(user, filters, current=session, grades=grades)
@@ -124,7 +124,7 @@ def _person(user: User, *, grades: bool) -> dict[str, Any]:
 
 def _reviewers() -> list[str]:
     """Those who may be asked for an answer, by name."""
-    may = User.objects.with_perm("grading.add_grade", backend="django.contrib.auth.backends.ModelBackend")
+    may = User.objects.with_perm(MAY_GRADE)
     return list(may.order_by("username").values_list("username", flat=True))
 
 
@@ -135,16 +135,11 @@ def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> H
     if item is None or item.state != ItemState.OPEN:
         return Hold(claim=claim or new_claim())
     mine = claim or new_claim()
-    if keep(item, user, mine):
+    if review.take(item, user, mine, from_own_page=True):
         item.refresh_from_db(fields=["claimed_until", "claimed_by", "claim"])
         return Hold(claim=mine, until=item.claimed_until)
     item = ReviewItem.objects.with_people().select_related("assigned_to").get(pk=item.pk)
     return Hold(claim=mine, why_not=taken_by(item, user))
-
-
-def keep(item: ReviewItem, user: User, claim: str) -> bool:
-    """Hold the item for one page more: renew its claim, or take it where it is free or this person's other page's."""
-    return review.renew(item, claim) or review.take(item, user, claim, from_own_page=True)
 
 
 def taken_by(item: ReviewItem, user: User) -> str:

@@ -136,7 +136,7 @@ def held_value(settlement: Settlement | None) -> float | None:
 
 def changes(session: Session, value: float, *, blind: bool) -> list[Change]:
     """What a person's `value` in [0, 1] would do to each bandit that learns from this session."""
-    return [_change(effect, blind=blind) for effect in review.preview(session, value).effects]
+    return [_change(effect, blind=blind) for effect in review.preview(session, value)]
 
 
 def _change(told: review.Effect, *, blind: bool) -> Change:

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, Value
 from django.urls import reverse
 from django.utils import timezone
 
 from bandit.models import Arm
 from grading import review
-from grading.admin.desk import blind
 from grading.models import Flag, ReviewItem, Session
 from grading.models.review import Entry, View
-from grading.review import views
+from grading.review import seen, views
 
 LISTED = 100
 TITLES = {
@@ -89,7 +88,9 @@ def of(reviewer: User, filters: review.Filters, *, current: Session | None, grad
     `grades`: they may grade, so that judges' answers are hidden from them until they have.
     """
     waiting = review.waiting(reviewer, filters)
-    items = blind.with_hidden(_with_flags(waiting), reviewer, grades=grades)[:LISTED]
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    hidden = seen.hidden(reviewer) if grades else Value(value=False)
+    items = waiting.annotate(flagged=Exists(flags), hidden=hidden)[:LISTED]
     counts = dict(waiting.order_by().values_list("entered_as").annotate(Count("pk")))
     rows = [_row(item, reviewer, filters, current) for item in items]
     sections = (
@@ -107,10 +108,6 @@ def address(session: Session, filters: review.Filters, **more: str | int) -> str
     """Where the session's desk is, with the queue's filters kept."""
     query = "&".join(part for part in (filters.query, urlencode(more)) if part)
     return reverse("admin:review_session", args=[session.pk]) + (f"?{query}" if query else "")
-
-
-def _with_flags(items: QuerySet[ReviewItem]) -> QuerySet[ReviewItem]:
-    return items.annotate(flagged=Exists(Flag.objects.open().filter(session=OuterRef("session"))))
 
 
 def _row(item: ReviewItem, reviewer: User, filters: review.Filters, current: Session | None) -> tuple[str, Row]:

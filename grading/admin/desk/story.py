@@ -13,7 +13,6 @@ from grading.models.review import GRADING, Answer
 from grading.templatetags.house import mean3
 
 LISTED = 14
-ASIDE = ("Learned", "Unlearned")
 VERBS = {
     Answer.EXCLUDE: "Excluded",
     Answer.CANNOT_JUDGE: "Could not judge",
@@ -95,7 +94,7 @@ def lines(
     if hides:
         found = list(blind.history(found))
     answered = {each.grade_id: each for each in said if each.grade_id}
-    told = [_of_entry(entry, answered, person) for entry in found if not entry.what.startswith(ASIDE)]
+    told = [_of_entry(entry, answered, person) for entry in found]
     told += [_of_answer(each, person) for each in said if each.grade_id is None and each.answer != Answer.UNDO]
     return sorted(told, key=lambda line: line.at, reverse=True)[:LISTED]
 

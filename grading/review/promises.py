@@ -1,0 +1,82 @@
+"""What people's grades would do to the arms of every bandit, before anything is saved."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from bandit.core.posterior import ArmPosterior
+from bandit.selection import Change, Outlook, what_if_many
+from grading import rewards
+from grading.core.grade import checked_value
+from grading.core.vocabulary import Source
+from grading.models import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What grades do to one arm of one bandit: its posterior, and its expected number of the next 100.
+
+    `named`: a graded session ran it; else it moves with the others.
+    """
+
+    bandit: str
+    arm: str
+    named: bool
+    before: ArmPosterior
+    after: ArmPosterior
+    share_before: float
+    share_after: float
+
+
+def preview(session: Session, value: float | None) -> tuple[Effect, ...]:
+    """Every arm that learns from the session now, and as it would be after a person says `value` (None: exclude)."""
+    value = None if value is None else checked_value(value)
+    return tuple(effect for effect in effects([(session, value)]) if effect.named)
+
+
+def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[Effect]:
+    """What it does together that a person gives these sessions these values in [0, 1] (None: exclude), by bandit.
+
+    Every arm that the sessions ran, and every other whose mean or share moves with theirs by a digit that pages show.
+    """
+    now = timezone.now()
+    for bandit, own in changes(given).items():
+        before, after = what_if_many(bandit, own, now)
+        ran = {change.arm for change in own}
+        for arm in sorted(before.arms, key=lambda name: (name not in ran, name)):
+            if arm in ran or _shown(before, arm) != _shown(after, arm):
+                yield Effect(
+                    bandit=bandit,
+                    arm=arm,
+                    named=arm in ran,
+                    before=before.arms[arm],
+                    after=after.arms[arm],
+                    share_before=before.share_of_next_100(arm),
+                    share_after=after.share_of_next_100(arm),
+                )
+
+
+def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
+    """What a person's values of these sessions (None: exclude) would make of their rewards, by bandit."""
+    found: dict[str, list[Change]] = {}
+    for session, value in given:
+        day = timezone.localdate(session.ended_at)
+        for learner in rewards.learners(session):
+            change = Change(
+                observation=session.observation,
+                arm=learner.arm.name,
+                value=value,
+                source=Source.HUMAN,
+                day=day,
+                context=learner.context,
+                salience=learner.salience,
+                cost_usd=session.cost_usd,
+            )
+            found.setdefault(learner.bandit, []).append(change)
+    return found
+
+
+def _shown(outlook: Outlook, arm: str) -> tuple[int, int]:
+    """An arm's mean and share, to the digits that pages show."""
+    return round(1000 * outlook.arms[arm].mean), round(outlook.share_of_next_100(arm))
