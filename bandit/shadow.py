@@ -103,11 +103,11 @@ def _sentence(comparison: Comparison | None, looked_at: int, *, priced: bool) ->
     found = comparison.estimates
     if comparison.doubt or found is None:
         return f"Cannot tell yet: {comparison.doubt}."
-    verdict = "better" if found.gain.above else "worse" if found.gain.below else "which may be chance"
+    would, gain = found.snips, found.gain
+    verdict = "better" if gain.above else "worse" if gain.below else "which may be chance"
     note = " Its price on cost is in its odds, not in these rewards." if priced else ""
     return (
-        f"Over {comparison.n} of the last {looked_at} decisions, an effective sample of {comparison.effective:.0f}, the "
-        f"variant would have earned {found.snips.mean:.3f} (90 % interval {found.snips.low:.3f} to {found.snips.high:.3f}) "
-        f"and what ran earned {found.earned.mean:.3f}: {found.gain.mean:+.3f} ({found.gain.low:+.3f} to {found.gain.high:+.3f}), {verdict}."
-        f"{note}"
+        f"Over {comparison.n} of the last {looked_at} decisions, an effective sample of {comparison.effective:.0f}, "
+        f"the variant would have earned {would.mean:.3f} (90 % interval {would.low:.3f} to {would.high:.3f}) and what "
+        f"ran earned {found.earned.mean:.3f}: {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}), {verdict}.{note}"
     )
