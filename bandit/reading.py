@@ -27,7 +27,7 @@ from bandit.models import Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
 class Outlook:
     """A bandit's posterior, and how often each arm that can be chosen at all would be chosen from it.
 
-    `chances` leaves out paused and retired arms; it knows nothing of supply, limits and feedback, which are a
+    `chances` leaves out paused, retired and merged arms; it knows nothing of supply, limits and feedback, which are a
     decision's own.
     """
 
@@ -131,12 +131,18 @@ def with_baseline(bandit: Bandit, policy: Policy, today: date, known_by: datetim
 
 
 def baseline_of(bandit: Bandit, today: date, known_by: datetime | None = None) -> Baseline | None:
-    """The means that this bandit's rewards are freed of, where it has such a baseline: three queries more."""
+    """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more.
+
+    What was recorded for an arm that was merged since is freed of the mean of the arm that it is now.
+    """
     other = bandit.baseline
     if other is None:
         return None
     policy = policy_of(other, known_by)
-    return baseline(rows_of(other, policy, today, known_by), policy=policy, today=today)
+    found = baseline(rows_of(other, policy, today, known_by), policy=policy, today=today)
+    merged = other.arms.exclude(merged_into=None).values_list("name", "merged_into__name")
+    offsets = {name: found.offsets[into] for name, into in merged if into in found.offsets}
+    return replace(found, offsets={**offsets, **found.offsets})
 
 
 def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:
@@ -161,5 +167,5 @@ def outlook(bandit: Bandit, policy: Policy, rows: Iterable[Row], today: date) ->
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
     arms = bandit.arms.all()
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
-    choosable = [arm.name for arm in arms if not arm.paused and arm.retired_at is None]
+    choosable = [arm.name for arm in arms if arm.is_choosable]
     return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), policy.floor))
