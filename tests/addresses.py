@@ -164,7 +164,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:review_reveal": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=WHY),
     "admin:review_renew": Address(
-        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="free", data=lambda world: {"claim": "held"}
     ),
     "admin:review_release": Address(
         opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
