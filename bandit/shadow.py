@@ -35,8 +35,8 @@ class Share:
 class Report:
     """A variant against what ran: from `used` of the last `looked_at` decisions, `first` to `last`.
 
-    `left_out` counts the others by reason. `comparison` is None, and `shares` empty, where no draw could be used.
-    `sentence` says all that may be said.
+    `left_out` counts the others by reason. `shares` are of the arms that were eligible in any draw; there are none,
+    and `comparison` is None, where no draw could be used. `sentence` says all that may be said.
     """
 
     bandit: str
@@ -90,7 +90,8 @@ def _log(draws: Sequence[Draw], answered: Sequence[Answer]) -> tuple[Log, tuple[
         model=_table(names, [each.means for each in answered]),
     )
     columns = zip(names, *(100 * each.mean(axis=0) for each in (ran, would)), strict=True)
-    return log, tuple(Share(arm=name, ran=float(before), would=float(after)) for name, before, after in columns)
+    shares = (Share(arm=name, ran=float(before), would=float(after)) for name, before, after in columns)
+    return log, tuple(share for share in shares if share.ran or share.would)
 
 
 def _table(names: Sequence[str], rows: Sequence[Mapping[str, float]]) -> Floats:
