@@ -5,6 +5,7 @@ integers in the same transaction. So any order of verdicts, corrections and retr
 """
 
 import math
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from bandit.models import MICRO, Arm, Bandit, Bucket, Grader, LedgerEntry, Ledge
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
+# The most that 64 signed bits hold.
+MOST_REVISION = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +128,12 @@ def set_reward(
 
 
 def touch(bandit: Bandit) -> None:
-    """Say that what was read of this bandit before may no longer hold."""
-    Bandit.objects.filter(pk=bandit.pk).update(revision=F("revision") + 1)
+    """Say that what was read of this bandit before may no longer hold.
+
+    The next revision is drawn at random, not counted: one that is rolled back is never given again to something else,
+    which another process may have read meanwhile.
+    """
+    Bandit.objects.filter(pk=bandit.pk).update(revision=1 + secrets.randbelow(MOST_REVISION))
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:

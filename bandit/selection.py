@@ -10,11 +10,11 @@ from django.db import transaction
 
 from bandit import rectifying
 from bandit.core.feedback import Feedback
-from bandit.core.posterior import Posterior, fold
+from bandit.core.posterior import Posterior
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import consumption_feedback, consumption_today, reason_against
 from bandit.models import Arm, Bandit, Kind, Selection
-from bandit.reading import Outlook, chances, policy_from, posterior_of, rows_of, site_day, version_of, with_baseline
+from bandit.reading import Outlook, chances, policy_from, posterior_of, read, site_day, version_of, with_baseline
 from bandit.whatif import Change, what_if, what_if_many, what_if_rectified
 
 __all__ = [
@@ -165,11 +165,12 @@ def _choose(
     reasons = {name: reason_against(arm, supply, used, limit) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
-    rows = rows_of(bandit, policy, today)
-    posterior = fold(rows, arms=arms, policy=policy, today=today)
-    moved = consumption_feedback(rows, [arm.name for arm in arms.values() if arm.is_consumption], version, today)
+    reading = read(bandit, policy, arms, today)
+    moved = consumption_feedback(
+        reading.rows, [arm.name for arm in arms.values() if arm.is_consumption], version, today
+    )
     factors = {name: moved[name].factor for name in moved}
-    best = posterior.chance_of_best(arms.keys() - left_out.keys())
+    best = reading.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy.floor, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
@@ -180,7 +181,7 @@ def _choose(
         odds=odds,
         left_out=left_out,
         feedback={name: moved[name] for name in moved if name in odds},
-        posterior=posterior,
+        posterior=reading.posterior,
         override=None
         if forced is None
         else {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")},
