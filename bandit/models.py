@@ -244,6 +244,11 @@ class Arm(models.Model):
         """The arm that this one's rewards go to: itself, or the one it was merged into."""
         return self if self.merged_into is None else self.merged_into
 
+    @property
+    def is_choosable(self) -> bool:
+        """Whether it may be chosen at all, if there is work for it."""
+        return not self.paused and self.retired_at is None and self.merged_into_id is None
+
 
 class ArmEvent(models.Model):
     """What somebody did to an arm, appended by `bandit.arms` and never changed."""

@@ -62,7 +62,8 @@ def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Re
     revision is never used twice (`ledger.touch`), so that one that was rolled back says nothing of a later one; at 0
     nothing was ever said, and nothing is remembered.
     """
-    asked = Question(bandit=bandit, key=(bandit.pk, bandit.revision), policy=policy, arms=tuple(arms), today=today)
+    names, key = tuple(sorted(set(arms))), (bandit.pk, bandit.revision)
+    asked = Question(bandit=bandit, key=key, policy=policy, arms=names, today=today)
     return _read(asked) if bandit.revision else _read.__wrapped__(asked)
 
 
@@ -76,7 +77,7 @@ def _read(asked: Question) -> Reading:
 class Outlook:
     """A bandit's posterior, and how often each arm that can be chosen at all would be chosen from it.
 
-    `chances` leaves out paused and retired arms; it knows nothing of supply, limits and feedback, which are a
+    `chances` leaves out paused, retired and merged arms; it knows nothing of supply, limits and feedback, which are a
     decision's own.
     """
 
@@ -180,12 +181,18 @@ def with_baseline(bandit: Bandit, policy: Policy, today: date, known_by: datetim
 
 
 def baseline_of(bandit: Bandit, today: date, known_by: datetime | None = None) -> Baseline | None:
-    """The means that this bandit's rewards are freed of, where it has such a baseline: three queries more."""
+    """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more.
+
+    What was recorded for an arm that was merged since is freed of the mean of the arm that it is now.
+    """
     other = bandit.baseline
     if other is None:
         return None
     policy = policy_of(other, known_by)
-    return baseline(rows_of(other, policy, today, known_by), policy=policy, today=today)
+    found = baseline(rows_of(other, policy, today, known_by), policy=policy, today=today)
+    merged = other.arms.exclude(merged_into=None).values_list("name", "merged_into__name")
+    offsets = {name: found.offsets[into] for name, into in merged if into in found.offsets}
+    return replace(found, offsets={**offsets, **found.offsets})
 
 
 def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:
@@ -198,7 +205,9 @@ def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None
     if known_by is not None:
         return outlook(row, policy, rows_of(row, policy, today, known_by), today)
     arms = row.arms.all()
-    return _outlook(read(row, policy, [arm.name for arm in arms], today), arms)
+    reading = read(row, policy, [arm.name for arm in arms], today)
+    best = reading.chance_of_best(_choosable(arms))
+    return Outlook(posterior=reading.posterior, chances=chances(best, policy.floor))
 
 
 def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -211,12 +220,10 @@ def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float
 
 def outlook(bandit: Bandit, policy: Policy, rows: Iterable[Row], today: date) -> Outlook:
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
-    arms, held = bandit.arms.all(), list(rows)
-    posterior = fold(held, arms=[arm.name for arm in arms], policy=policy, today=today)
-    return _outlook(Reading(rows=held, posterior=posterior), arms)
+    arms = bandit.arms.all()
+    posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
+    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(_choosable(arms)), policy.floor))
 
 
-def _outlook(reading: Reading, arms: Iterable[Arm]) -> Outlook:
-    choosable = [arm.name for arm in arms if not arm.paused and arm.retired_at is None]
-    best, floor = reading.chance_of_best(choosable), reading.posterior.policy.floor
-    return Outlook(posterior=reading.posterior, chances=chances(best, floor))
+def _choosable(arms: Iterable[Arm]) -> list[str]:
+    return [arm.name for arm in arms if arm.is_choosable]

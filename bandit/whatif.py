@@ -8,7 +8,7 @@ from bandit import ledger
 from bandit.core.rectify import Stratum
 from bandit.core.table import Row
 from bandit.ledger import GraderKey
-from bandit.models import Arm, Bandit, Grader
+from bandit.models import Arm, Bandit, Grader, LedgerEntry
 from bandit.reading import Outlook, outlook, policy_of, rows_of, site_day, with_baseline
 
 
@@ -86,10 +86,12 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
 
 def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
     """What is live for these observations, with its sign turned."""
-    return [
-        _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=-1)
-        for entry in ledger.live_entries_of(bandit, observations)
-    ]
+    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations)]
+
+
+def row_of(entry: LedgerEntry, *, sign: int) -> Row:
+    """One entry as a row, `sign` times."""
+    return single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
 
 
 def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
@@ -99,11 +101,12 @@ def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
     for change in changes:
         if change.value is not None:
             credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
-            found.append(_single(names[change.arm], change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
+            found.append(single(names[change.arm], change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
     return found
 
 
-def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> Row:
+def single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> Row:
+    """One reward come (`sign` 1) or gone (−1), in micro-units, as a row."""
     return Row(
         arm=arm,
         source=grader.source,

@@ -12,7 +12,6 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from bandit.models import UnknownBandit
-from bandit.rectifying import StaleRectifier
 from grading import charts
 from grading.review import recalibration
 from grading.review.recalibration import Proposal
@@ -86,7 +85,7 @@ def change(request: HttpRequest, name: str) -> HttpResponse:
         messages.success(request, _changed(request, name, form.cleaned_data))
     except UnknownBandit as error:
         raise Http404(str(error)) from error
-    except (StaleRectifier, ValueError) as error:
+    except ValueError as error:
         messages.error(request, str(error))
     return redirect("admin:bandit", name=name)
 

@@ -109,7 +109,8 @@ class SessionOut(Schema):
 
 class SelectionIn(Schema):
     """`decision_id` is the caller's own, so that a retry gets the same answer. `supply` says how many pieces of work
-    each arm has (null: all have some); `override` is an arm that the caller insists on.
+    each arm has (null: all have some); `override` is an arm that the caller insists on. `context`: what the arm is to
+    work on, such as the category for the bandit `harness`; arms on probation are tried in low-stakes ones only.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -118,6 +119,7 @@ class SelectionIn(Schema):
     bandit: Line = Field(default="category", max_length=50)
     supply: dict[Line, int] | None = Field(default=None, max_length=1000)
     override: Line | None = Field(default=None, max_length=100)
+    context: Line = Field(default="", max_length=100)
 
 
 class SelectionOut(Schema):
