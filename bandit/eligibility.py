@@ -1,8 +1,12 @@
 """What may be chosen at all, decided before any draw (N11), and what reading has led to lately."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from django.db.models import Exists, OuterRef, Q, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from bandit.core.feedback import Feedback, Sizes, feedback
@@ -10,18 +14,119 @@ from bandit.core.table import MICRO, Row
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import weights_of
 
+NO_WORK, NOT_OFFERED = "no work available", "not in the supply given"
+# An arm that others ran for so many times in a row today is left out until the day is over (I85).
+SUBSTITUTED = 3
+# So many decisions in a row that came to no finished session are worth a word (I84).
+UNFINISHED = 10
+# An arm is bound by supply that had no work in so many of the latest decisions (I97).
+LATEST, BOUND = 20, 16
 
-def reason_against(arm: Arm, supply: dict[str, int] | None, used: int, limit: int) -> str:
-    """Why the arm may not be chosen now; empty if it may. `used` of `limit` consumption sessions are spent today."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What decides who may be chosen: the caller's `supply` and `context`, the policy, what happened so far.
+
+    `rewarded` counts each arm's rewards by its name; `decided` today's decisions by the id of the arm that ran, or is
+    to run; `substitutes` names who ran for an arm, by its id, each of the last times today.
+    """
+
+    version: PolicyVersion
+    supply: Mapping[str, int] | None
+    context: Arm | None
+    consumption: int
+    rewarded: Mapping[str, int]
+    decided: Mapping[int, int]
+    substitutes: Mapping[int, str]
+
+    def is_on_probation(self, arm: Arm) -> bool:
+        """It ends by itself, with the rewards that the policy asks for."""
+        return arm.probation and self.rewarded.get(arm.name, 0) < self.version.probation_sessions
+
+
+def reason_against(arm: Arm, now: Circumstances) -> str:
+    """Why the arm may not be chosen now; empty if it may."""
     if arm.retired_at:
         return f"retired on {arm.retired_at:%Y-%m-%d}"
     if arm.paused:
         return "paused"
-    if supply is not None and not supply.get(arm.name):
-        return "no work available" if arm.name in supply else "not in the supply given"
-    if arm.is_consumption and used >= limit:
-        return f"{used} of {limit} consumption sessions used today"
-    return ""
+    if now.supply is not None and not now.supply.get(arm.name):
+        return NO_WORK if arm.name in now.supply else NOT_OFFERED
+    limit = now.version.consumption_per_day
+    if arm.is_consumption and now.consumption >= limit:
+        return f"{now.consumption} of {limit} consumption sessions used today"
+    if arm.pk in now.substitutes:
+        return f"substituted: its last {SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
+    return _against_trial(arm, now) if now.is_on_probation(arm) else ""
+
+
+def _against_trial(arm: Arm, now: Circumstances) -> str:
+    """Why an arm on probation may not be tried now (I88, I102)."""
+    if now.context is not None and not now.context.is_low_stakes:
+        return f"on probation: tried in low-stakes work only, and {now.context.name} is not"
+    used, limit = now.decided.get(arm.pk, 0), now.version.probation_per_day
+    return f"on probation: {used} of {limit} sessions used today" if used >= limit else ""
+
+
+def circumstances(
+    bandit: Bandit,
+    version: PolicyVersion,
+    rows: Iterable[Row],
+    today: date,
+    *,
+    supply: Mapping[str, int] | None,
+    context: Arm | None,
+) -> Circumstances:
+    """As they are on the day `today`: three queries."""
+    rewarded: Counter[str] = Counter()
+    for row in rows:
+        rewarded[row.arm] += row.n
+    ran = Coalesce("executed_arm__merged_into", "executed_arm")
+    decisions = list(_of_day(bandit, today).order_by("created", "pk").annotate(ran=ran).values_list("arm", "ran"))
+    return Circumstances(
+        version=version,
+        supply=supply,
+        context=context,
+        consumption=consumption_today(bandit, today),
+        rewarded=rewarded,
+        decided=Counter(chosen if by is None else by for chosen, by in decisions),
+        substitutes=_substitutes(decisions),
+    )
+
+
+def _substitutes(decisions: Iterable[tuple[int, int | None]]) -> dict[int, str]:
+    ran: dict[int, list[int]] = {}
+    for chosen, by in decisions:
+        if by is not None:
+            ran.setdefault(chosen, []).append(by)
+    last = {arm: runs[-SUBSTITUTED:] for arm, runs in ran.items()}
+    gone = {arm: runs[-1] for arm, runs in last.items() if len(runs) == SUBSTITUTED and arm not in runs}
+    names = dict(Arm.objects.filter(pk__in=gone.values()).values_list("pk", "name")) if gone else {}
+    return {arm: names[by] for arm, by in gone.items()}
+
+
+def is_unfinished(arm: Arm) -> bool:
+    """Whether none of the arm's latest decisions came to a finished session."""
+    latest = list(arm.selections.order_by("-created", "-pk").values_list("completed_at", flat=True)[:UNFINISHED])
+    return len(latest) == UNFINISHED and not any(latest)
+
+
+def supply_bound(bandit: Bandit) -> dict[str, int]:
+    """The arms that had no work in most of the latest decisions, and in how many of LATEST: a greater chance brings
+    them nothing (I97).
+    """
+    missing = Counter(
+        arm
+        for eligible in bandit.selections.values_list("eligible", flat=True)[:LATEST]
+        for arm, why in eligible.items()
+        if why in {NO_WORK, NOT_OFFERED}
+    )
+    return {arm: n for arm, n in missing.items() if n >= BOUND}
+
+
+def _of_day(bandit: Bandit, today: date) -> QuerySet[Selection]:
+    start = timezone.make_aware(datetime.combine(today, time()), timezone.get_default_timezone())
+    return Selection.objects.filter(bandit=bandit, created__gte=start, created__lt=start + timedelta(days=1))
 
 
 def consumption_today(bandit: Bandit, today: date) -> int:
@@ -30,11 +135,9 @@ def consumption_today(bandit: Bandit, today: date) -> int:
     An abandoned decision counts: what it started is unknown until the day is over.
     """
     rewarded = Bucket.objects.filter(bandit=bandit, arm__is_consumption=True, effective_day=today)
-    start = timezone.make_aware(datetime.combine(today, time()), timezone.get_default_timezone())
-    decided = Selection.objects.filter(bandit=bandit, created__gte=start, created__lt=start + timedelta(days=1))
     reading = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
     live = LedgerEntry.objects.filter(bandit=bandit, observation=OuterRef("observation")).live()
-    unrewarded = decided.filter(reading).exclude(Exists(live)).count()
+    unrewarded = _of_day(bandit, today).filter(reading).exclude(Exists(live)).count()
     return unrewarded + int(rewarded.aggregate(total=Sum("n"))["total"] or 0)
 
 

@@ -5,19 +5,26 @@ integers in the same transaction. So any order of verdicts, corrections and retr
 """
 
 import math
+import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from operator import add
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, Max
 
-from bandit.models import MICRO, Arm, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
+from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
+# The most that 64 signed bits hold.
+MOST_REVISION = 2**63 - 1
+BATCH = 500
+# A bucket's columns.
+MOMENTS = ("n", "s", "q", "cost", "costed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +131,38 @@ def set_reward(
     return change
 
 
+def rewrite(bandit: Bandit, *, undone: Sequence[LedgerEntry], given: Sequence[LedgerEntry], settlement: str) -> Change:
+    """Reverse the live entries `undone`, then apply `given`, unsaved and without a revision yet; any number at once.
+
+    For moving rewards from one arm to another. The reverses name `settlement` for a reason; what is given says its own.
+    The bandit is locked by the caller, in whose transaction this runs, as in `set_reward`.
+    """
+    reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **_said(entry, settlement)) for entry in undone]
+    reversed_now = LedgerEntry.objects.bulk_create(reverses, batch_size=BATCH)
+    last = _last_revisions(bandit, given)
+    for entry in given:
+        entry.revision = last[entry.arm_id, entry.observation] = last.get((entry.arm_id, entry.observation), 0) + 1
+    applied = LedgerEntry.objects.bulk_create(given, batch_size=BATCH)
+    _move_all([*((entry, -1) for entry in reversed_now), *((entry, 1) for entry in applied)])
+    change = Change(applied=tuple(applied), reversed=tuple(reversed_now))
+    if change:
+        touch(bandit)
+    return change
+
+
+def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
+    """The same reward for another arm, to be given by `rewrite`."""
+    key = {"bandit": entry.bandit, "arm": arm, "observation": entry.observation, "op": APPLY}
+    return LedgerEntry(**key, **_value(entry), **_said(entry, settlement))
+
+
 def touch(bandit: Bandit) -> None:
-    """Say that what was read of this bandit before may no longer hold."""
-    Bandit.objects.filter(pk=bandit.pk).update(revision=F("revision") + 1)
+    """Say that what was read of this bandit before may no longer hold.
+
+    The next revision is drawn at random, not counted: one that is rolled back is never given again to something else,
+    which another process may have read meanwhile.
+    """
+    Bandit.objects.filter(pk=bandit.pk).update(revision=1 + secrets.randbelow(MOST_REVISION))
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
@@ -148,8 +184,8 @@ def history(observation: str) -> LedgerEntryQuerySet:
 def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     """Take these observations out of the buckets and the ledger, as if they had never been.
 
-    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions stay,
-    without the name of the session that they led to.
+    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions and
+    draws stay, without the name of the session that they led to.
     """
     for observation in sorted(set(observations)):
         entries = LedgerEntry.objects.filter(observation=observation)
@@ -159,6 +195,7 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
             _move(entry, -1)
         counts["ledger entries"] += entries.delete()[0]
         counts["selections unlinked"] += Selection.objects.filter(observation=observation).update(observation="")
+        counts["assignments unlinked"] += Assignment.objects.filter(observation=observation).update(observation="")
     counts["empty buckets"] += Bucket.objects.filter(n=0).delete()[0]
 
 
@@ -227,16 +264,36 @@ def _append(key: dict[str, object], value: dict[str, object]) -> LedgerEntry | N
 
 
 def _move(entry: LedgerEntry, sign: int) -> None:
-    key = {
-        "bandit_id": entry.bandit_id,
-        "arm_id": entry.arm_id,
-        "grader_id": entry.grader_id,
-        "effective_day": entry.effective_day,
+    _move_all([(entry, sign)])
+
+
+def _move_all(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
+    """Add each entry to its bucket, or take it out of it; one statement a bucket."""
+    sums: dict[tuple[int, int, int, date], list[int]] = {}
+    for entry, sign in moves:
+        value = sign * entry.value_micro
+        known = (0, 0) if entry.cost_micro is None else (sign * entry.cost_micro, sign)
+        held = sums.setdefault((entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day), [0] * 5)
+        held[:] = map(add, held, (sign, value, value * entry.value_micro, *known))
+    for (bandit, arm, grader, day), steps in sums.items():
+        key = {"bandit_id": bandit, "arm_id": arm, "grader_id": grader, "effective_day": day}
+        step = {name: F(name) + by for name, by in zip(MOMENTS, steps, strict=True) if by}
+        bucket = Bucket.objects.filter(**key)
+        if step and not bucket.update(**step):
+            Bucket.objects.bulk_create([Bucket(**key)], ignore_conflicts=True)
+            bucket.update(**step)
+
+
+def _last_revisions(bandit: Bandit, entries: Iterable[LedgerEntry]) -> dict[tuple[int, str], int]:
+    """The last revision of every (arm, observation) of these entries' arms that has one."""
+    arms = {entry.arm_id for entry in entries}
+    rows = LedgerEntry.objects.filter(bandit=bandit, arm__in=arms).order_by().values_list("arm", "observation")
+    return {(arm, observation): last for arm, observation, last in rows.annotate(last=Max("revision"))}
+
+
+def _said(entry: LedgerEntry, settlement: str) -> dict[str, Any]:
+    return {
+        "settlement": settlement,
+        "policy_version": entry.policy_version,
+        "provisional": entry.provisional,
     }
-    bucket, value = Bucket.objects.filter(**key), sign * entry.value_micro
-    step = {"n": F("n") + sign, "s": F("s") + value, "q": F("q") + value * entry.value_micro}
-    if entry.cost_micro is not None:
-        step |= {"cost": F("cost") + sign * entry.cost_micro, "costed": F("costed") + sign}
-    if not bucket.update(**step):
-        Bucket.objects.bulk_create([Bucket(**key)], ignore_conflicts=True)
-        bucket.update(**step)

@@ -61,7 +61,8 @@ class Bandit(models.Model):
     """One question ("what next?", "on which harness and model?"). How its evidence is read is its `PolicyVersion`.
 
     A bandit with a `baseline` reads its rewards as what is left once the mean of that bandit's arm is taken out, which
-    the caller names as each credit's context. `revision` counts whatever may change a reading: rewards, arms, policies.
+    the caller names as each credit's context. `revision` is another number whenever what may be read is: rewards, arms,
+    policies.
     """
 
     name = models.SlugField(unique=True)
@@ -242,6 +243,11 @@ class Arm(models.Model):
     def current(self) -> "Arm":
         """The arm that this one's rewards go to: itself, or the one it was merged into."""
         return self if self.merged_into is None else self.merged_into
+
+    @property
+    def is_choosable(self) -> bool:
+        """Whether it may be chosen at all, if there is work for it."""
+        return not self.paused and self.retired_at is None and self.merged_into_id is None
 
 
 class ArmEvent(models.Model):

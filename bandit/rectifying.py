@@ -8,10 +8,7 @@ from django.db import transaction
 from bandit.core.recalibration import Offset
 from bandit.core.rectify import Stratum, check_offsets
 from bandit.models import Bandit, Rectifier
-
-
-class StaleRectifier(ValueError):
-    """Another version came in between; look at what holds now, then decide again."""
+from bandit.versions import require_next
 
 
 def latest(bandit: Bandit, known_by: datetime | None = None) -> Rectifier | None:
@@ -34,7 +31,7 @@ def offsets_of(rectifier: Rectifier) -> dict[Stratum, float]:
 def put_in_force(bandit: str, offsets: Sequence[Offset], *, version: int, by: str, note: str = "") -> Rectifier:
     """Append these offsets as `version`, the next one; from now on they count.
 
-    Raises UnknownBandit, StaleRectifier where `version` is not the next, or ValueError for no offsets, one out of
+    Raises UnknownBandit, StaleVersion where `version` is not the next, or ValueError for no offsets, one out of
     range or one of human grades.
     """
     if not offsets:
@@ -52,10 +49,5 @@ def _append(bandit: str, version: int, **fields: object) -> Rectifier:
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         held = latest(row)
-        expected = 1 if held is None else held.version + 1
-        if version != expected:
-            raise StaleRectifier(
-                f"this was to be version {version} of {bandit}'s recalibration, but the next one is {expected}: "
-                "somebody changed it meanwhile. Nothing was saved; look at what is in force now, then decide again."
-            )
+        require_next(version, 0 if held is None else held.version, f"{bandit}'s recalibration")
         return Rectifier.objects.create(bandit=row, version=version, **fields)

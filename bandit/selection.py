@@ -1,7 +1,7 @@
 """Deciding what comes next: eligibility first, then the odds, then a draw that a retry repeats (N7, N11, L12)."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -10,12 +10,20 @@ from django.db import transaction
 
 from bandit import rectifying
 from bandit.core.feedback import Feedback
-from bandit.core.posterior import Posterior, fold
+from bandit.core.names import checked_id
+from bandit.core.posterior import Posterior
 from bandit.core.thompson import draw, uniform
-from bandit.eligibility import consumption_feedback, consumption_today, reason_against
+from bandit.eligibility import (
+    UNFINISHED,
+    Circumstances,
+    circumstances,
+    consumption_feedback,
+    is_unfinished,
+    reason_against,
+)
 from bandit.models import Arm, Bandit, Kind, Selection
-from bandit.reading import Outlook, chances, policy_from, posterior_of, rows_of, site_day, version_of, with_baseline
-from bandit.whatif import Change, what_if, what_if_many, what_if_rectified
+from bandit.reading import Outlook, chances, policy_from, posterior_of, read, site_day, version_of, with_baseline
+from bandit.whatif import Change, what_if, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [
     "AlreadyCompleted",
@@ -24,13 +32,13 @@ __all__ = [
     "Outlook",
     "complete",
     "posterior_of",
+    "preview",
     "select",
     "what_if",
     "what_if_many",
     "what_if_rectified",
+    "what_if_without",
 ]
-
-LONGEST_ID = 200
 
 
 class NothingEligible(LookupError):
@@ -50,7 +58,10 @@ class AlreadyCompleted(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What was decided, before it becomes a row: the arm, P(best), and every arm's π or reason."""
+    """What was decided, before it becomes a row: the arm, P(best), and every arm's π or reason.
+
+    `remarks` are sentences on the arm chosen.
+    """
 
     arm: Arm
     best: Mapping[str, float]
@@ -59,6 +70,7 @@ class Choice:
     feedback: Mapping[str, Feedback]
     posterior: Posterior
     override: Mapping[str, Any] | None
+    remarks: tuple[str, ...]
 
 
 def select(
@@ -68,32 +80,34 @@ def select(
     agent: str = "",
     supply: Mapping[str, int] | None,
     override: str | None = None,
+    context: str = "",
     now: datetime,
 ) -> Selection:
     """Choose an arm and log the decision; asked again with the same `decision_id`, the same row comes back.
 
     `supply` says how many pieces of work each arm has: an arm at 0, or not named, is left out; None means that every
     arm has work. `override` is an arm that the caller insists on: it is chosen even if it would have been left out,
-    and the row says so. Writes no reward (L12). Raises UnknownBandit, UnknownArm, NothingEligible, or ValueError for
-    a decision id that is blank, too long or unprintable, or a supply that is no whole number from 0 up.
+    and the row says so. `context` names an arm of the bandit's baseline, such as the category that a harness is to work
+    on: arms on probation are tried in low-stakes ones only. Writes no reward (L12). Raises UnknownBandit, UnknownArm,
+    NothingEligible, or ValueError for a decision id that is blank, too long or unprintable, a supply that is no whole
+    number from 0 up, or a context where the bandit has no baseline.
     """
-    if not decision_id.strip() or not decision_id.isprintable() or len(decision_id) > LONGEST_ID:
-        raise ValueError(
-            f"a decision needs an id of the caller's own, so that a retry gets the same answer: 1 to {LONGEST_ID} "
-            f"printable characters; got {decision_id[:50]!r}, {len(decision_id)} long"
-        )
+    checked_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         _require_choice(row)
         held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
         if held:
             return held
-        choice = _choose(row, decision_id, _supply(bandit, supply), override, site_day(now))
+        where = _context(row, context)
+        offered = _supply(bandit, supply)
+        choice = _choose(row, decision_id, site_day(now), supply=offered, override=override, context=where)
         return Selection.objects.create(
             bandit=row,
             decision_id=decision_id,
             arm=choice.arm,
             agent=agent,
+            context="" if where is None else where.name,
             requested={"supply": None if supply is None else dict(supply), "override": override},
             eligible={**choice.odds, **choice.left_out},
             propensity=1.0 if choice.override else choice.odds[choice.arm.name],
@@ -102,6 +116,17 @@ def select(
             override=choice.override,
             created=now,
         )
+
+
+def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[str, Any]]:
+    """What `select` would answer to this decision id now if every arm had work, and its explanation; nothing is saved.
+
+    Raises UnknownBandit, NothingEligible, or ValueError for a bandit from which nothing is chosen.
+    """
+    row = Bandit.objects.named(bandit)
+    _require_choice(row)
+    choice = _choose(row, decision_id, site_day(now), supply=None, override=None, context=None)
+    return choice, _explain(choice)
 
 
 def _require_choice(bandit: Bandit) -> None:
@@ -155,42 +180,67 @@ def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | N
     return dict(found)
 
 
+def _context(bandit: Bandit, text: str) -> Arm | None:
+    if not text:
+        return None
+    if bandit.baseline is None:
+        raise ValueError(f"nothing is a context of the bandit {bandit.name!r}; got {text[:50]!r}: leave it out")
+    return Arm.objects.resolve(bandit.baseline.name, text)
+
+
 def _choose(
-    bandit: Bandit, decision_id: str, supply: dict[str, int] | None, override: str | None, today: date
+    bandit: Bandit,
+    decision_id: str,
+    today: date,
+    *,
+    supply: dict[str, int] | None,
+    override: str | None,
+    context: Arm | None,
 ) -> Choice:
-    arms = {arm.name: arm for arm in bandit.arms.all()}
+    every = {arm.name: arm for arm in bandit.arms.all()}
+    arms = {name: arm for name, arm in every.items() if arm.merged_into_id is None}
     forced = Arm.objects.resolve(bandit.name, override) if override else None
-    version, used = version_of(bandit), consumption_today(bandit, today)
-    limit = version.consumption_per_day
-    reasons = {name: reason_against(arm, supply, used, limit) for name, arm in arms.items()}
-    left_out = {name: reason for name, reason in reasons.items() if reason}
+    version = version_of(bandit)
     policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
-    rows = rows_of(bandit, policy, today)
-    posterior = fold(rows, arms=arms, policy=policy, today=today)
-    moved = consumption_feedback(rows, [arm.name for arm in arms.values() if arm.is_consumption], version, today)
+    reading = read(bandit, policy, every, today)
+    situation = circumstances(bandit, version, reading.rows, today, supply=supply, context=context)
+    reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    consuming = [arm.name for arm in arms.values() if arm.is_consumption]
+    moved = consumption_feedback(reading.rows, consuming, version, today)
     factors = {name: moved[name].factor for name in moved}
-    best = posterior.chance_of_best(arms.keys() - left_out.keys())
+    best = reading.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy.floor, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
     drawn = draw(odds, uniform(bandit.name, decision_id)) if odds else None
+    arm = forced or arms[str(drawn)]
     return Choice(
-        arm=forced or arms[str(drawn)],
+        arm=arm,
         best=best,
         odds=odds,
         left_out=left_out,
         feedback={name: moved[name] for name in moved if name in odds},
-        posterior=posterior,
+        posterior=reading.posterior,
         override=None
         if forced is None
         else {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")},
+        remarks=tuple(_remarks(arm, situation)),
     )
+
+
+def _remarks(arm: Arm, situation: Circumstances) -> Iterator[str]:
+    if situation.is_on_probation(arm):
+        had, need = situation.rewarded.get(arm.name, 0), situation.version.probation_sessions
+        yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
+    if is_unfinished(arm):
+        yield f"None of {arm.name}'s last {UNFINISHED} decisions came to a finished session."
 
 
 def _explain(choice: Choice) -> dict[str, Any]:
     """The decision in words, and the numbers it rests on."""
     name, odds = choice.arm.name, choice.odds
-    sentences = [_why_chosen(choice)]
+    sentences = [_why_chosen(choice), *choice.remarks]
     sentences += [f"{arm}: {moved.sentence}." for arm, moved in sorted(choice.feedback.items())]
     sentences += [f"{arm} was left out: {reason}." for arm, reason in sorted(choice.left_out.items())]
     numbers = {

@@ -66,7 +66,7 @@ def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
     posterior = fold(rows_of(bandit, policy, today), arms=arms, policy=policy, today=today)
     if not arms:
         return {}
-    choosable = [not arms[name].paused and arms[name].retired_at is None for name in posterior.names]
+    choosable = [arms[name].is_choosable for name in posterior.names]
     values = surprise * sensitivity(
         strength=posterior.alpha + posterior.beta,
         chance=_chances(posterior.alpha, posterior.beta, np.array(choosable), policy.floor),

@@ -18,7 +18,7 @@ SITE: Mapping[str, float] = {
 AT_FACE_VALUE: Mapping[str, float] = dict.fromkeys(Source, 1.0)
 NO_STAND_IN = {**SITE, Source.TRAJECTORY: 0.0, Source.JOURNAL: 0.0}
 
-# What the design's rule leaves to a source that is off by b = .33: σ²/b² = .03/.11 of a grade, at six to the grade.
+# What `bandit.core.caps` advises, once many pairs say that the journal is off by b = .33: μ(1 − μ)/b² = .23/.11.
 JOURNAL_CAP = {Source.JOURNAL: 2.0}
 
 # Days until a lost verdict comes.
@@ -27,8 +27,8 @@ LATE = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """`weights` and `caps` are the policies', by source. `truth`: grades are the sessions' qualities. `loses`: the faults
-    happen. `journal`: sessions write one.
+    """`weights` and `caps` are the policies', by source. `truth`: grades are the sessions' qualities. `loses`: the
+    faults happen. `journal`: sessions write one.
 
     `rejudged_after`: in so many days a lost verdict comes (None: never). `reviews` a week by people, `careful` or not,
     and whether strata are then `recalibrated`. `target` is the ratio to the oracle's regret that the design names, and

@@ -29,6 +29,7 @@ from bandit.core.table import MICRO, Row
 from bandit.models import Bandit, Rectifier
 from bandit.reading import policy_of, rows_of, site_day
 from bandit.selection import Outlook, what_if_rectified
+from bandit.versions import StaleVersion
 from grading.core.vocabulary import Source
 from grading.models import ReviewAnswer, Settlement
 from grading.models.review import ReviewAnswerQuerySet
@@ -141,10 +142,10 @@ def proposal(name: str, now: datetime) -> Proposal:
 def put_in_force(proposed: Proposal, by: User, *, version: int, fingerprint: str, note: str = "") -> Rectifier:
     """Put what `proposed` holds in force under the reviewer's name, if it is what they saw.
 
-    Raises StaleRectifier where another version or another grade came in between, ValueError where there is nothing.
+    Raises StaleVersion where another version or another grade came in between, ValueError where there is nothing.
     """
     if fingerprint != proposed.fingerprint:
-        raise rectifying.StaleRectifier(
+        raise StaleVersion(
             "Grades came in since the page was opened, and the offsets are others now. Nothing was saved; look again."
         )
     name = proposed.bandit.name
@@ -152,7 +153,7 @@ def put_in_force(proposed: Proposal, by: User, *, version: int, fingerprint: str
 
 
 def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifier:
-    """Move nothing any more, under a person's name. Raises StaleRectifier."""
+    """Move nothing any more, under a person's name. Raises StaleVersion."""
     return rectifying.switch_off(name, version=version, by=by.get_username(), note=note)
 
 

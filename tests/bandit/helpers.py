@@ -43,3 +43,17 @@ def buckets(bandit="category"):
     """The non-empty buckets, bit for bit."""
     rows = Bucket.objects.filter(bandit__name=bandit).exclude(n=0, s=0, q=0)
     return sorted(rows.values_list("arm__name", "grader__source", "grader__model", "effective_day", "n", "s", "q"))
+
+
+def with_cost(observation, value, *, usd, arm, bandit="category", day=DAY, source="judge", **grader):
+    """As `reward`, of a session that cost so much; None where that is not known."""
+    made = Credit(value=value, grader=GraderKey(source=source, **grader), cost_usd=usd)
+    with transaction.atomic():
+        return ledger.set_reward(
+            bandit=bandit,
+            observation=observation,
+            credits={arm: made},
+            effective_day=day,
+            settlement="s",
+            policy_version="test",
+        )

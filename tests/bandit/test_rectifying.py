@@ -7,8 +7,9 @@ from django.db import IntegrityError, transaction
 
 from bandit.core.recalibration import Offset
 from bandit.models import Bandit, Rectifier
-from bandit.rectifying import StaleRectifier, in_force, put_in_force, switch_off
+from bandit.rectifying import in_force, put_in_force, switch_off
 from bandit.selection import Change, posterior_of, select, what_if_many, what_if_rectified
+from bandit.versions import StaleVersion
 from tests.bandit.helpers import DAY, buckets, reward
 
 pytestmark = pytest.mark.django_db
@@ -73,9 +74,9 @@ def test_another_bandits_rectifier_is_its_own():
 
 def test_two_operators_cannot_put_the_same_version_in_force():
     put_in_force("category", [offset()], version=1, by="otto")
-    with pytest.raises(StaleRectifier, match="the next one is 2: somebody changed it meanwhile"):
+    with pytest.raises(StaleVersion, match="the next one is 2: somebody changed it meanwhile"):
         put_in_force("category", [offset(0.1)], version=1, by="rita")
-    with pytest.raises(StaleRectifier):
+    with pytest.raises(StaleVersion):
         switch_off("category", version=3, by="rita")
     assert Rectifier.objects.count() == 1
 

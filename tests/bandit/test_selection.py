@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from bandit.models import Arm, ArmAlias, LedgerEntry, UnknownArm, UnknownBandit
+from bandit.eligibility import supply_bound
+from bandit.models import Arm, ArmAlias, Bandit, LedgerEntry, Selection, UnknownArm, UnknownBandit
 from bandit.selection import (
     AlreadyCompleted,
     Change,
@@ -16,7 +17,7 @@ from bandit.selection import (
     what_if,
     what_if_many,
 )
-from tests.bandit.helpers import DAY, policy, reward
+from tests.bandit.helpers import DAY, policy, reward, with_cost
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -308,3 +309,103 @@ def test_an_extreme_half_life_is_read_all_the_same():
     policy(long_run_half_life_days=1e12)
     reward("s1", code=0.5)
     assert posterior_of("category", NOW).arms["code"].evidence[0].n == 1
+
+
+def pair(name="claude-code/opus-4"):
+    harness = Bandit.objects.get(name="harness")
+    return Arm.objects.create(bandit=harness, name=name, probation=True)
+
+
+def reasons(**fields):
+    """Why each arm of the harness bandit is left out now."""
+    count = Selection.objects.count()
+    eligible = decide(f"why-{count}", bandit="harness", **fields).eligible
+    return {name: why for name, why in eligible.items() if isinstance(why, str)}
+
+
+def ran(chosen, executed, *, now=NOW):
+    """A decision for one harness that another one carried out."""
+    number = Selection.objects.count()
+    selection = decide(f"run-{number}", bandit="harness", supply={chosen: 1}, now=now)
+    return complete(selection, observation=f"run:{number}", executed_arm=executed, now=now)
+
+
+def test_an_arm_on_probation_has_one_session_a_day():
+    """I102: a broken model was explored live, twice."""
+    new = pair()
+    assert reasons() == {}
+    made = decide("d1", bandit="harness", supply={new.name: 1})
+    assert made.explanation["sentences"][1] == (
+        "claude-code/opus-4 is on probation: 0 of the 3 rewarded sessions that end it."
+    )
+    assert reasons() == {new.name: "on probation: 1 of 1 sessions used today"}
+    assert reasons(now=NOW + timedelta(days=1)) == {}
+
+
+def test_an_arm_on_probation_is_tried_in_low_stakes_work_only():
+    """I88: eligibility is of an arm in a category, and comes before the draw."""
+    new = pair()
+    assert reasons(context="Infrastructure") == {
+        new.name: "on probation: tried in low-stakes work only, and infra is not"
+    }
+    assert reasons(context="news") == {}
+    assert decide("d1", bandit="harness", context="Infrastructure").context == "infra"
+
+
+def test_a_probation_ends_by_itself_with_enough_rewards():
+    new = pair()
+    for i in range(3):
+        assert new.name in reasons(context="code")
+        with_cost(f"s{i}", 0.5, usd=None, arm=new.name, bandit="harness")
+    assert reasons(context="code") == {}
+    assert Arm.objects.get(pk=new.pk).probation
+
+
+def test_everybody_on_probation_is_nothing_eligible():
+    Arm.objects.filter(bandit__name="harness").update(probation=True)
+    with pytest.raises(NothingEligible, match="codex: on probation: tried in low-stakes work only, and code is not"):
+        decide(bandit="harness", context="code")
+
+
+def test_a_context_is_a_name_that_is_known():
+    with pytest.raises(UnknownArm, match="Did you mean 'triage'"):
+        decide(bandit="harness", context="triags")
+    with pytest.raises(ValueError, match="nothing is a context of the bandit 'category'"):
+        decide(context="code")
+
+
+def test_an_arm_that_others_run_for_leaves_the_draw_until_the_day_is_over():
+    """I85: a substituted arm stays at nothing, and is explored for ever."""
+    for _ in range(2):
+        ran("gptme", "codex")
+    assert reasons() == {}
+    ran("gptme", "claude-code")
+    assert reasons() == {"gptme": "substituted: its last 3 sessions today were run by claude-code"}
+    assert reasons(now=NOW + timedelta(days=1)) == {}
+
+
+def test_one_session_of_its_own_keeps_an_arm_in_the_draw():
+    for executed in ("codex", "codex", "gptme", "codex"):
+        ran("gptme", executed)
+    assert reasons() == {}
+
+
+def test_an_arm_whose_decisions_come_to_nothing_says_so():
+    """I84: thousands of decisions, and no session."""
+    for i in range(10):
+        last = decide(f"d{i}", supply={"code": 1})
+    assert last.explanation["sentences"][1:2] != ["None of code's last 10 decisions came to a finished session."]
+    assert decide("d10", supply={"code": 1}).explanation["sentences"][1] == (
+        "None of code's last 10 decisions came to a finished session."
+    )
+    complete(last, observation="s1", executed_arm="code", now=NOW)
+    assert "None of code's" not in " ".join(decide("d11", supply={"code": 1}).explanation["sentences"])
+
+
+def test_an_arm_without_work_in_most_decisions_is_bound_by_supply():
+    """I97: a greater weight for an empty lane changes nothing."""
+    for i in range(20):
+        decide(f"d{i}", supply={"code": 1, "news": 0} if i < 18 else {"code": 1, "news": 1, "infra": 1})
+    bound = supply_bound(Bandit.objects.get(name="category"))
+    assert (bound["news"], bound["infra"], bound["triage"]) == (18, 18, 20)
+    assert "code" not in bound

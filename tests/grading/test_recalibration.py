@@ -6,8 +6,8 @@ import pytest
 import time_machine
 
 from bandit.models import Rectifier
-from bandit.rectifying import StaleRectifier
 from bandit.selection import posterior_of
+from bandit.versions import StaleVersion
 from grading import review, rewards
 from grading.core.vocabulary import Source
 from grading.models import Grade, ReviewItem
@@ -156,7 +156,7 @@ def test_grades_that_came_meanwhile_are_not_put_in_force_unseen(rita):
     graded(review_cast.flagged(), rita, 0.8)
     seen = proposal()
     graded(review_cast.flagged(), rita, 0.2)
-    with pytest.raises(StaleRectifier, match="Grades came in"):
+    with pytest.raises(StaleVersion, match="Grades came in"):
         recalibration.put_in_force(proposal(), rita, version=seen.version, fingerprint=seen.fingerprint)
     assert not Rectifier.objects.exists()
 

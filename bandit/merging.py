@@ -1,0 +1,183 @@
+"""Making one arm another name of another, and undoing that: rewards move as reverses and applies, and back.
+
+After a part every bucket is bit for bit what it was before the merge, but for rewards that were changed in between.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db.models import Max
+
+from bandit import ledger
+from bandit.arms import Act, done, in_turn
+from bandit.models import Arm, LedgerEntry, LedgerEntryQuerySet
+from bandit.reading import Outlook, chances, outlook, policy_of, rows_of, site_day, with_baseline
+from bandit.whatif import row_of
+
+MERGE = "merge:"
+REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """`moved` rewards went to the other arm; `kept` observations had one there already, which stays as it is."""
+
+    moved: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """`moved` rewards came back. Of the observations in `again` the reward was changed since: settle them anew."""
+
+    moved: int
+    again: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergePreview:
+    """What a merge would do, before it does it."""
+
+    merged: Merged
+    before: Outlook
+    after: Outlook
+
+
+def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
+    """Make `arm` another name of `into`: its live rewards move there, with value, day, grader and cost as they are.
+
+    An observation that has a reward on both, as lessons may, keeps that of `into`, and the other is only reversed.
+    Arms that were merged into `arm` go along. Raises ValueError for arms of two bandits, one arm, or a merged one.
+    """
+    with in_turn(arm) as held:
+        target = _mergeable(held, into)
+        moving, doubles = _to_move(held, target)
+        settlement = _settlement(held)
+        given = [ledger.copy_to(target, entry, settlement) for entry in moving]
+        ledger.rewrite(held.bandit, undone=[*moving, *doubles], given=given, settlement=settlement)
+        held.merged.update(merged_into=target)
+        done(held, Act.MERGED, other=target, by=by, why=why, merged_into=target)
+    return Merged(moved=len(moving), kept=len(doubles))
+
+
+def part(arm: Arm, *, by: str, why: str = "") -> Parted:
+    """Undo the arm's merge: the rewards that moved with it come back as they were, but for those changed since.
+
+    Merges are undone in the order opposite to theirs. Raises ValueError for an arm that is not merged, or that another
+    one's merge took along since.
+    """
+    with in_turn(arm) as held:
+        into, settlement = _merged_into(held), _settlement(held)
+        moved = {entry.observation for entry in _live_by(into, settlement)}
+        past = _reversed_by(held, settlement)
+        back = [entry for entry, at in past if entry.observation in moved or not _changed_since(entry, at, settlement)]
+        given = [ledger.copy_to(held, entry, entry.settlement) for entry in back]
+        ledger.rewrite(held.bandit, undone=_live_by(into, settlement), given=given, settlement=settlement)
+        Arm.objects.filter(pk__in=_came_with(held, into)).update(merged_into=held)
+        done(held, Act.PARTED, other=into, by=by, why=why, merged_into=None)
+    restored = {entry.observation for entry in back}
+    return Parted(moved=len(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
+
+
+def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
+    """What merging would do. Nothing is saved. Raises ValueError as `merge`."""
+    target = _mergeable(arm, into)
+    moving, doubles = _to_move(arm, target)
+    row, today = arm.bandit, site_day(now)
+    policy = with_baseline(row, policy_of(row), today)
+    rows = rows_of(row, policy, today)
+    without = [*rows, *(row_of(entry, sign=-1) for entry in doubles)]
+    moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
+    before = outlook(row, policy, rows, today)
+    posterior = outlook(row, policy, moved, today).posterior
+    odds = chances(posterior.chance_of_best(before.chances.keys() - {arm.name}), policy.floor)
+    merged = Merged(moved=len(moving), kept=len(doubles))
+    return MergePreview(merged=merged, before=before, after=Outlook(posterior=posterior, chances=odds))
+
+
+def _settlement(arm: Arm) -> str:
+    """What the ledger's rows of this arm's merge say they came from."""
+    return f"{MERGE}{arm.pk}"
+
+
+def _mergeable(arm: Arm, into: Arm) -> Arm:
+    """`into` as it is now, if `arm` may be merged into it."""
+    target = Arm.objects.select_related("merged_into").get(pk=into.pk)
+    if arm.bandit_id != target.bandit_id:
+        raise ValueError(f"{arm.name} and {target.name} are arms of two bandits; only arms of one can be merged")
+    if arm.pk == target.pk:
+        raise ValueError(f"{arm.name} cannot be merged into itself; name another arm")
+    if arm.merged_into is not None:
+        raise ValueError(f"{arm.name} was merged into {arm.merged_into.name} already; nothing was changed")
+    if target.merged_into is not None:
+        raise ValueError(f"{target.name} was merged into {target.merged_into.name}; merge {arm.name} into that")
+    return target
+
+
+def _to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[LedgerEntry]]:
+    """The arm's live entries: those to move, and those of observations that the target has a live one of."""
+    own = _live(arm)
+    there = _live(target).filter(observation__in=own.values("observation"))
+    taken = set(there.values_list("observation", flat=True))
+    entries = list(own)
+    moving = [entry for entry in entries if entry.observation not in taken]
+    return moving, [entry for entry in entries if entry.observation in taken]
+
+
+def _live(arm: Arm) -> LedgerEntryQuerySet:
+    rows = LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm).live()
+    return rows.select_related("bandit", "arm", "grader").order_by("pk")
+
+
+def _live_by(into: Arm, settlement: str) -> list[LedgerEntry]:
+    return list(_live(into).filter(settlement=settlement))
+
+
+def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
+    """The arm's latest entry of each observation, where this merge reversed it, and the id of the reverse."""
+    own = LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm)
+    last = dict(own.order_by().values_list("observation").annotate(last=Max("revision")))
+    reverses = own.filter(op=ledger.REVERSE, settlement=settlement).values_list("observation", "revision", "pk")
+    at = {observation: pk for observation, revision, pk in reverses if last[observation] == revision}
+    applies = own.filter(op=ledger.APPLY, observation__in=own.filter(settlement=settlement).values("observation"))
+    rows = applies.select_related("bandit", "arm", "grader").order_by("pk")
+    return [
+        (entry, at[entry.observation])
+        for entry in rows
+        if entry.observation in at and entry.revision == last[entry.observation]
+    ]
+
+
+def _changed_since(entry: LedgerEntry, at: int, settlement: str) -> bool:
+    """Whether more than moves between arms, which come to nothing, was recorded of the observation after the row `at`.
+
+    What the merge itself gave the other arm is left out.
+    """
+    rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=at)
+    came: Counter[tuple[object, ...]] = Counter()
+    for op, *reward in rows.exclude(op=ledger.APPLY, settlement=settlement).values_list("op", *REWARD):
+        came[tuple(reward)] += 1 if op == ledger.APPLY else -1
+    return any(came.values())
+
+
+def _merged_into(arm: Arm) -> Arm:
+    """What the arm was merged into by its own merge."""
+    if arm.merged_into is None:
+        raise ValueError(f"{arm.name} is not merged into another arm; nothing was changed")
+    by = _last_merge(arm)
+    if by is not None and by.pk != arm.merged_into_id:
+        raise ValueError(
+            f"{arm.name} came to {arm.merged_into.name} along with {by.name}, which was merged later; part that first"
+        )
+    return arm.merged_into
+
+
+def _last_merge(arm: Arm) -> Arm | None:
+    event = arm.events.filter(act=Act.MERGED).select_related("other").first()
+    return None if event is None else event.other
+
+
+def _came_with(arm: Arm, into: Arm) -> list[int]:
+    """The ids of the arms that had been merged into `arm` before that was merged into `into`."""
+    return [each.pk for each in into.merged.exclude(pk=arm.pk) if _last_merge(each) == arm]

@@ -1,0 +1,226 @@
+"""Putting a policy in force and taking it back: always a new version, with a name, and with its effect before it."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import IntegerField
+from django.utils import timezone
+
+from bandit import rectifying
+from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
+from bandit.core.table import MICRO, Row
+from bandit.ledger import touch
+from bandit.models import Bandit, PolicyVersion
+from bandit.reading import Outlook, outlook, policy_from, rows_of, site_day, version_of, weights_of, with_baseline
+from bandit.versions import require_next
+
+ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
+FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name not in ABOUT]  # noqa: SLF001 - public API
+# Everything of a version that is not about it, and what of it is counted.
+NUMBERS = tuple(field.name for field in FIELDS)
+COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
+SHARES = ("weights", "caps")
+# A site that has no reward to show has no evidence: the floor never enters.
+NEVER = "floor"
+MOST = 1_000_000.0
+# A day's traffic is the mean of so many days before today.
+TRAFFIC_DAYS = 28
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmCost:
+    """Of `n` rewards' sessions the cost is known for `costed`, `usd` in all: `each` is their mean in dollars.
+
+    Where few are known, `at_least` is the mean over all of them with what is unknown at nothing: a lower bound (I142).
+    """
+
+    n: int
+    costed: int
+    usd: float
+
+    @property
+    def coverage(self) -> float:
+        return self.costed / self.n if self.n else 0.0
+
+    @property
+    def each(self) -> float | None:
+        return self.usd / self.costed if self.costed else None
+
+    @property
+    def at_least(self) -> float | None:
+        return self.usd / self.n if self.costed else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What a version would do, before it does it: the outlook as it is and as it would be, and its memory."""
+
+    held: PolicyVersion
+    version: PolicyVersion
+    before: Outlook
+    after: Outlook
+    memory: Memory
+
+
+def numbers_of(version: PolicyVersion) -> dict[str, Any]:
+    """All that a version says, by the names of NUMBERS."""
+    return {name: getattr(version, name) for name in NUMBERS}
+
+
+def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody yet", note: str = "") -> PolicyVersion:
+    """The next version with these numbers, and those in force where none is given; not saved.
+
+    Raises ValidationError, in words, by the name of the number.
+    """
+    held = version_of(bandit)
+    if strange := sorted(numbers.keys() - set(NUMBERS)):
+        raise ValidationError(f"a policy has the numbers {', '.join(NUMBERS)}; got {', '.join(strange)} as well")
+    said = {**numbers_of(held), **numbers}
+    _check_sizes(said)
+    said["weights"] = _weights(said["weights"])
+    said["caps"] = _by_source(said["caps"], "caps", "above 0", lambda value: 0 < value <= MOST)
+    version = PolicyVersion(bandit=bandit, version=held.version + 1, by=by, note=note, **said)
+    version.full_clean()
+    return version
+
+
+def preview(bandit: str, numbers: Mapping[str, Any], now: datetime) -> Preview:
+    """What these numbers would do. Nothing is saved. Raises UnknownBandit, or ValidationError as `put_in_force`."""
+    row = Bandit.objects.named(bandit)
+    held, version = version_of(row), proposed(row, numbers)
+    remembered = memory_of(version, now)
+    require_memory(remembered, version)
+    return Preview(
+        held=held, version=version, before=outlook_of(held, now), after=outlook_of(version, now), memory=remembered
+    )
+
+
+def put_in_force(bandit: str, numbers: Mapping[str, Any], *, version: int, by: str, note: str = "") -> PolicyVersion:
+    """Append these numbers as `version`, the next one; from now on they count. What is not given stays as it is.
+
+    Raises UnknownBandit, StaleVersion where `version` is not the next, or ValidationError for a number out of range
+    and for a memory shorter than three days of the bandit's traffic.
+    """
+    with transaction.atomic():
+        row = Bandit.objects.locked(bandit)
+        require_next(version, version_of(row).version, f"{bandit}'s policy")
+        made = proposed(row, numbers, by=by, note=note)
+        require_memory(memory_of(made, timezone.now()), made)
+        made.save(force_insert=True)
+        touch(row)
+    return made
+
+
+def take_back(bandit: str, to_version: int, *, version: int, by: str, note: str = "") -> PolicyVersion:
+    """Append the numbers of an earlier version as the next one. Raises as `put_in_force`, and ValueError for no such
+    version.
+    """
+    earlier = earlier_of(Bandit.objects.named(bandit), to_version)
+    said = note or f"Back to version {to_version}."
+    return put_in_force(bandit, numbers_of(earlier), version=version, by=by, note=said)
+
+
+def earlier_of(bandit: Bandit, version: int) -> PolicyVersion:
+    """That version of the bandit's policy. Raises ValueError where there is none."""
+    found = bandit.policies.filter(version=version).first()
+    if found is None:
+        raise ValueError(
+            f"{bandit.name} has had no policy {version}; its versions are 1 to {version_of(bandit).version}"
+        )
+    return found
+
+
+def outlook_of(version: PolicyVersion, now: datetime) -> Outlook:
+    """What the bandit would believe at `now` with this version, saved or not."""
+    row, today = version.bandit, site_day(now)
+    policy = with_baseline(row, policy_from(version, rectifying.in_force(row)), today)
+    return outlook(row, policy, rows_of(row, policy, today), today)
+
+
+def memory_of(version: PolicyVersion, now: datetime) -> Memory:
+    """How far back this version remembers, of the traffic that the bandit has had lately."""
+    half_life, cap = version.half_life_days, version.evidence_cap
+    if cap is None:
+        return memory(half_life)
+    today, policy = site_day(now), policy_from(version)
+    rows = rows_of(version.bandit, policy, today)
+    scale = outlook(version.bandit, policy, rows, today).posterior.evidence_scale
+    return memory(half_life, cap=cap, pseudo_a_day=scale * _busiest(rows, weights_of(version), today))
+
+
+def require_memory(remembered: Memory, version: PolicyVersion) -> None:
+    """Raises ValidationError, with the number, where a version remembers less than three days of its traffic (I72)."""
+    half_life, cap = version.half_life_days, version.evidence_cap
+    if remembered.by_decay < LEAST_DAYS:
+        least: float = math.ceil(100 * LEAST_HALF_LIFE) / 100
+        said = (
+            f"With a half-life of {half_life:g} days the bandit remembers {remembered.by_decay:.1f} days of its "
+            f"traffic, 1 ÷ (1 − 2^(−1/{half_life:g})). At least {LEAST_DAYS:g} are expected: "
+            f"a half-life from {least:g} days on."
+        )
+        raise ValidationError({"half_life_days": said})
+    if cap is not None and remembered.by_cap is not None and remembered.by_cap < LEAST_DAYS:
+        a_day = cap / remembered.by_cap
+        said = (
+            f"A cap of {cap:g} pseudo-observations holds {remembered.by_cap:.1f} days of the busiest arm's traffic, "
+            f"{a_day:.1f} a day. At least {LEAST_DAYS:g} days are expected: a cap from "
+            f"{math.ceil(LEAST_DAYS * a_day)} on, or none."
+        )
+        raise ValidationError({"evidence_cap": said})
+
+
+def costs_of(rows: Iterable[Row]) -> dict[str, ArmCost]:
+    """What each arm's sessions cost, as far as it is known."""
+    sums: dict[str, tuple[int, int, int]] = {}
+    for row in rows:
+        n, costed, cost = sums.get(row.arm, (0, 0, 0))
+        sums[row.arm] = (n + row.n, costed + row.costed, cost + row.cost)
+    return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
+
+
+def _busiest(rows: Iterable[Row], weights: Mapping[str, float], today: date) -> float:
+    """Σw·r of the arm that gets the most a day, over the last TRAFFIC_DAYS before today or since its first of them."""
+    lately = [row for row in rows if today - timedelta(days=TRAFFIC_DAYS) <= row.day < today]
+    if not lately:
+        return 0.0
+    days = (today - min(row.day for row in lately)).days
+    sums: dict[str, float] = {}
+    for row in lately:
+        sums[row.arm] = sums.get(row.arm, 0.0) + weights.get(row.source, 0.0) * row.n
+    return max(sums.values()) / days
+
+
+def _check_sizes(numbers: Mapping[str, Any]) -> None:
+    """No number is infinite, none at all, or so large that arithmetic with it ends."""
+    for name, value in numbers.items():
+        if name in SHARES or value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
+            raise ValidationError({name: f"Expected a number up to {MOST:,.0f}; got {value!r}."})
+        if name in COUNTS and value != int(value):
+            raise ValidationError({name: f"Expected a whole number; got {value!r}."})
+
+
+def _weights(weights: Any) -> dict[str, float]:
+    """What differs from the site's own weights."""
+    said = _by_source(weights, "weights", "from 0 to 1", lambda value: 0 <= value <= 1)
+    return {source: weight for source, weight in said.items() if weight != settings.EVIDENCE_WEIGHTS[source]}
+
+
+def _by_source(said: Any, name: str, expected: str, fits: Callable[[float], bool]) -> dict[str, float]:
+    known = sorted(settings.EVIDENCE_WEIGHTS.keys() - {NEVER})
+    if not isinstance(said, Mapping):
+        raise ValidationError({name: f"Expected a number for each source; got {said!r}."})
+    for source, value in said.items():
+        if source not in known:
+            never = " It never carries evidence." if source == NEVER else ""
+            raise ValidationError({name: f"The sources are {', '.join(known)}; got {source!r}.{never}"})
+        if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
+            raise ValidationError({name: f"Of {source}: expected a number {expected}; got {value!r}."})
+    return {source: float(value) for source, value in sorted(said.items())}
