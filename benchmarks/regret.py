@@ -4,8 +4,8 @@ Eight arms, fifty sessions a day for sixty days; the best arm loses 36 % of its 
 and the judge's outages (`benchmarks/simulation/world.py` says how). Regret is what the chosen arms' true means fall
 short of the best one's; the oracle is the same bandit where every grade is there at once and true. All run on the
 site's own chain and the bandit's own cores, with the same worlds, chances and draws for all. The posterior is read
-once a day, so that a day's choices share their odds; `--reads 5` reads it after every tenth session, which moves the
-oracle's regret by 3 % and the ratios by about .01 (the two harms' more).
+once a day, so that a day's choices share their odds; `--reads 5` reads it after every tenth session, which over forty
+runs moved the oracle's regret by 3 % and the ratios by .02 at most (the floor's from 5.95 to 6.17).
 
 Then seed 000's: what reading is worth, and how often it is chosen, where commits are counted and where artifacts are.
 
