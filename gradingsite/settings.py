@@ -233,6 +233,7 @@ CELERY_BEAT_SCHEDULE = {
     "batches": {"task": "grading.tasks.batches", "schedule": 30, "options": {"expires": 30}},
     "prioritise": {"task": "grading.tasks.prioritise", "schedule": 60, "options": {"expires": 60}},
     "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},
+    "name models": {"task": "grading.tasks.name_models", "schedule": 60, "options": {"expires": 60}},
 }
 
 # --- the reward chain (20-chain.md); checked at start-up by grading.checks -------------------------------------------
