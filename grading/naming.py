@@ -32,7 +32,6 @@ class Unnamed:
     sessions: int
     last: dt.datetime
     suggestion: str
-    near: str | None
 
 
 def named(text: str) -> Arm | None:
@@ -49,14 +48,7 @@ def unnamed() -> list[Unnamed]:
     seen = _nameless().order_by().values_list("model").annotate(n=Count("pk"), last=Max("ended_at"))
     rows = sorted((row for row in seen if canonical(row[0]) not in known), key=lambda row: (-row[1], row[0]))
     return [
-        Unnamed(
-            text=text,
-            sessions=n,
-            last=last,
-            suggestion=DATED.sub("", canonical(text)),
-            near=arms.near(BANDIT, DATED.sub("", canonical(text))),
-        )
-        for text, n, last in rows
+        Unnamed(text=text, sessions=n, last=last, suggestion=DATED.sub("", canonical(text))) for text, n, last in rows
     ]
 
 

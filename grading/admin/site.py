@@ -60,7 +60,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
     ("bandits/<slug:name>/arms/", "arms", arms.show, "bandit.view_arm"),
     ("bandits/<slug:name>/arms/<int:pk>/", "arm", arms.detail, "bandit.view_arm"),
-    ("models/", "models", model_names.show, "bandit.view_arm"),
+    ("bandits/model/unnamed/", "models", model_names.show, "bandit.view_arm"),
     ("bandits/<slug:name>/policy/", "policy", policy.show, OPERATE),
     ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),

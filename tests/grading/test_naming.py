@@ -14,7 +14,7 @@ from grading.models import Session
 from tests import cast
 
 pytestmark = pytest.mark.django_db
-PAGE = "/models/"
+PAGE = "/bandits/model/unnamed/"
 DATED = "claude-opus-4-5-20251101"
 
 
