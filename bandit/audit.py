@@ -1,23 +1,35 @@
-"""The buckets are the ledger, added up: compare the two, or rebuild the one from the other (N2)."""
+"""The buckets are the ledger, added up: do it again, compare, and put right what differs (N2).
 
-from collections.abc import Iterable, Mapping
+Nobody is held up meanwhile. Rows of the ledger never change, so nearly all of it is added up without a lock; each
+bandit's writers then wait while the few rows that came in since are added, and its buckets looked at.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from operator import add
 
 from django.db import transaction
-from django.db.models import BigIntegerField, Case, F, Sum, Value, When
-from django.db.models.functions import Cast
+from django.db.models import Count, Max
 
-from bandit.models import Arm, Bandit, Bucket, Grader, LedgerEntry
+from bandit import ledger
+from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry, LedgerEntryQuerySet
+from bandit.reading import MOMENTS, signed_sums
 
+# (arm, grader) by id and the effective day, of one bandit or, with its id before them, of any.
 Key = tuple[int, int, date]
-Sums = tuple[int, int, int]
-NOTHING: Sums = (0, 0, 0)
+Sums = tuple[int, ...]
+Ledger = dict[int, dict[Key, Sums]]
+Step = Callable[[int], object]
+KEY = ("arm", "grader", "effective_day")
+NOTHING: Sums = (0,) * len(MOMENTS)
+# Rows of the ledger added up by one query, and buckets written by one.
+ROWS, WRITTEN = 200_000, 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A bucket that is not what the ledger says: `expected` and `found` are (n, s, q)."""
+    """A bucket that is not what the ledger says: `expected` and `found` are n, Σr, Σr², Σ cost and how many costs."""
 
     arm: Arm
     grader: Grader
@@ -27,69 +39,108 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"{self.arm.bandit.name}/{self.arm.name}, {self.grader}, {self.day}"
-        return f"{where}: the ledger says n, s, q = {self.expected}, the bucket says {self.found}"
+        return f"{where}: the ledger says {', '.join(MOMENTS)} = {self.expected}, the bucket says {self.found}"
 
 
-def fold(bandit: str) -> dict[Key, Sums]:
-    """(arm id, grader id, effective day) → (n, s, q), from the ledger alone; sums of nothing are left out."""
-    arms = Bandit.objects.named(bandit).arms.all()
-    return {(arm.pk, *key): sums for arm in arms for key, sums in _ledger_sums(arm).items()}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """How many rows of the ledger were added up, to how many buckets, and which of the stored ones are not these."""
+
+    rows: int
+    buckets: int
+    differences: tuple[Difference, ...]
 
 
-def audit(arms: Iterable[Arm] | None = None) -> list[Difference]:
-    """Every bucket that differs from the ledger's sum, of these arms or of all. Safe while rewards come in."""
-    chosen = Arm.objects.select_related("bandit").order_by("bandit", "name") if arms is None else arms
-    return [difference for arm in chosen for difference in _differences(arm)]
+def audit() -> list[Difference]:
+    """Every bucket that differs from the ledger's sum."""
+    return list(replay().differences)
 
 
-def rebuild(bandit: str) -> int:
-    """Throw the buckets away and add them up from the ledger again. Returns how many there are now."""
-    with transaction.atomic():
-        row = Bandit.objects.locked(bandit)
-        Bucket.objects.filter(bandit=row).delete()
-        made = [
-            Bucket(bandit=row, arm_id=arm, grader_id=grader, effective_day=day, n=n, s=s, q=q)
-            for (arm, grader, day), (n, s, q) in fold(bandit).items()
-        ]
-        Bucket.objects.bulk_create(made, batch_size=500)
-    return len(made)
+def replay(*, write: bool = False, step: Step = lambda _rows: None) -> Replay:
+    """Add the whole ledger up and compare with the buckets; with `write`, put the sums where they differ.
+
+    `step` is told of each number of rows added up. Safe while rewards come in; starts again after an erasure, which
+    alone takes rows away. One pass over the ledger: some two seconds for a million rows.
+    """
+    erasures, upto = _last(Erasure), _last(LedgerEntry)
+    bandits = list(Bandit.objects.order_by("name"))
+    for bandit in bandits:
+        with transaction.atomic():
+            Bandit.objects.locked(bandit.name)  # once it is ours, what was being written up to there has been
+    sums: Ledger = {bandit.pk: {} for bandit in bandits}
+    rows = 0
+    for start in range(0, upto, ROWS):
+        rows += _add_up(LedgerEntry.objects.filter(pk__gt=start, pk__lte=min(start + ROWS, upto)), sums, step)
+    differences: list[Difference] = []
+    for bandit in bandits:
+        with transaction.atomic():
+            Bandit.objects.locked(bandit.name)
+            if _last(Erasure) != erasures:
+                return replay(write=write, step=step)
+            rows += _add_up(LedgerEntry.objects.filter(pk__gt=upto, bandit=bandit), sums, step)
+            differences += _compare(bandit, sums[bandit.pk], write=write)
+    return Replay(rows=rows, buckets=sum(map(_something, sums.values())), differences=tuple(differences))
 
 
-def _differences(arm: Arm) -> list[Difference]:
-    with transaction.atomic():
-        Bandit.objects.locked(arm.bandit.name)
-        expected, found = _ledger_sums(arm), _bucket_sums(arm)
-    wrong = [key for key in sorted(expected.keys() | found.keys()) if expected.get(key) != found.get(key)]
-    graders: Mapping[int, Grader] = Grader.objects.in_bulk({grader for grader, _ in wrong})
+def _last(model: type[LedgerEntry | Erasure]) -> int:
+    return model.objects.aggregate(last=Max("pk"))["last"] or 0
+
+
+def _add_up(entries: LedgerEntryQuerySet, sums: Ledger, step: Step) -> int:
+    """Add these rows to `sums`; how many they were."""
+    total = 0
+    grouped = entries.values_list("bandit", *KEY).annotate(rows=Count("pk"), **signed_sums()).order_by()
+    for bandit, arm, grader, day, rows, *moments in grouped.iterator():
+        held, key = sums.setdefault(bandit, {}), (arm, grader, day)
+        held[key] = tuple(map(add, held.get(key, NOTHING), map(int, moments)))
+        total += rows
+    step(total)
+    return total
+
+
+def _something(sums: dict[Key, Sums]) -> int:
+    """How many of the sums are not of nothing."""
+    return sum(held != NOTHING for held in sums.values())
+
+
+def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[Difference]:
+    ids: dict[Key, int] = {}
+    found: dict[Key, Sums] = {}
+    for pk, arm, grader, day, *moments in Bucket.objects.filter(bandit=bandit).values_list("pk", *KEY, *MOMENTS):
+        key = (arm, grader, day)
+        ids[key], found[key] = pk, tuple(moments)
+    keys = sorted(expected.keys() | found.keys())
+    wrong = [key for key in keys if expected.get(key, NOTHING) != found.get(key, NOTHING)]
+    if write and wrong:
+        _put(bandit, {key: expected.get(key, NOTHING) for key in wrong}, [ids[key] for key in wrong if key in ids])
+    arms = Arm.objects.select_related("bandit").in_bulk({arm for arm, _, _ in wrong})
+    graders = Grader.objects.in_bulk({grader for _, grader, _ in wrong})
     return [
         Difference(
-            arm=arm,
-            grader=graders[grader],
-            day=day,
-            expected=expected.get((grader, day), NOTHING),
-            found=found.get((grader, day), NOTHING),
+            arm=arms[key[0]],
+            grader=graders[key[1]],
+            day=key[2],
+            expected=expected.get(key, NOTHING),
+            found=found.get(key, NOTHING),
         )
-        for grader, day in wrong
+        for key in wrong
     ]
 
 
-def _ledger_sums(arm: Arm) -> dict[tuple[int, date], Sums]:
-    sign = Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
-    value = Cast("value_micro", BigIntegerField())
-    rows = (
-        LedgerEntry.objects.filter(bandit=arm.bandit_id, arm=arm)
-        .values_list("grader", "effective_day")
-        .annotate(total_n=Sum(sign), total_s=Sum(sign * value), total_q=Sum(sign * value * value))
-        .order_by()
-    )
-    return _sums(rows)
-
-
-def _bucket_sums(arm: Arm) -> dict[tuple[int, date], Sums]:
-    rows = Bucket.objects.filter(bandit=arm.bandit_id, arm=arm)
-    return _sums(rows.values_list("grader", "effective_day", F("n"), F("s"), F("q")))
-
-
-def _sums(rows: Iterable[tuple[int, date, int, int, int]]) -> dict[tuple[int, date], Sums]:
-    sums = {(grader, day): (int(n), int(s), int(q)) for grader, day, n, s, q in rows}
-    return {key: values for key, values in sums.items() if values != NOTHING}
+def _put(bandit: Bandit, sums: dict[Key, Sums], instead_of: list[int]) -> None:
+    """Buckets of these sums in place of the rows of these ids."""
+    for at in range(0, len(instead_of), WRITTEN):
+        Bucket.objects.filter(pk__in=instead_of[at : at + WRITTEN]).delete()
+    made = [
+        Bucket(
+            bandit=bandit,
+            arm_id=arm,
+            grader_id=grader,
+            effective_day=day,
+            **dict(zip(MOMENTS, moments, strict=True)),
+        )
+        for (arm, grader, day), moments in sums.items()
+        if moments != NOTHING
+    ]
+    Bucket.objects.bulk_create(made, batch_size=WRITTEN)
+    ledger.touch(bandit)

@@ -5,7 +5,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from grading import judging, naming, review, transcripts
+from grading import judging, monitoring, naming, review, transcripts
 from grading.judging.rubrics import again
 from grading.models import Evidence
 from grading.notices import send_due
@@ -51,6 +51,11 @@ def prioritise() -> None:
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def notices() -> None:
     send_due()
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def at_night() -> None:
+    monitoring.watch_at_night()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import dj_database_url
+from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
 
 from gradingsite import broker
@@ -234,6 +235,8 @@ CELERY_BEAT_SCHEDULE = {
     "prioritise": {"task": "grading.tasks.prioritise", "schedule": 60, "options": {"expires": 60}},
     "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},
     "name models": {"task": "grading.tasks.name_models", "schedule": 60, "options": {"expires": 60}},
+    # One that was missed, because the site was down, is made up for at the next start.
+    "at night": {"task": "grading.tasks.at_night", "schedule": crontab(hour="2", minute="30")},
 }
 
 # --- the reward chain (20-chain.md); checked at start-up by grading.checks -------------------------------------------

@@ -14,12 +14,12 @@ from grading.admin import (
     alarms,
     arms,
     audit,
-    bandits,
     bulk,
     calibration,
     connect,
     costs,
     dashboard,
+    lessons,
     model_names,
     notices,
     policy,
@@ -40,6 +40,7 @@ from grading.admin import (
     transcript,
     undo,
 )
+from grading.admin.bandit import page as bandits
 from grading.admin.desk import actions as desk
 from grading.admin.house import house
 
@@ -57,6 +58,8 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
+    ("bandits/lesson/", "lessons", lessons.index, "bandit.view_bandit"),
+    ("bandits/lesson/<int:pk>/", "lesson", lessons.show_one, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
     ("bandits/<slug:name>/arms/", "arms", arms.show, "bandit.view_arm"),
     ("bandits/<slug:name>/arms/<int:pk>/", "arm", arms.detail, "bandit.view_arm"),

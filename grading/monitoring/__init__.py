@@ -16,7 +16,7 @@ from grading.monitoring.flags import (
 )
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Rule, Severity
-from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch
+from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch, watch_at_night
 
 IMPOSSIBLE_PAIR, JUDGE_OUT = ImpossiblePair.id, JudgeOut.id
 
@@ -45,4 +45,5 @@ __all__ = [
     "reopen_flags",
     "says_judge_fails",
     "watch",
+    "watch_at_night",
 ]

@@ -28,7 +28,7 @@ class Rule(ABC):
     and `page` where. `is_told`: whether an advisory, too, is told outside the site.
 
     `every`: how often it looks; None means whenever a session or an answer of a judge was recorded, so such a rule may
-    ask only a few indexed queries.
+    ask only a few indexed queries. A `nightly` one takes long: it looks once a day, from a task of its own.
     """
 
     id: ClassVar[str]
@@ -38,6 +38,7 @@ class Rule(ABC):
     page: ClassVar[str] = "admin:alarms"
     severity: ClassVar[Severity] = Severity.ALARM
     every: ClassVar[dt.timedelta | None] = None
+    nightly: ClassVar[bool] = False
     is_told: ClassVar[bool] = False
 
     @abstractmethod

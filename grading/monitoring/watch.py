@@ -1,4 +1,4 @@
-"""When the rules look: at every session and answer, now and then from the sweep, and at each other."""
+"""When the rules look: at every session and answer, now and then from the sweep, at night, and at each other."""
 
 import datetime as dt
 import logging
@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from grading.models import RuleRun, Session
 from grading.monitoring.alarms import keep
+from grading.monitoring.buckets import BucketsDiffer
 from grading.monitoring.calibration import Uncalibrated
 from grading.monitoring.flags import GRADED_BY_A_PERSON, ImpossiblePair, inspect_flags, restore_flags
 from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
@@ -52,6 +53,7 @@ _ALL: tuple[Rule, ...] = (
     Uncalibrated(),
     ReviewWaits(),
     NoticesFail(),
+    BucketsDiffer(),
 )
 RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 
@@ -78,9 +80,18 @@ def watch(now: dt.datetime | None = None) -> None:
     now = now or timezone.now()
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
     for rule in RULES.values():
-        if rule.every is not None and (rule.id not in ran or ran[rule.id] <= now - rule.every):
+        if rule.every is not None and not rule.nightly and (rule.id not in ran or ran[rule.id] <= now - rule.every):
             _take_turn(rule, now, ran.get(rule.id))
     refresh(now)
+
+
+def watch_at_night(now: dt.datetime | None = None) -> None:
+    """Let the nightly rules look, outside a transaction: they may take long. One that fails has not looked."""
+    now = now or timezone.now()
+    for rule in RULES.values():
+        if rule.nightly:
+            keep([rule], now)
+            RuleRun.objects.update_or_create(rule=rule.id, defaults={"ran_at": now})
 
 
 def _take_turn(rule: Rule, now: dt.datetime, last: dt.datetime | None) -> None:

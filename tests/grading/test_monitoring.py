@@ -280,6 +280,7 @@ def test_looking_at_every_session_takes_few_queries_however_much_there_is(django
 
 def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client):
     monitoring.watch()
+    monitoring.watch_at_night()
     client.force_login(cast.person("vera", "viewer"))
     html = client.get("/alarms/").content.decode()
     for rule in monitoring.RULES.values():

@@ -2,30 +2,43 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
-from bandit.audit import audit, rebuild
-from bandit.models import Arm, Bandit
+from bandit.audit import Replay, replay
+from bandit.models import LedgerEntry
+
+# Differences told one by one; the others are only counted.
+TOLD = 20
 
 
 class Command(BaseCommand):
     help = "Add the ledger up and compare it with the buckets that the posteriors are read from."
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--rebuild", action="store_true", help="first throw the buckets away and rebuild them")
-
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002 - Django's signature
-        if options["rebuild"]:
-            for name in Bandit.objects.order_by("name").values_list("name", flat=True):
-                self.stdout.write(f"{name}: {rebuild(name)} buckets rebuilt from the ledger")
-        arms = list(Arm.objects.select_related("bandit").order_by("bandit", "name"))
-        differences = audit(tqdm(arms, desc="auditing", unit="arm", disable=options["verbosity"] == 0))
-        for difference in differences:
+        self.require_sound(self.replay(quiet=options["verbosity"] == 0))
+
+    def replay(self, *, quiet: bool, write: bool = False) -> Replay:
+        """Add everything up, with a bar that shows how far it is."""
+        rows = LedgerEntry.objects.count()
+        with tqdm(total=rows, desc="adding up the ledger", unit="row", unit_scale=True, disable=quiet) as bar:
+            return replay(write=write, step=bar.update)
+
+    def require_sound(self, found: Replay) -> None:
+        """Say that the buckets are right, or what is wrong with them and how to go on. Raises CommandError."""
+        count = len(found.differences)
+        if not count:
+            sound = f"{found.buckets:,} buckets are, bit for bit, the sums of the ledger's {found.rows:,} rows."
+            self.stdout.write(self.style.SUCCESS(sound))
+            return
+        self.tell(found)
+        raise CommandError(
+            f"{count:,} buckets differ from the ledger. The ledger is the record: find out what wrote to the buckets, "
+            "then run `manage.py replay --write`."
+        )
+
+    def tell(self, found: Replay) -> None:
+        for difference in found.differences[:TOLD]:
             self.stderr.write(self.style.ERROR(str(difference)))
-        if differences:
-            raise CommandError(
-                f"{len(differences)} buckets differ from the ledger. The ledger is the record: find out what wrote to "
-                "the buckets, then run `manage.py audit_ledger --rebuild`."
-            )
-        self.stdout.write(self.style.SUCCESS(f"The buckets of {len(arms)} arms are exactly the ledger's sums."))
+        if (more := len(found.differences) - TOLD) > 0:
+            self.stderr.write(self.style.ERROR(f"and {more:,} more"))

@@ -1,0 +1,57 @@
+"""A number with its doubt: what a mean is, and between which bounds it probably lies."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from bandit.core.table import Floats
+
+LEVEL = 0.90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A `mean`, its standard `error`, and the bounds `low` and `high` of its central 90 % interval."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+
+    @property
+    def above(self) -> bool:
+        """Whether the whole interval is above 0."""
+        return self.low > 0
+
+    @property
+    def below(self) -> bool:
+        """Whether the whole interval is below 0."""
+        return self.high < 0
+
+
+def estimate(mean: float, variance: float, freedom: float, *, least: float = 0.0, most: float = 1.0) -> Estimate:
+    """Student's interval of a mean with this `variance` of its own and `freedom` > 0, all cut to [least, most]."""
+    error = float(np.sqrt(variance))
+    half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
+    mean, low, high = (float(min(max(each, least), most)) for each in (mean, mean - half, mean + half))
+    return Estimate(mean=mean, error=error, low=low, high=high)
+
+
+def weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:
+    """The mean Σwx/Σw of `values`, shape (n,), n ≥ 2, and its variance.
+
+        var = n/(n − 1) · Σ w²(x − mean)² / (Σw)²
+
+    The ratio estimator with its linearised variance (Hájek 1971; Särndal, Swensson and Wretman 1992, 5.7); with equal
+    weights the ordinary mean and s²/n. `weights` are at least 0 and not all 0.
+    """
+    n, whole = len(values), weights.sum()
+    mean = float((weights * values).sum() / whole)
+    return mean, float(n / (n - 1) * (weights**2 * (values - mean) ** 2).sum() / whole**2)
+
+
+def effective(weights: Floats) -> float:
+    """How many equal weights these are worth, (Σw)²/Σw², from 1 to n (Kish 1965); 0 where all are 0."""
+    squares = float((weights**2).sum())
+    return float(weights.sum()) ** 2 / squares if squares else 0.0

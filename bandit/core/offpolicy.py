@@ -1,0 +1,152 @@
+"""What another policy would have earned, from the log of the one that ran.
+
+Row i of a log: arm a was drawn with the chance π₀(a) and earned r; the target policy would have drawn it with π₁(a).
+With the weight w = π₁(a)/π₀(a) and n rows:
+
+    IPS    Σ w·r / n                                  Horvitz and Thompson 1952: unbiased, of large variance
+    SNIPS  Σ w·r / Σ w                                Swaminathan and Joachims 2015: a bias of order 1/n, less variance
+    DR     Σ [Σ_k π₁(k)·q(k) + w·(r − q(a))] / n      Dudík, Langford and Li 2011: q(k) is what arm k should earn
+
+DR is unbiased whatever q is, if q of a row was made without that row's reward; the better q, the less its variance.
+All of this holds for a log whose chances moved with what was learnt, too: given the past, each row is unbiased, so the
+rows' errors are uncorrelated and their variances add up. What no estimate can see is an effect of a choice on later
+rows: each row is asked by itself what another choice would have earned at that moment.
+
+Only draws belong in a log: a choice that somebody insisted on has no chance to be weighed by.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit.core.estimate import Estimate, effective, estimate, weighted_mean
+from bandit.core.table import Floats, Ints
+
+# Below this many equal rows a few heavy weights decide, and the intervals promise too much: nothing is claimed.
+LEAST_EFFECTIVE = 30.0
+# Σw/n is 1 but for chance; further off than this many standard errors, the log does not fit its own chances.
+FARTHEST = 4.0
+TINY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Log:
+    """Draws as columns, n rows and k arms.
+
+    `arm` (n,) the arm drawn, 0 to k − 1; `chance` (n,) π₀ of it, in (0, 1]; `reward` (n,) in [0, 1]; `target` (n, k)
+    π₁ of every arm, 0 for those that could not be drawn, each row of sum 1; `model` (n, k) q, in [0, 1].
+    Raises ValueError for anything else, an empty log included.
+    """
+
+    arm: Ints
+    chance: Floats
+    reward: Floats
+    target: Floats
+    model: Floats
+
+    def __post_init__(self) -> None:
+        n, k = self.target.shape
+        if not n:
+            raise ValueError("an estimate needs at least one draw; got an empty log")
+        shapes = (self.arm.shape, self.chance.shape, self.reward.shape, self.model.shape)
+        if shapes != ((n,), (n,), (n,), (n, k)):
+            raise ValueError(f"expected columns of shape ({n},) and a model of ({n}, {k}); got {shapes}")
+        _require(self.chance, (self.chance > 0) & (self.chance <= 1), "a draw's chance is in (0, 1]")
+        _require(self.reward, (self.reward >= 0) & (self.reward <= 1), "a reward is in [0, 1]")
+        _require(self.model, (self.model >= 0) & (self.model <= 1), "what an arm should earn is in [0, 1]")
+        _require(self.arm, (self.arm >= 0) & (self.arm < k), f"the arm drawn is one of 0 to {k - 1}")
+        _require(self.target, (self.target >= 0) & (self.target <= 1), "a target's chance is in [0, 1]")
+        total = self.target.sum(axis=1)
+        _require(total, np.abs(total - 1) < TINY, "a target's chances are of sum 1")
+
+    def of_drawn(self, table: Floats) -> Floats:
+        """The entries of `table` (n, k) of the arms that were drawn, shape (n,)."""
+        found: Floats = np.take_along_axis(table, self.arm[:, None], axis=1)[:, 0]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """Mean reward of a draw: what was `earned`, and the target's by `ips`, `snips` and `dr`, each in [0, 1].
+
+    `gain` is SNIPS less earned, in [−1, 1]: nothing for a target that is what ran, whatever its luck.
+    """
+
+    earned: Estimate
+    ips: Estimate
+    snips: Estimate
+    dr: Estimate
+    gain: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What the target would have earned, beside what was, from the same `n` rows, and how far it can be trusted.
+
+    `effective` is how many equal rows the weights are worth (Kish), `largest` the heaviest weight, `clipped` how many
+    stood above `cap` and were cut to it, which draws the estimates towards 0 (DR: towards the model). `estimates` is
+    None where there are not two rows, or no weight at all. `doubt` says why nothing may be told yet; "" where it may.
+    """
+
+    n: int
+    estimates: Estimates | None
+    effective: float
+    largest: float
+    clipped: int
+    cap: float | None
+    doubt: str
+
+
+def compare(log: Log, *, cap: float | None = None) -> Comparison:
+    """The target against what ran. `cap` > 0 cuts weights, for logs of a policy without a floor; None cuts nothing.
+
+    The intervals are Student's, with the effective sample less one as degrees of freedom. Raises ValueError for a cap
+    that is not positive.
+    """
+    if cap is not None and not cap > 0:
+        raise ValueError(f"a cap of weights is above 0; got {cap!r}")
+    raw = log.of_drawn(log.target) / log.chance
+    weights = raw if cap is None else np.minimum(raw, cap)
+    worth = effective(weights)
+    return Comparison(
+        n=len(raw),
+        estimates=_estimates(log, weights, worth) if len(raw) > 1 and worth else None,
+        effective=worth,
+        largest=float(raw.max()),
+        clipped=int((raw > weights).sum()),
+        cap=cap,
+        doubt=_doubt(raw, worth),
+    )
+
+
+def _estimates(log: Log, weights: Floats, worth: float) -> Estimates:
+    n, even, freedom = len(weights), np.ones(len(weights)), max(worth - 1, 1.0)
+    robust = (log.target * log.model).sum(axis=1) + weights * (log.reward - log.of_drawn(log.model))
+    earned, own = weighted_mean(log.reward, even)
+    would, doubt = weighted_mean(log.reward, weights)
+    # What each row adds to SNIPS and to the plain mean, and so to their difference.
+    moves = weights / weights.mean() * (log.reward - would) - (log.reward - earned)
+    return Estimates(
+        earned=estimate(earned, own, n - 1),
+        ips=estimate(*weighted_mean(weights * log.reward, even), freedom),
+        snips=estimate(would, doubt, freedom),
+        dr=estimate(*weighted_mean(robust, even), freedom),
+        gain=estimate(would - earned, weighted_mean(moves, even)[1], freedom, least=-1.0),
+    )
+
+
+def _doubt(weights: Floats, worth: float) -> str:
+    """Why these weights allow no claim; "" where they do."""
+    n = len(weights)
+    if worth < LEAST_EFFECTIVE:
+        return f"effective sample {worth:.0f} of {n}; {LEAST_EFFECTIVE:.0f} are needed"
+    error = float(weights.std(ddof=1)) / n**0.5
+    if abs(weights.mean() - 1) > max(FARTHEST * error, TINY):
+        return f"the weights' mean is {weights.mean():.2f}, not 1: the log lacks choices that the variant would make"
+    return ""
+
+
+def _require(values: Floats | Ints, good: NDArray[np.bool_], rule: str) -> None:
+    if not good.all():
+        raise ValueError(f"{rule}; got {values[~good][:3].tolist()} among {len(values)}")

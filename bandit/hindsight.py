@@ -1,0 +1,139 @@
+"""The log read again with another policy: at each draw, what it would have said from what was known then."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
+
+from bandit import ledger, rectifying
+from bandit.core.posterior import Policy, Posterior, fold
+from bandit.core.table import Row
+from bandit.eligibility import consumption_feedback
+from bandit.models import Bandit, LedgerEntry, PolicyVersion, Selection
+from bandit.reading import chances, policy_from, rows_of, site_day, with_baseline
+from bandit.whatif import single
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """One decision that was drawn and rewarded: the arm, the `odds` it was drawn with, and what came of it."""
+
+    at: datetime
+    arm: str
+    odds: Mapping[str, float]
+    reward: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What another policy would have said to a draw: its odds among the same arms, and the mean it saw in each."""
+
+    odds: Mapping[str, float]
+    means: Mapping[str, float]
+
+
+Watch = Callable[[Sequence[Draw]], Iterable[Draw]]
+
+
+def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[Draw], Counter[str]]:
+    """The last `limit` decisions by `now`: those that were drawn and rewarded, the oldest first, and how many were not,
+    by reason.
+
+    A reward is the one that counts today, of the session that a draw led to, whichever arm ran in it: pivots are part
+    of what a choice leads to.
+    """
+    latest = list(bandit.selections.filter(created__lte=now).select_related("arm")[:limit])
+    entries = ledger.live_entries_of(bandit.name, {each.observation for each in latest})
+    rewards = {entry.observation: entry.value for entry in entries}
+    draws, left_out = [], Counter[str]()
+    for each in reversed(latest):
+        reason = _reason_against(each, rewards.keys())
+        if reason:
+            left_out[reason] += 1
+        else:
+            odds = {arm: odd for arm, odd in each.eligible.items() if not isinstance(odd, str)}
+            draws.append(Draw(at=each.created, arm=each.arm.name, odds=odds, reward=rewards[each.observation]))
+    return draws, left_out
+
+
+def _reason_against(selection: Selection, rewarded: Collection[str]) -> str:
+    if selection.override is not None:
+        return "insisted on, not drawn"
+    if selection.completed_at is None:
+        return "not finished"
+    return "" if selection.observation in rewarded else "without a reward"
+
+
+def answers(variant: PolicyVersion, draws: Sequence[Draw], every: int, watch: Watch) -> Iterator[Answer]:
+    """What the variant would have said to each of `draws`, at least one, the oldest first.
+
+    From the ledger as it was known at the draw, or at the last one before that, of the same day, since which fewer than
+    `every` rows were learnt. The baseline is that of the day's first draw; the rectifier is the one in force.
+    """
+    known = Known(variant, draws)
+    reading: Reading | None = None
+    for draw in watch(draws):
+        known.advance(draw.at)
+        if reading is None or known.learnt >= every or site_day(draw.at) != reading.posterior.day:
+            reading = known.read(draw.at)
+        yield Answer(odds=reading.odds(tuple(draw.odds)), means=reading.means)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """The variant's posterior at a moment, and the factors on the arms that read."""
+
+    posterior: Posterior
+    factors: Mapping[str, float]
+    _odds: dict[tuple[str, ...], dict[str, float]] = field(default_factory=dict)
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        means = self.posterior.alpha / (self.posterior.alpha + self.posterior.beta)
+        return dict(zip(self.posterior.names, means.tolist(), strict=True))
+
+    def odds(self, eligible: tuple[str, ...]) -> dict[str, float]:
+        """The odds among these arms; asked again, those worked out before."""
+        if eligible not in self._odds:
+            best = self.posterior.chance_of_best(eligible)
+            self._odds[eligible] = chances(best, self.posterior.policy.floor, self.factors)
+        return self._odds[eligible]
+
+
+class Known:
+    """What a variant would have made of the ledger as it grew from the first of some draws to the last.
+
+    `learnt` counts the ledger rows that came since the last reading.
+    """
+
+    def __init__(self, variant: PolicyVersion, draws: Sequence[Draw]) -> None:
+        bandit, start, end = variant.bandit, draws[0].at, draws[-1].at
+        self.variant, self.learnt = variant, 0
+        self._arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
+        self._policy = policy_from(variant, rectifying.in_force(bandit))
+        self._rows = rows_of(bandit, self._policy, site_day(start), start)
+        entries = LedgerEntry.objects.filter(bandit=bandit, recorded_at__gt=start, recorded_at__lte=end)
+        self._later = list(entries.select_related("arm", "grader").order_by("-recorded_at"))
+        self._of_day: tuple[date, Policy] | None = None
+
+    def advance(self, moment: datetime) -> None:
+        """Take in what was recorded by `moment`."""
+        while self._later and self._later[-1].recorded_at <= moment:
+            self._rows.append(_row(self._later.pop()))
+            self.learnt += 1
+
+    def read(self, moment: datetime) -> Reading:
+        """The variant's reading at `moment`, of what was taken in."""
+        self.learnt, today = 0, site_day(moment)
+        if self._of_day is None or self._of_day[0] != today:
+            self._of_day = today, with_baseline(self.variant.bandit, self._policy, today, moment)
+        posterior = fold(self._rows, arms=self._arms, policy=self._of_day[1], today=today)
+        reading = [name for name, is_consumption in self._arms.items() if is_consumption]
+        moved = consumption_feedback(self._rows, reading, self.variant, today)
+        return Reading(posterior=posterior, factors={name: each.factor for name, each in moved.items()})
+
+
+def _row(entry: LedgerEntry) -> Row:
+    sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
+    return single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)

@@ -1,0 +1,32 @@
+"""Rebuild the buckets from the ledger and compare; with --write, put right those that differ."""
+
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from bandit.management.commands.audit_ledger import Command as Audit
+
+
+class Command(Audit):
+    help = "Rebuild the buckets from the ledger alone and compare them with the stored ones."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--write", action="store_true", help="put the ledger's sums in place of what differs")
+        parser.add_argument("--noinput", action="store_true", help="with --write: do not ask first")
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002 - Django's signature
+        quiet = options["verbosity"] == 0
+        found = self.replay(quiet=quiet)
+        if found.differences and options["write"]:
+            self.tell(found)
+            if not options["noinput"]:
+                self.ask(len(found.differences))
+            written = self.replay(quiet=quiet, write=True)
+            self.stdout.write(f"{len(written.differences):,} buckets were put right.")
+            found = self.replay(quiet=quiet)
+        self.require_sound(found)
+
+    def ask(self, count: int) -> None:
+        """Raises CommandError for any answer but yes."""
+        if input(f"Put the ledger's sums in place of {count:,} buckets? Posteriors will move. Type yes: ") != "yes":
+            raise CommandError("Nothing was written.")

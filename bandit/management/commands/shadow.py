@@ -1,0 +1,94 @@
+"""What a variant of a bandit's policy would have chosen and earned on the log, before it is switched on."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from tqdm import tqdm
+
+from bandit.models import Bandit, PolicyVersion, UnknownBandit
+from bandit.policies import proposed
+from bandit.reading import version_of
+from bandit.shadow import LIMIT, Report, shadow
+
+# What moves the odds among arms that may be chosen; the rest of a policy says which those are.
+NUMBERS = {
+    "half-life": "half_life_days",
+    "long-run-half-life": "long_run_half_life_days",
+    "prior-strength": "prior_strength",
+    "evidence-scale": "evidence_scale",
+    "evidence-cap": "evidence_cap",
+    "floor": "floor",
+    "cost-weight": "cost_weight",
+    "consumption-boost": "consumption_boost",
+    "consumption-penalty": "consumption_penalty",
+    "consumption-window": "consumption_window_days",
+    "consumption-min-samples": "consumption_min_samples",
+}
+WHOLE = {"consumption_window_days", "consumption_min_samples"}
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("bandit", help="its name, such as category")
+        for option, name in NUMBERS.items():
+            number = int if name in WHOLE else float
+            parser.add_argument(f"--{option}", dest=name, type=number, help=f"in place of the policy's {name}")
+        parser.add_argument(
+            "--weight", action="append", default=[], type=weight, metavar="SOURCE=0..1", help="may be repeated"
+        )
+        parser.add_argument("--limit", type=int, default=LIMIT, help="decisions looked at (default: %(default)s)")
+        parser.add_argument(
+            "--every", type=int, default=1, help="read the ledger anew after so many rows; 1, the default, is exact"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002 - Django's signature
+        quiet = options["verbosity"] == 0
+        try:
+            report = shadow(
+                _variant(options),
+                timezone.now(),
+                limit=options["limit"],
+                every=options["every"],
+                watch=lambda draws: tqdm(draws, desc="reading", unit="draw", disable=quiet or None),
+            )
+        except (UnknownBandit, ValidationError, ValueError) as error:
+            raise CommandError("; ".join(getattr(error, "messages", [str(error)]))) from error
+        self.stdout.write("\n".join(_lines(report)))
+
+
+def weight(text: str) -> tuple[str, float]:
+    """A source and what it is to count, from "journal=0.1". Raises ValueError."""
+    source, _, number = text.partition("=")
+    return source, float(number)
+
+
+def _variant(options: dict[str, Any]) -> PolicyVersion:
+    bandit = Bandit.objects.named(options["bandit"])
+    numbers = {name: options[name] for name in NUMBERS.values() if options[name] is not None}
+    return proposed(bandit, {**numbers, "weights": {**version_of(bandit).weights, **dict(options["weight"])}})
+
+
+def _lines(report: Report) -> Iterator[str]:
+    others = "".join(f"; {count} {reason}" for reason, count in sorted(report.left_out.items()))
+    yield f"{report.variant}: {report.used} of the last {report.looked_at} decisions{others}."
+    if report.comparison is not None:
+        yield f"From {report.first:%Y-%m-%d %H:%M} to {report.last:%Y-%m-%d %H:%M}. Of a hundred such draws:"
+        yield f"  {'':24}{'ran':>8}{'would':>8}"
+        yield from (f"  {share.arm:24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares)
+        yield f"Effective sample {report.comparison.effective:.0f}, heaviest weight {report.comparison.largest:.2f}."
+        yield from _estimates(report)
+    yield report.sentence
+
+
+def _estimates(report: Report) -> Iterator[str]:
+    found = report.comparison and report.comparison.estimates
+    if found:
+        yield f"  {'mean reward':24}{'':>8}  90 % interval"
+        named = {"earned": found.earned, "IPS": found.ips, "SNIPS": found.snips, "doubly robust": found.dr}
+        for name, each in named.items():
+            yield f"  {name:24}{each.mean:8.3f}  {each.low:.3f} to {each.high:.3f}"

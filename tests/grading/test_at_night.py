@@ -1,0 +1,69 @@
+"""At night the ledger is added up again; a bucket that says something else is an alarm (N2, A33)."""
+
+import datetime as dt
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.utils import timezone
+
+from bandit.models import Bucket
+from grading import monitoring, tasks
+from grading.models import RuleRun
+from tests.bandit.helpers import DAY, reward
+
+pytestmark = pytest.mark.django_db
+
+
+def open_now():
+    return monitoring.open_alarms().filter(rule="A33")
+
+
+def test_a_bucket_that_is_not_the_ledgers_sum_is_an_alarm_until_it_is_put_right():
+    reward("s1", code=0.5)
+    tasks.at_night()
+    assert not open_now().exists()
+    Bucket.objects.update(n=2)
+    tasks.at_night()
+    detail = open_now().get().detail
+    assert "1 buckets differ from the ledger. category/code, judge, 2026-03-31: the ledger says" in detail
+    assert "= (1, 500000, 250000000000, 0, 0), the bucket says (2, 500000, 250000000000, 0, 0)" in detail
+    assert "run `manage.py replay --write`" in detail
+    call_command("replay", write=True, noinput=True, verbosity=0)
+    tasks.at_night()
+    assert not open_now().exists()
+
+
+def test_the_alarm_names_a_few_and_counts_the_others():
+    for number in range(8):
+        reward(f"s{number}", day=DAY - dt.timedelta(days=number), code=0.5)
+    Bucket.objects.update(s=0, q=0)
+    tasks.at_night()
+    detail = open_now().get().detail
+    assert detail.startswith("8 buckets differ")
+    assert detail.count("the bucket says") == 5
+    assert "; and 3 more." in detail
+
+
+def test_a_nightly_rule_looks_at_night_and_never_from_the_sweep():
+    monitoring.watch()
+    assert not RuleRun.objects.filter(rule="A33").exists()
+    monitoring.watch_at_night()
+    assert RuleRun.objects.filter(rule="A33").exists()
+
+
+def test_nights_without_a_look_are_an_alarm():
+    now = timezone.now()
+    monitoring.watch_at_night(now)
+    monitoring.refresh(now + dt.timedelta(days=2))
+    assert not monitoring.open_alarms().filter(rule="A29", about="A33").exists()
+    monitoring.refresh(now + dt.timedelta(days=2, minutes=11))
+    assert monitoring.open_alarms().filter(rule="A29", about="A33").exists()
+    monitoring.watch_at_night(now + dt.timedelta(days=3))
+    monitoring.refresh(now + dt.timedelta(days=3))
+    assert not monitoring.open_alarms().filter(rule="A29", about="A33").exists()
+
+
+def test_the_clock_rings_once_a_night():
+    (entry,) = [each for each in settings.CELERY_BEAT_SCHEDULE.values() if each["task"] == tasks.at_night.name]
+    assert (entry["schedule"].hour, entry["schedule"].minute) == ({2}, {30})
