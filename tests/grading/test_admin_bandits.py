@@ -191,7 +191,7 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(reviewer):
     outlook = posterior_of("category", cast.NOON)
     assert f"cross-repo {before} to {mean('cross-repo')}," in html
     assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
-    assert f"if a person graded {session.short_id} .80. Dashed below; nothing is saved." in html
+    assert f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: what would be believed." in html
     assert 'class="if"' in row_of(html, "cross-repo")
     assert f'<td class="right">{mean("cross-repo")}</td>' in html.partition("What is believed")[2]
 
