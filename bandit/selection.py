@@ -10,6 +10,7 @@ from django.db import transaction
 
 from bandit import rectifying
 from bandit.core.feedback import Feedback
+from bandit.core.names import checked_id
 from bandit.core.posterior import Posterior, fold
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import (
@@ -38,8 +39,6 @@ __all__ = [
     "what_if_rectified",
     "what_if_without",
 ]
-
-LONGEST_ID = 200
 
 
 class NothingEligible(LookupError):
@@ -93,11 +92,7 @@ def select(
     NothingEligible, or ValueError for a decision id that is blank, too long or unprintable, a supply that is no whole
     number from 0 up, or a context where the bandit has no baseline.
     """
-    if not decision_id.strip() or not decision_id.isprintable() or len(decision_id) > LONGEST_ID:
-        raise ValueError(
-            f"a decision needs an id of the caller's own, so that a retry gets the same answer: 1 to {LONGEST_ID} "
-            f"printable characters; got {decision_id[:50]!r}, {len(decision_id)} long"
-        )
+    checked_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         _require_choice(row)

@@ -102,6 +102,9 @@ SCREENS: dict[str, Address] = {
         of="bandit",
         queries=("", "?at=2026-03-01&known=2026-03-02T00:00", "?session={session_pk}&value=.8&draw=1", "?at=never"),
     ),
+    "admin:bandit": Address(opens=VIEWER, of="bandit"),
+    "admin:lessons": Address(opens=VIEWER),
+    "admin:lesson": Address(opens=VIEWER, of="lesson"),
     "admin:rectifier": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
     ),
@@ -168,7 +171,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:review_reveal": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=WHY),
     "admin:review_renew": Address(
-        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="free", data=lambda world: {"claim": "held"}
     ),
     "admin:review_release": Address(
         opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
@@ -223,7 +226,7 @@ PROGRAMS: dict[str, Address] = {
     "api:openapi-json": Address(opens=ANYONE, kind=FILE),
 }
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
-TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:read_bandit"}
+TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
