@@ -102,7 +102,6 @@ SCREENS: dict[str, Address] = {
         of="bandit",
         queries=("", "?at=2026-03-01&known=2026-03-02T00:00", "?session={session_pk}&value=.8&draw=1", "?at=never"),
     ),
-    "admin:bandit": Address(opens=VIEWER, of="bandit"),
     "admin:lessons": Address(opens=VIEWER),
     "admin:lesson": Address(opens=VIEWER, of="lesson"),
     "admin:rectifier": Address(
