@@ -24,7 +24,7 @@ from bandit.eligibility import (
 )
 from bandit.models import Arm, Bandit, Kind, Selection
 from bandit.reading import Outlook, chances, policy_from, posterior_of, rows_of, site_day, version_of, with_baseline
-from bandit.whatif import Change, what_if, what_if_many, what_if_rectified
+from bandit.whatif import Change, what_if, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [
     "AlreadyCompleted",
@@ -33,10 +33,12 @@ __all__ = [
     "Outlook",
     "complete",
     "posterior_of",
+    "preview",
     "select",
     "what_if",
     "what_if_many",
     "what_if_rectified",
+    "what_if_without",
 ]
 
 
@@ -115,6 +117,17 @@ def select(
             override=choice.override,
             created=now,
         )
+
+
+def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[str, Any]]:
+    """What `select` would answer to this decision id now if every arm had work, and its explanation; nothing is saved.
+
+    Raises UnknownBandit, NothingEligible, or ValueError for a bandit from which nothing is chosen.
+    """
+    row = Bandit.objects.named(bandit)
+    _require_choice(row)
+    choice = _choose(row, decision_id, site_day(now), supply=None, override=None, context=None)
+    return choice, _explain(choice)
 
 
 def _require_choice(bandit: Bandit) -> None:

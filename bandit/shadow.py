@@ -106,8 +106,9 @@ def _sentence(comparison: Comparison | None, looked_at: int, *, priced: bool) ->
     verdict = "better" if found.gain.above else "worse" if found.gain.below else "which may be chance"
     note = " Its price on cost is in its odds, not in these rewards." if priced else ""
     return (
-        f"Over {comparison.n} of the last {looked_at} decisions, an effective sample of {comparison.effective:.0f}, the "
-        f"variant would have earned {found.snips.mean:.3f} (90 % interval {found.snips.low:.3f} to {found.snips.high:.3f}) "
-        f"and what ran earned {found.earned.mean:.3f}: {found.gain.mean:+.3f} ({found.gain.low:+.3f} to {found.gain.high:+.3f}), {verdict}."
-        f"{note}"
+        f"Over {comparison.n} of the last {looked_at} decisions, an effective sample of {comparison.effective:.0f}, "
+        f"the variant would have earned {found.snips.mean:.3f} "
+        f"(90 % interval {found.snips.low:.3f} to {found.snips.high:.3f}) "
+        f"and what ran earned {found.earned.mean:.3f}: "
+        f"{found.gain.mean:+.3f} ({found.gain.low:+.3f} to {found.gain.high:+.3f}), {verdict}.{note}"
     )

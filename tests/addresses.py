@@ -97,7 +97,11 @@ SCREENS: dict[str, Address] = {
     "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
-    "admin:bandit": Address(opens=VIEWER, of="bandit"),
+    "admin:bandit": Address(
+        opens=VIEWER,
+        of="bandit",
+        queries=("", "?at=2026-03-01&known=2026-03-02T00:00", "?session={session_pk}&value=.8&draw=1", "?at=never"),
+    ),
     "admin:lessons": Address(opens=VIEWER),
     "admin:lesson": Address(opens=VIEWER, of="lesson"),
     "admin:rectifier": Address(
@@ -166,7 +170,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:review_reveal": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=WHY),
     "admin:review_renew": Address(
-        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="free", data=lambda world: {"claim": "held"}
     ),
     "admin:review_release": Address(
         opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}

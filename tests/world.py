@@ -78,6 +78,7 @@ def make() -> World:
             "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
             "session_pk": session.pk,
             "waiting": waiting,
+            "free": free,
             "answer": ReviewAnswer.objects.filter(session=other).get(),
             "beside": opinion,
             "view": SavedView.objects.create(owner=olga, page="sessions", name="Hers", query="state=final"),

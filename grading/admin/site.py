@@ -13,7 +13,6 @@ from django.urls import URLPattern, URLResolver, path
 from grading.admin import (
     alarms,
     audit,
-    bandits,
     bulk,
     calibration,
     connect,
@@ -38,6 +37,7 @@ from grading.admin import (
     transcript,
     undo,
 )
+from grading.admin.bandit import page as bandits
 from grading.admin.desk import actions as desk
 from grading.admin.house import house
 

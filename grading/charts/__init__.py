@@ -9,6 +9,8 @@ from grading.charts.outages import Outage
 from grading.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
 from grading.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
 from grading.charts.scale import band_of, scale
+from grading.charts.tally import tally
+from grading.charts.track import track
 
 __all__ = [
     "BACKLOG",
@@ -36,6 +38,8 @@ __all__ = [
     "scale",
     "share_bar",
     "shift",
+    "tally",
     "thousandths",
     "timeline",
+    "track",
 ]
