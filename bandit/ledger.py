@@ -5,6 +5,7 @@ integers in the same transaction. So any order of verdicts, corrections and retr
 """
 
 import math
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Grader, Ledger
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
+# The most that 64 signed bits hold.
+MOST_REVISION = 2**63 - 1
 BATCH = 500
 # A bucket's columns.
 MOMENTS = ("n", "s", "q", "cost", "costed")
@@ -154,8 +157,12 @@ def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
 
 
 def touch(bandit: Bandit) -> None:
-    """Say that what was read of this bandit before may no longer hold."""
-    Bandit.objects.filter(pk=bandit.pk).update(revision=F("revision") + 1)
+    """Say that what was read of this bandit before may no longer hold.
+
+    The next revision is drawn at random, not counted: one that is rolled back is never given again to something else,
+    which another process may have read meanwhile.
+    """
+    Bandit.objects.filter(pk=bandit.pk).update(revision=1 + secrets.randbelow(MOST_REVISION))
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:

@@ -11,7 +11,7 @@ from django.db import transaction
 from bandit import rectifying
 from bandit.core.feedback import Feedback
 from bandit.core.names import checked_id
-from bandit.core.posterior import Posterior, fold
+from bandit.core.posterior import Posterior
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import (
     UNFINISHED,
@@ -23,7 +23,7 @@ from bandit.eligibility import (
     reason_against,
 )
 from bandit.models import Arm, Bandit, Kind, Selection
-from bandit.reading import Outlook, chances, policy_from, posterior_of, rows_of, site_day, version_of, with_baseline
+from bandit.reading import Outlook, chances, policy_from, posterior_of, read, site_day, version_of, with_baseline
 from bandit.whatif import Change, what_if, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [
@@ -195,14 +195,14 @@ def _choose(
     forced = Arm.objects.resolve(bandit.name, override) if override else None
     version = version_of(bandit)
     policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
-    rows = rows_of(bandit, policy, today)
-    situation = circumstances(bandit, version, rows, today, supply=supply, context=context)
+    reading = read(bandit, policy, every, today)
+    situation = circumstances(bandit, version, reading.rows, today, supply=supply, context=context)
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
-    posterior = fold(rows, arms=every, policy=policy, today=today)
-    moved = consumption_feedback(rows, [arm.name for arm in arms.values() if arm.is_consumption], version, today)
+    consuming = [arm.name for arm in arms.values() if arm.is_consumption]
+    moved = consumption_feedback(reading.rows, consuming, version, today)
     factors = {name: moved[name].factor for name in moved}
-    best = posterior.chance_of_best(arms.keys() - left_out.keys())
+    best = reading.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy.floor, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
@@ -214,7 +214,7 @@ def _choose(
         odds=odds,
         left_out=left_out,
         feedback={name: moved[name] for name in moved if name in odds},
-        posterior=posterior,
+        posterior=reading.posterior,
         override=None
         if forced is None
         else {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")},

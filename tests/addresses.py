@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from django.urls import URLPattern, get_resolver, reverse
 
@@ -87,6 +87,14 @@ def seen(world: World) -> Posted:
     return {"session": session.pk, f"seen-{session.pk}": session.settlements.latest("revision").revision}
 
 
+# The numbers of the first policy of a bandit that chooses, but for its half-life.
+POLICY = (
+    "half_life_days=14&long_run_half_life_days=180&prior_strength=12&floor=.01&cost_weight=0&probation_sessions=3"
+    "&probation_per_day=1&consumption_per_day=2&consumption_boost=1.1&consumption_penalty=.8"
+    "&consumption_window_days=14&consumption_min_samples=5&weight_human=1&weight_judge=1&weight_consumption=1"
+    "&weight_trajectory=.3&weight_journal=.3"
+)
+
 SCREENS: dict[str, Address] = {
     "admin:index": Address(opens=VIEWER),
     "admin:sessions": Address(opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final")),
@@ -106,6 +114,13 @@ SCREENS: dict[str, Address] = {
     "admin:lesson": Address(opens=VIEWER, of="lesson"),
     "admin:rectifier": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
+    ),
+    "admin:policy": Address(
+        opens=OPERATOR,
+        acts=OPERATOR,
+        of="bandit",
+        data=lambda world: {**dict(parse_qsl(POLICY)), "version": "2", "note": "forget faster"},
+        queries=("", f"?{POLICY}&preview=yes", "?to=1", "?preview=yes&half_life_days=eve"),
     ),
     "admin:quota": Address(opens=VIEWER),
     "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),
