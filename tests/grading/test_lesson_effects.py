@@ -111,7 +111,7 @@ def test_few_draws_leave_the_observational_figure_and_say_so():
 def test_the_cautions_of_a_broad_lesson_named_for_trouble():
     """I110."""
     found = rescue().cautions
-    assert found[0].startswith("Matches 31% of sessions, over 30%")
+    assert found[0].startswith("Matches 31 % of sessions, over 30 %")
     assert "“recover” in its name" in found[1]
 
 
