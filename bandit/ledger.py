@@ -5,6 +5,7 @@ integers in the same transaction. So any order of verdicts, corrections and retr
 """
 
 import math
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +16,12 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F, Max
 
-from bandit.models import MICRO, Arm, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
+from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
+# The most that 64 signed bits hold.
+MOST_REVISION = 2**63 - 1
 BATCH = 500
 # A bucket's columns.
 MOMENTS = ("n", "s", "q", "cost", "costed")
@@ -154,8 +157,12 @@ def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
 
 
 def touch(bandit: Bandit) -> None:
-    """Say that what was read of this bandit before may no longer hold."""
-    Bandit.objects.filter(pk=bandit.pk).update(revision=F("revision") + 1)
+    """Say that what was read of this bandit before may no longer hold.
+
+    The next revision is drawn at random, not counted: one that is rolled back is never given again to something else,
+    which another process may have read meanwhile.
+    """
+    Bandit.objects.filter(pk=bandit.pk).update(revision=1 + secrets.randbelow(MOST_REVISION))
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
@@ -177,8 +184,8 @@ def history(observation: str) -> LedgerEntryQuerySet:
 def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     """Take these observations out of the buckets and the ledger, as if they had never been.
 
-    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions stay,
-    without the name of the session that they led to.
+    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions and
+    draws stay, without the name of the session that they led to.
     """
     for observation in sorted(set(observations)):
         entries = LedgerEntry.objects.filter(observation=observation)
@@ -188,6 +195,7 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
             _move(entry, -1)
         counts["ledger entries"] += entries.delete()[0]
         counts["selections unlinked"] += Selection.objects.filter(observation=observation).update(observation="")
+        counts["assignments unlinked"] += Assignment.objects.filter(observation=observation).update(observation="")
     counts["empty buckets"] += Bucket.objects.filter(n=0).delete()[0]
 
 

@@ -61,7 +61,8 @@ class Bandit(models.Model):
     """One question ("what next?", "on which harness and model?"). How its evidence is read is its `PolicyVersion`.
 
     A bandit with a `baseline` reads its rewards as what is left once the mean of that bandit's arm is taken out, which
-    the caller names as each credit's context. `revision` counts whatever may change a reading: rewards, arms, policies.
+    the caller names as each credit's context. `revision` is another number whenever what may be read is: rewards, arms,
+    policies.
     """
 
     name = models.SlugField(unique=True)

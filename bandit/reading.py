@@ -4,9 +4,10 @@ There are two clocks (N13). A reading of the day `today` leaves out what happene
 out what was learnt later: rewards, corrections, policies and rectifiers alike, whatever they were about.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,56 @@ from bandit.core.posterior import ArmPosterior, Policy, Posterior, fold, oldest_
 from bandit.core.propensity import propensities
 from bandit.core.residual import Baseline, baseline
 from bandit.core.table import Row
-from bandit.models import Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
+from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
+
+# Readings, and sets of arms chosen among, that a process remembers.
+REMEMBERED = 16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """A bandit's rows on one day, and what follows from them."""
+
+    rows: list[Row]
+    posterior: Posterior
+
+    def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
+        """As the posterior's; remembered."""
+        return dict(_chance_of_best(self, tuple(sorted(set(names)))))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _chance_of_best(reading: Reading, names: tuple[str, ...]) -> dict[str, float]:
+    return reading.posterior.chance_of_best(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a reading follows from; equal ones have equal readings. `bandit` at another revision is another bandit."""
+
+    bandit: Bandit = field(compare=False)
+    key: tuple[int, int]
+    policy: Policy = field(hash=False)
+    arms: tuple[str, ...]
+    today: date
+
+
+def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Reading:
+    """What the ledger amounts to for these arms on the day `today`; remembered until the bandit's revision is another.
+
+    `bandit` is to be fresh from the database, of this transaction where there is one: its revision is believed. A
+    revision is never used twice (`ledger.touch`), so that one that was rolled back says nothing of a later one; at 0
+    nothing was ever said, and nothing is remembered.
+    """
+    names, key = tuple(sorted(set(arms))), (bandit.pk, bandit.revision)
+    asked = Question(bandit=bandit, key=key, policy=policy, arms=names, today=today)
+    return _read(asked) if bandit.revision else _read.__wrapped__(asked)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read(asked: Question) -> Reading:
+    rows = rows_of(asked.bandit, asked.policy, asked.today)
+    return Reading(rows=rows, posterior=fold(rows, arms=asked.arms, policy=asked.policy, today=asked.today))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,15 +172,22 @@ def _row(  # noqa: PLR0917 - a row of the query
     )
 
 
-def with_baseline(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> Policy:
-    """The policy with what this bandit's rewards are freed of on the day `today`; as it is where that is nothing."""
-    found = baseline_of(bandit, today, known_by)
+def with_baseline(
+    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None, *, moved: Sequence[Row] = ()
+) -> Policy:
+    """The policy with what this bandit's rewards are freed of on the day `today`; as it is where that is nothing.
+
+    `moved` is added to what those means are taken from, for a what-if.
+    """
+    found = baseline_of(bandit, today, known_by, moved)
     if found is None:
         return policy
     return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
 
 
-def baseline_of(bandit: Bandit, today: date, known_by: datetime | None = None) -> Baseline | None:
+def baseline_of(
+    bandit: Bandit, today: date, known_by: datetime | None = None, moved: Sequence[Row] = ()
+) -> Baseline | None:
     """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more.
 
     What was recorded for an arm that was merged since is freed of the mean of the arm that it is now.
@@ -139,7 +196,7 @@ def baseline_of(bandit: Bandit, today: date, known_by: datetime | None = None) -
     if other is None:
         return None
     policy = policy_of(other, known_by)
-    found = baseline(rows_of(other, policy, today, known_by), policy=policy, today=today)
+    found = baseline([*rows_of(other, policy, today, known_by), *moved], policy=policy, today=today)
     merged = other.arms.exclude(merged_into=None).values_list("name", "merged_into__name")
     offsets = {name: found.offsets[into] for name, into in merged if into in found.offsets}
     return replace(found, offsets={**offsets, **found.offsets})
@@ -152,7 +209,12 @@ def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = with_baseline(row, policy_of(row, known_by), today, known_by)
-    return outlook(row, policy, rows_of(row, policy, today, known_by), today)
+    if known_by is not None:
+        return outlook(row, policy, rows_of(row, policy, today, known_by), today)
+    arms = row.arms.all()
+    reading = read(row, policy, [arm.name for arm in arms], today)
+    best = reading.chance_of_best(_choosable(arms))
+    return Outlook(posterior=reading.posterior, chances=chances(best, policy.floor))
 
 
 def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
@@ -167,5 +229,8 @@ def outlook(bandit: Bandit, policy: Policy, rows: Iterable[Row], today: date) ->
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
     arms = bandit.arms.all()
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
-    choosable = [arm.name for arm in arms if arm.is_choosable]
-    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(choosable), policy.floor))
+    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(_choosable(arms)), policy.floor))
+
+
+def _choosable(arms: Iterable[Arm]) -> list[str]:
+    return [arm.name for arm in arms if arm.is_choosable]

@@ -105,7 +105,13 @@ SCREENS: dict[str, Address] = {
     "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
-    "admin:bandit": Address(opens=VIEWER, of="bandit"),
+    "admin:bandit": Address(
+        opens=VIEWER,
+        of="bandit",
+        queries=("", "?at=2026-03-01&known=2026-03-02T00:00", "?session={session_pk}&value=.8&draw=1", "?at=never"),
+    ),
+    "admin:lessons": Address(opens=VIEWER),
+    "admin:lesson": Address(opens=VIEWER, of="lesson"),
     "admin:rectifier": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
     ),
@@ -240,7 +246,7 @@ PROGRAMS: dict[str, Address] = {
     "api:openapi-json": Address(opens=ANYONE, kind=FILE),
 }
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
-TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:read_bandit"}
+TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

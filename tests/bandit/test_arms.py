@@ -31,7 +31,7 @@ def test_a_new_arm_has_a_canonical_name_and_an_event():
     assert (made.name, made.title, made.probation) == ("data-cleaning", "Data", True)
     assert events() == [("data-cleaning", "added", "otto", "we do it daily")]
     assert Arm.objects.resolve("category", "data cleaning") == made
-    assert revision() == before + 1
+    assert revision() != before
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,14 @@ def test_a_state_is_entered_and_left_by_an_event_each(there, back, field, acts):
     held = arm("code")
     with pytest.raises(ValueError, match="nothing was changed"):
         back(held, by="otto")
+    revisions = {revision()}
     assert getattr(there(held, by="otto", why="a test"), field)
+    revisions.add(revision())
     with pytest.raises(ValueError, match="already; nothing was changed"):
         there(held, by="rita")
     assert not getattr(back(held, by="rita"), field)
     assert [act for _, act, _, _ in events()] == acts
-    assert revision() == 2
+    assert len(revisions | {revision()}) == 3
 
 
 def test_a_retired_arm_is_not_chosen_and_its_record_stays():

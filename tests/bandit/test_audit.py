@@ -90,7 +90,7 @@ def test_what_was_read_before_a_replay_wrote_holds_no_more():
     assert Bandit.objects.get(name="category").revision == revision
     Bucket.objects.filter(arm__name="infra").update(s=0, q=0)
     audit.replay(write=True)
-    assert Bandit.objects.get(name="category").revision > revision
+    assert Bandit.objects.get(name="category").revision != revision
 
 
 def test_rewards_that_come_in_meanwhile_are_counted():
