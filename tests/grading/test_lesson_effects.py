@@ -244,5 +244,5 @@ def test_reading_lessons_takes_as_many_queries_however_many_there_are(django_ass
         for name in ("ask_first", "read_twice", "run_tests"):
             lesson_cast.session(0.5, at=days_ago(number + 1), **{name: None})
     bandit = Bandit.objects.select_related("baseline").get(name="lesson")
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         lessons.read(bandit, cast.NOON)
