@@ -1,7 +1,7 @@
 """The log read again with another policy: at each draw, what it would have said from what was known then."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -45,35 +45,24 @@ def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[Draw], Cou
     """
     latest = list(bandit.selections.filter(created__lte=now).select_related("arm")[:limit])
     entries = ledger.live_entries_of(bandit.name, {each.observation for each in latest})
-    rewards, names = {entry.observation: entry.value for entry in entries}, _names(bandit)
+    rewards = {entry.observation: entry.value for entry in entries}
     draws, left_out = [], Counter[str]()
     for each in reversed(latest):
-        odds = {arm: odd for arm, odd in each.eligible.items() if not isinstance(odd, str)}
-        reason = _reason_against(each, rewards.keys(), odds.keys() <= names.keys())
+        reason = _reason_against(each, rewards.keys())
         if reason:
             left_out[reason] += 1
         else:
-            now_named = {names[arm]: odd for arm, odd in odds.items()}
-            reward = rewards[each.observation]
-            draws.append(Draw(at=each.created, arm=each.arm.name, odds=now_named, reward=reward))
+            odds = {arm: odd for arm, odd in each.eligible.items() if not isinstance(odd, str)}
+            draws.append(Draw(at=each.created, arm=each.arm.name, odds=odds, reward=rewards[each.observation]))
     return draws, left_out
 
 
-def _names(bandit: Bandit) -> dict[str, str]:
-    """Every name that an arm goes by or went by, and the one it has now."""
-    arms = list(bandit.arms.prefetch_related("aliases"))
-    aliases = {alias.alias: arm.name for arm in arms for alias in arm.aliases.all()}
-    return aliases | {arm.name: arm.name for arm in arms}
-
-
-def _reason_against(selection: Selection, rewarded: Iterable[str], known: bool) -> str:  # noqa: FBT001 - private
+def _reason_against(selection: Selection, rewarded: Collection[str]) -> str:
     if selection.override is not None:
         return "insisted on, not drawn"
     if selection.completed_at is None:
         return "not finished"
-    if selection.observation not in rewarded:
-        return "without a reward"
-    return "" if known else "from arms that have another name now"
+    return "" if selection.observation in rewarded else "without a reward"
 
 
 def answers(variant: PolicyVersion, draws: Sequence[Draw], every: int, watch: Watch) -> Iterator[Answer]:

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F, Max
 
-from bandit.models import MICRO, Arm, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
+from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
@@ -184,8 +184,8 @@ def history(observation: str) -> LedgerEntryQuerySet:
 def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     """Take these observations out of the buckets and the ledger, as if they had never been.
 
-    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions stay,
-    without the name of the session that they led to.
+    For use inside `bandit.erasure.permit`, whose counter it adds to; elsewhere the database refuses. Decisions and
+    draws stay, without the name of the session that they led to.
     """
     for observation in sorted(set(observations)):
         entries = LedgerEntry.objects.filter(observation=observation)
@@ -195,6 +195,7 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
             _move(entry, -1)
         counts["ledger entries"] += entries.delete()[0]
         counts["selections unlinked"] += Selection.objects.filter(observation=observation).update(observation="")
+        counts["assignments unlinked"] += Assignment.objects.filter(observation=observation).update(observation="")
     counts["empty buckets"] += Bucket.objects.filter(n=0).delete()[0]
 
 

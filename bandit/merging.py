@@ -3,6 +3,7 @@
 After a part every bucket is bit for bit what it was before the merge, but for rewards that were changed in between.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,6 +16,7 @@ from bandit.reading import Outlook, chances, outlook, policy_of, rows_of, site_d
 from bandit.whatif import row_of
 
 MERGE = "merge:"
+REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ def part(arm: Arm, *, by: str, why: str = "") -> Parted:
         into, settlement = _merged_into(held), _settlement(held)
         moved = {entry.observation for entry in _live_by(into, settlement)}
         past = _reversed_by(held, settlement)
-        back = [entry for entry, at in past if entry.observation in moved or not _changed_since(entry, at)]
+        back = [entry for entry, at in past if entry.observation in moved or not _changed_since(entry, at, settlement)]
         given = [ledger.copy_to(held, entry, entry.settlement) for entry in back]
         ledger.rewrite(held.bandit, undone=_live_by(into, settlement), given=given, settlement=settlement)
         Arm.objects.filter(pk__in=_came_with(held, into)).update(merged_into=held)
@@ -147,10 +149,16 @@ def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
     ]
 
 
-def _changed_since(entry: LedgerEntry, at: int) -> bool:
-    """Whether anything but a merge was recorded of the entry's observation after the row `at`."""
+def _changed_since(entry: LedgerEntry, at: int, settlement: str) -> bool:
+    """Whether more than moves between arms, which come to nothing, was recorded of the observation after the row `at`.
+
+    What the merge itself gave the other arm is left out.
+    """
     rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=at)
-    return rows.exclude(settlement__startswith=MERGE).exists()
+    came: Counter[tuple[object, ...]] = Counter()
+    for op, *reward in rows.exclude(op=ledger.APPLY, settlement=settlement).values_list("op", *REWARD):
+        came[tuple(reward)] += 1 if op == ledger.APPLY else -1
+    return any(came.values())
 
 
 def _merged_into(arm: Arm) -> Arm:

@@ -4,10 +4,10 @@ There are two clocks (N13). A reading of the day `today` leaves out what happene
 out what was learnt later: rewards, corrections, policies and rectifiers alike, whatever they were about.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,19 @@ class Reading:
 
     rows: list[Row]
     posterior: Posterior
+
+    @cached_property
+    def by_arm(self) -> dict[str, list[Row]]:
+        """The rows of each arm that has any."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.arm, []).append(row)
+        return found
+
+    @cached_property
+    def rewarded(self) -> dict[str, int]:
+        """How many rewards each arm has had."""
+        return {arm: sum(row.n for row in rows) for arm, rows in self.by_arm.items()}
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
         """As the posterior's; remembered."""
@@ -172,15 +185,22 @@ def _row(  # noqa: PLR0917 - a row of the query
     )
 
 
-def with_baseline(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> Policy:
-    """The policy with what this bandit's rewards are freed of on the day `today`; as it is where that is nothing."""
-    found = baseline_of(bandit, today, known_by)
+def with_baseline(
+    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None, *, moved: Sequence[Row] = ()
+) -> Policy:
+    """The policy with what this bandit's rewards are freed of on the day `today`; as it is where that is nothing.
+
+    `moved` is added to what those means are taken from, for a what-if.
+    """
+    found = baseline_of(bandit, today, known_by, moved)
     if found is None:
         return policy
     return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
 
 
-def baseline_of(bandit: Bandit, today: date, known_by: datetime | None = None) -> Baseline | None:
+def baseline_of(
+    bandit: Bandit, today: date, known_by: datetime | None = None, moved: Sequence[Row] = ()
+) -> Baseline | None:
     """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more.
 
     What was recorded for an arm that was merged since is freed of the mean of the arm that it is now.
@@ -189,7 +209,7 @@ def baseline_of(bandit: Bandit, today: date, known_by: datetime | None = None) -
     if other is None:
         return None
     policy = policy_of(other, known_by)
-    found = baseline(rows_of(other, policy, today, known_by), policy=policy, today=today)
+    found = baseline([*rows_of(other, policy, today, known_by), *moved], policy=policy, today=today)
     merged = other.arms.exclude(merged_into=None).values_list("name", "merged_into__name")
     offsets = {name: found.offsets[into] for name, into in merged if into in found.offsets}
     return replace(found, offsets={**offsets, **found.offsets})

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from bandit import rectifying
 from bandit.core.feedback import Feedback
+from bandit.core.names import checked_id
 from bandit.core.posterior import Posterior
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import (
@@ -22,7 +23,7 @@ from bandit.eligibility import (
 )
 from bandit.models import Arm, Bandit, Kind, Selection
 from bandit.reading import Outlook, chances, policy_from, posterior_of, read, site_day, version_of, with_baseline
-from bandit.whatif import Change, what_if, what_if_many, what_if_rectified
+from bandit.whatif import Change, what_if, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [
     "AlreadyCompleted",
@@ -31,13 +32,13 @@ __all__ = [
     "Outlook",
     "complete",
     "posterior_of",
+    "preview",
     "select",
     "what_if",
     "what_if_many",
     "what_if_rectified",
+    "what_if_without",
 ]
-
-LONGEST_ID = 200
 
 
 class NothingEligible(LookupError):
@@ -91,11 +92,7 @@ def select(
     NothingEligible, or ValueError for a decision id that is blank, too long or unprintable, a supply that is no whole
     number from 0 up, or a context where the bandit has no baseline.
     """
-    if not decision_id.strip() or not decision_id.isprintable() or len(decision_id) > LONGEST_ID:
-        raise ValueError(
-            f"a decision needs an id of the caller's own, so that a retry gets the same answer: 1 to {LONGEST_ID} "
-            f"printable characters; got {decision_id[:50]!r}, {len(decision_id)} long"
-        )
+    checked_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         _require_choice(row)
@@ -119,6 +116,17 @@ def select(
             override=choice.override,
             created=now,
         )
+
+
+def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[str, Any]]:
+    """What `select` would answer to this decision id now if every arm had work, and its explanation; nothing is saved.
+
+    Raises UnknownBandit, NothingEligible, or ValueError for a bandit from which nothing is chosen.
+    """
+    row = Bandit.objects.named(bandit)
+    _require_choice(row)
+    choice = _choose(row, decision_id, site_day(now), supply=None, override=None, context=None)
+    return choice, _explain(choice)
 
 
 def _require_choice(bandit: Bandit) -> None:
@@ -195,11 +203,12 @@ def _choose(
     version = version_of(bandit)
     policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
     reading = read(bandit, policy, every, today)
-    situation = circumstances(bandit, version, reading.rows, today, supply=supply, context=context)
+    situation = circumstances(bandit, version, reading.rewarded, today, supply=supply, context=context)
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     consuming = [arm.name for arm in arms.values() if arm.is_consumption]
-    moved = consumption_feedback(reading.rows, consuming, version, today)
+    their_rows = [row for name in consuming for row in reading.by_arm.get(name, ())]
+    moved = consumption_feedback(their_rows, consuming, version, today)
     factors = {name: moved[name].factor for name in moved}
     best = reading.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy.floor, factors)

@@ -52,22 +52,33 @@ def what_if(
     return what_if_many(bandit, [change], now)
 
 
-def what_if_many(bandit: str, changes: Sequence[Change], now: datetime) -> tuple[Outlook, Outlook]:
+def what_if_many(
+    bandit: str, changes: Sequence[Change], now: datetime, *, beside: Mapping[str, Sequence[Change]] | None = None
+) -> tuple[Outlook, Outlook]:
     """The outlook now, and as it would be after all of `changes`, in any order.
 
-    What is live for their observations is taken out, on every arm, as corrections would. Nothing is saved. Some ten
-    queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside [0, 1] or
-    an arm of an observation that is changed twice.
+    What is live for their observations is taken out, on every arm, as corrections would. `beside` is what changes in
+    other bandits with them, by name: the means that this one's rewards are freed of may be theirs. Nothing is saved.
+    Some ten queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside
+    [0, 1] or an arm of an observation that is changed twice.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = with_baseline(row, policy_of(row), today)
+    policy = policy_of(row)
     rows = rows_of(row, policy, today)
+    freed = with_baseline(row, policy, today)
+    moved = [] if row.baseline is None else _moved(row.baseline.name, (beside or {}).get(row.baseline.name, ()))
+    after = with_baseline(row, policy, today, moved=moved) if moved else freed
+    changed = [*rows, *_moved(bandit, changes)]
+    return outlook(row, freed, rows, today), outlook(row, after, changed, today)
+
+
+def _moved(bandit: str, changes: Sequence[Change]) -> list[Row]:
+    """What the changes take and give, as rows to be added."""
     observations = {change.observation for change in changes}
     apart = {(change.observation, change.arm) for change in changes}
     if len(apart) < len(changes):
         raise ValueError(f"{len(changes)} changes of {len(apart)} arms' rewards; change each one once")
-    changed = [*rows, *_taken(bandit, observations), *_given(bandit, changes)]
-    return outlook(row, policy, rows, today), outlook(row, policy, changed, today)
+    return [*_taken(bandit, observations), *_given(bandit, changes)]
 
 
 def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
@@ -82,6 +93,18 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
         outlook(row, replace(policy, rectifier={}), rows, today),
         outlook(row, replace(policy, rectifier=offsets), rows, today),
     )
+
+
+def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook now, and as it would be if `source` counted for nothing.
+
+    A baseline that its rewards are freed of stays as it is. Raises UnknownBandit.
+    """
+    row, today = Bandit.objects.named(bandit), site_day(now)
+    policy = with_baseline(row, policy_of(row), today)
+    rows = rows_of(row, policy, today)
+    without = replace(policy, weights={**policy.weights, source: 0.0})
+    return outlook(row, policy, rows, today), outlook(row, without, rows, today)
 
 
 def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:

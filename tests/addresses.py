@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from django.urls import URLPattern, get_resolver, reverse
 
@@ -87,6 +87,14 @@ def seen(world: World) -> Posted:
     return {"session": session.pk, f"seen-{session.pk}": session.settlements.latest("revision").revision}
 
 
+# The numbers of the first policy of a bandit that chooses, but for its half-life.
+POLICY = (
+    "half_life_days=14&long_run_half_life_days=180&prior_strength=12&floor=.01&cost_weight=0&probation_sessions=3"
+    "&probation_per_day=1&consumption_per_day=2&consumption_boost=1.1&consumption_penalty=.8"
+    "&consumption_window_days=14&consumption_min_samples=5&weight_human=1&weight_judge=1&weight_consumption=1"
+    "&weight_trajectory=.3&weight_journal=.3"
+)
+
 SCREENS: dict[str, Address] = {
     "admin:index": Address(opens=VIEWER),
     "admin:sessions": Address(opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final")),
@@ -97,9 +105,23 @@ SCREENS: dict[str, Address] = {
     "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
+    "admin:bandit": Address(
+        opens=VIEWER,
+        of="bandit",
+        queries=("", "?at=2026-03-01&known=2026-03-02T00:00", "?session={session_pk}&value=.8&draw=1", "?at=never"),
+    ),
     "admin:bandit": Address(opens=VIEWER, of="bandit"),
+    "admin:lessons": Address(opens=VIEWER),
+    "admin:lesson": Address(opens=VIEWER, of="lesson"),
     "admin:rectifier": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
+    ),
+    "admin:policy": Address(
+        opens=OPERATOR,
+        acts=OPERATOR,
+        of="bandit",
+        data=lambda world: {**dict(parse_qsl(POLICY)), "version": "2", "note": "forget faster"},
+        queries=("", f"?{POLICY}&preview=yes", "?to=1", "?preview=yes&half_life_days=eve"),
     ),
     "admin:quota": Address(opens=VIEWER),
     "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),
@@ -164,7 +186,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:review_reveal": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=WHY),
     "admin:review_renew": Address(
-        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="free", data=lambda world: {"claim": "held"}
     ),
     "admin:review_release": Address(
         opens=REVIEWER, kind=ACT, acts=REVIEWER, of="waiting", data=lambda world: {"claim": "held"}
@@ -219,7 +241,7 @@ PROGRAMS: dict[str, Address] = {
     "api:openapi-json": Address(opens=ANYONE, kind=FILE),
 }
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
-TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:read_bandit"}
+TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ OURS = ("grading", "bandit", "auth", "admin")
 KEPT = {
     "auth.Permission.name", "auth.Permission.codename", "auth.User.password",
     "bandit.Bandit.name", "bandit.Bucket.source", "bandit.Grader.source", "bandit.Grader.rubric",
-    "bandit.LedgerEntry.observation", "bandit.Selection.observation",
+    "bandit.LedgerEntry.observation", "bandit.Selection.observation", "bandit.Assignment.observation",
     "grading.Alarm.rule", "grading.Flag.rule", "grading.RuleRun.rule",
     "grading.ApiToken.digest", "grading.ApiToken.hint",
     "grading.Evidence.sha256", "grading.Grade.inputs_sha256", "grading.Grade.rubric", "grading.Rubric.sha256",

@@ -22,7 +22,7 @@ from bandit.selection import select
 from grading import monitoring, review, rewards
 from grading.core.vocabulary import Source
 from grading.judging.rubrics import again, versions
-from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView
+from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView, SessionLesson
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, Entry
 from grading.review import bulk
@@ -65,6 +65,7 @@ def make() -> World:
     _, others_secret = ApiToken.objects.issue(other.agent)
     # An authenticated call notes the time, once a minute: not now.
     ApiToken.objects.update(last_used_at=timezone.now())
+    drawn = _assignment(session)
     chosen = select(bandit="category", decision_id="d-1", supply=None, agent="bob", now=timezone.now())
     return World(
         rows={
@@ -77,6 +78,7 @@ def make() -> World:
             "alarm": Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three in a week"),
             "session_pk": session.pk,
             "waiting": waiting,
+            "free": free,
             "answer": ReviewAnswer.objects.filter(session=other).get(),
             "beside": opinion,
             "view": SavedView.objects.create(owner=olga, page="sessions", name="Hers", query="state=final"),
@@ -99,7 +101,8 @@ def make() -> World:
             "bandit_rectifier": Rectifier.objects.create(bandit=Bandit.objects.first(), version=1, by="olga"),
             "bandit_policyversion": PolicyVersion.objects.first(),
             "bandit_armevent": ArmEvent.objects.create(arm=Arm.objects.first(), act="resumed", by="olga"),
-            "bandit_assignment": _assignment(),
+            "bandit_assignment": drawn,
+            "lesson": drawn.arm,
             "bandit_erasure": Erasure.objects.create(who="olga", why="a test"),
             "auth_user": User.objects.create_user("nina", password="x"),
             "auth_group": Group.objects.create(name="guests"),
@@ -107,7 +110,11 @@ def make() -> World:
     )
 
 
-def _assignment():
+def _assignment(session):
+    """A lesson's draw, and the session that it was for."""
     lesson = Arm.objects.create(bandit=Bandit.objects.get(name="lesson"), name="read-the-diff")
     fields = {"bandit": lesson.bandit, "arm": lesson, "taken": True, "chance": 0.9, "created": timezone.now()}
-    return Assignment.objects.create(decision_id="l-1", **fields)
+    drawn = Assignment.objects.create(decision_id="l-1", observation=session.observation, **fields)
+    SessionLesson.objects.create(session=session, arm=lesson, assignment=drawn, salience=0.5)
+    rewards.settle(session)
+    return drawn

@@ -161,10 +161,8 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
     The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum): rows of
     zeros, their order and how they are split make no difference. Raises KeyError for a row of an arm not in `arms`.
     """
-    names, oldest = tuple(sorted(set(arms))), oldest_day(policy.long_run_half_life, today)
-    read = [row for row in rows if oldest <= row.day <= today]
-    moved = rectified(read, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else read
-    table = tabulate(moved, names, today)
+    names = tuple(sorted(set(arms)))
+    table = _read(rows, names, policy, today)
     scale = policy.evidence_scale or _scale(table)
     evidence, table = table, _charged(table, policy.cost_weight)
     short, long = (
@@ -188,6 +186,25 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
         policy=policy,
         evidence=_evidence(evidence, scale * short),
     )
+
+
+def plain_means(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:
+    """What `fold` reads of each arm, without prior and decay: the mean of its rewards, moved and charged as the policy
+    says, each by its weight; in [0, 1]. An arm without rewards that count has none.
+    """
+    names = tuple(sorted(set(arms)))
+    table = _charged(_read(rows, names, policy, today), policy.cost_weight)
+    weight = _weight(table, policy)
+    n, s = table.by_arm(weight * table.n), table.by_arm(weight * table.s)
+    return {name: float(s[i] / n[i]) for i, name in enumerate(names) if n[i] > 0}
+
+
+def _read(rows: Iterable[Row], names: tuple[str, ...], policy: Policy, today: date) -> Table:
+    """The rows that still count, moved by the rectifier and the baseline."""
+    oldest = oldest_day(policy.long_run_half_life, today)
+    read = [row for row in rows if oldest <= row.day <= today]
+    moved = rectified(read, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else read
+    return tabulate(moved, names, today)
 
 
 def _weight(table: Table, policy: Policy) -> Floats:

@@ -1,6 +1,5 @@
 """Recalibration on the bandit's page: what people's grades say of the machines, and putting that in force, or off."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -8,28 +7,11 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from bandit.models import UnknownBandit
-from grading import charts
+from grading.admin.shifts import arm_shifts, effect
 from grading.review import recalibration
-from grading.review.recalibration import Proposal
-
-# An arm that moves by less is not worth naming on a button.
-NOTICEABLE = 0.0005
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmShift:
-    """One arm's mean without a rectifier and with the proposed one, and its number of the next hundred."""
-
-    arm: str
-    picture: SafeString
-    before: float
-    after: float
-    share_before: float
-    share_after: float
 
 
 class ChangeForm(forms.Form):
@@ -43,35 +25,8 @@ class ChangeForm(forms.Form):
 def card(name: str) -> dict[str, Any]:
     """What the card shows. Raises UnknownBandit."""
     proposed = recalibration.proposal(name, timezone.now())
-    shifts = arm_shifts(proposed)
+    shifts = arm_shifts(proposed.without, proposed.rectified)
     return {"proposal": proposed, "shifts": shifts, "effect": effect(shifts)}
-
-
-def arm_shifts(proposed: Proposal) -> list[ArmShift]:
-    """Every arm, the most moved first."""
-    before, after = proposed.without, proposed.rectified
-    rows = [
-        ArmShift(
-            arm=name,
-            picture=charts.shift(name, arm.mean, after.arms[name].mean),
-            before=arm.mean,
-            after=after.arms[name].mean,
-            share_before=before.share_of_next_100(name),
-            share_after=after.share_of_next_100(name),
-        )
-        for name, arm in before.arms.items()
-    ]
-    return sorted(rows, key=lambda row: (-abs(row.after - row.before), row.arm))
-
-
-def effect(shifts: list[ArmShift]) -> str:
-    """What putting the proposal in force does, in a few words: the arm that it moves most."""
-    moved = [row for row in shifts if abs(row.after - row.before) >= NOTICEABLE]
-    if not moved:
-        return "no arm moves by a thousandth"
-    most = moved[0]
-    others = "" if len(moved) == 1 else f", and {len(moved) - 1} more by less"
-    return f"{most.arm} from {charts.thousandths(most.before)} to {charts.thousandths(most.after)}{others}"
 
 
 @require_POST
@@ -99,4 +54,4 @@ def _changed(request: HttpRequest, name: str, said: dict[str, Any]) -> str:
     proposed = recalibration.proposal(name, timezone.now())
     asked["fingerprint"] = said["fingerprint"]
     row = recalibration.put_in_force(proposed, request.user, **asked)  # type: ignore[arg-type] # as above
-    return f"Version {row.version} is in force: {effect(arm_shifts(proposed))}."
+    return f"Version {row.version} is in force: {effect(arm_shifts(proposed.without, proposed.rectified))}."

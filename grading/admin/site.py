@@ -13,13 +13,14 @@ from django.urls import URLPattern, URLResolver, path
 from grading.admin import (
     alarms,
     audit,
-    bandits,
     bulk,
     calibration,
     connect,
     costs,
     dashboard,
+    lessons,
     notices,
+    policy,
     progress,
     quota,
     quota_policy,
@@ -37,6 +38,7 @@ from grading.admin import (
     transcript,
     undo,
 )
+from grading.admin.bandit import page as bandits
 from grading.admin.desk import actions as desk
 from grading.admin.house import house
 
@@ -54,7 +56,10 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
+    ("bandits/lesson/", "lessons", lessons.index, "bandit.view_bandit"),
+    ("bandits/lesson/<int:pk>/", "lesson", lessons.show_one, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
+    ("bandits/<slug:name>/policy/", "policy", policy.show, OPERATE),
     ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),
     ("quota/costs/", "costs", costs.show, "grading.view_quota"),

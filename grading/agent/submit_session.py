@@ -13,6 +13,8 @@ Environment, all optional but the token:
     GRADINGSITE_URL         another site than the one that served this file
     GRADINGSITE_SPOOL       where sessions wait; default ~/.gradingsite/spool
     GRADINGSITE_CATEGORY    what kind of work it was;  GRADINGSITE_SELECTION  the decision_id that chose it
+    GRADINGSITE_LESSONS     the lessons it was given, by commas, with salience where known: ask-first=0.4,read-twice
+    GRADINGSITE_LESSONS_DRAWN                 the decision_id with which its lessons were drawn
     GRADINGSITE_TITLE, GRADINGSITE_MODEL, GRADINGSITE_EXIT_CODE
     GRADINGSITE_STARTED_AT                    when it began, for a session without a log
     GRADINGSITE_JOURNAL, GRADINGSITE_PATCH    paths of files to send along
@@ -131,6 +133,8 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "title": os.environ.get("GRADINGSITE_TITLE", "")[:300],
         "model": os.environ.get("GRADINGSITE_MODEL"),
         "exit_code": whole_number(os.environ.get("GRADINGSITE_EXIT_CODE")),
+        "lessons": lessons(os.environ.get("GRADINGSITE_LESSONS")),
+        "lessons_decision_id": os.environ.get("GRADINGSITE_LESSONS_DRAWN"),
     }
     files = {
         "transcript": transcript,
@@ -138,7 +142,7 @@ def session_of(session_id: str, harness: str, transcript: Path | None, cwd: str 
         "patch": os.environ.get("GRADINGSITE_PATCH"),
     }
     session = {
-        "metadata": {name: value for name, value in metadata.items() if value not in (None, "")},
+        "metadata": {name: value for name, value in metadata.items() if value not in (None, "", [])},
         "files": {part: os.path.abspath(path) for part, path in files.items() if path},
         "cwd": cwd,
     }
@@ -230,6 +234,13 @@ def observe(session: Session, seconds: float) -> Session:
         facts["commits"] = []  # no git, or no repository
     session["facts"] = {**session.get("facts", {}), **{name: value for name, value in facts.items() if value}}
     return session
+
+
+def lessons(text: str | None) -> list[dict[str, Any]]:
+    """Lessons as the site takes them. A salience that is no number from 0 to 1 is left out, its lesson is not."""
+    pairs = [[half.strip() for half in part.partition("=")[::2]] for part in listed(text)]
+    good = [(name, re.fullmatch(r"0?\.\d+|[01](\.0*)?", salience)) for name, salience in pairs if name]
+    return [{"name": name[:100], **({"salience": float(found[0])} if found else {})} for name, found in good][:200]
 
 
 def listed(text: str | None) -> list[str]:

@@ -1,13 +1,13 @@
 """What the API takes and gives, as its page shows it."""
 
 import datetime as dt
-from typing import Any
+from typing import Annotated, Any
 
 from ninja import Field, Schema
 from pydantic import ConfigDict
 
 from grading.api.uploads import EVIDENCE_PARTS
-from grading.intake.submission import Line, SubmittedSession
+from grading.intake.submission import LESSONS_LIMIT, Line, SubmittedSession
 
 
 class ProblemOut(Schema):
@@ -135,6 +135,39 @@ class SelectionOut(Schema):
     created: dt.datetime
 
 
+class AssignmentIn(Schema):
+    """`decision_id` is the caller's own, one for a session, and goes into its metadata as `lessons_decision_id`.
+
+    `lessons` are those that match the work; `context` is its category, where that is known.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    decision_id: Line = Field(min_length=1, max_length=200)
+    lessons: list[Annotated[Line, Field(max_length=100)]] = Field(min_length=1, max_length=LESSONS_LIMIT)
+    context: Line = Field(default="", max_length=100)
+
+
+class LessonOut(Schema):
+    """`taken`: give it to the session, else leave it out. `asked` is how the request spelt it.
+
+    `chance` is that of being taken, or null where nothing was drawn.
+    """
+
+    lesson: str
+    asked: str
+    taken: bool
+    chance: float | None
+    why: str
+
+
+class AssignmentOut(Schema):
+    """Every lesson of the decision, those of earlier requests included."""
+
+    decision_id: str
+    lessons: list[LessonOut]
+
+
 class SourceOut(Schema):
     source: str
     n: int
@@ -175,7 +208,9 @@ PARTS = {
 def multipart() -> dict[str, Any]:
     """The OpenAPI description of a submission."""
     metadata = SubmittedSession.model_json_schema()
-    metadata["properties"]["outcome"] = {"anyOf": [metadata.pop("$defs")["Outcome"], {"type": "null"}]}
+    parts = metadata.pop("$defs")
+    metadata["properties"]["outcome"] = {"anyOf": [parts["Outcome"], {"type": "null"}]}
+    metadata["properties"]["lessons"]["items"] = parts["SubmittedLesson"]
     files = {part: {"type": "string", "format": "binary", "description": PARTS[part]} for part in EVIDENCE_PARTS}
     schema = {"type": "object", "required": ["metadata"], "properties": {"metadata": metadata, **files}}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

@@ -9,12 +9,23 @@ from django.utils import timezone
 from ninja import NinjaAPI, Path, Status
 from ninja.security import HttpBearer
 
-from bandit import selection
+from bandit import holdout, selection
 from grading import intake
 from grading.api import uploads
 from grading.api.docs import Pages
 from grading.api.errors import AGAIN, answer_errors
-from grading.api.schemas import BanditOut, ErrorOut, ReceiptOut, SelectionIn, SelectionOut, SessionOut, multipart
+from grading.api.lessons import lessons_of
+from grading.api.schemas import (
+    AssignmentIn,
+    AssignmentOut,
+    BanditOut,
+    ErrorOut,
+    ReceiptOut,
+    SelectionIn,
+    SelectionOut,
+    SessionOut,
+    multipart,
+)
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.models import Agent, ApiToken, Session
 from grading.rewards import live
@@ -128,6 +139,27 @@ def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
     fields = ("decision_id", "propensity", "eligible", "explanation", "posterior_version", "created")
     body = {name: getattr(made, name) for name in fields}
     return Status(200, {**body, "bandit": asked.bandit, "arm": made.arm.name})
+
+
+@api.post(
+    "/assignments",
+    response={200: AssignmentOut, frozenset({401, 409, 422}): ErrorOut},
+    summary="Ask which lessons to give",
+)
+def assign(request: HttpRequest, asked: AssignmentIn) -> Status[dict[str, Any]]:
+    """Draws which of the lessons that match are given and which few are held out, and logs each with its chance.
+
+    What is held out by chance shows what a lesson causes. Ask before the session begins; asked again, the same
+    decision_id gets the same answer, and lessons that are new to it are drawn and added.
+    """
+    who = {"agent": _agent(request).name, "context": asked.context}
+    try:
+        drawn = holdout.assign("lesson", asked.decision_id, asked.lessons, **who, now=timezone.now())
+    except holdout.Taken as error:
+        return _error(409, "decision_id taken", "an id of your own for each session", str(error), AGAIN)
+    except ValueError as error:
+        return _error(422, "invalid assignment", "a valid assignment", str(error), AGAIN)
+    return Status(200, {"decision_id": drawn.decision_id, "lessons": list(lessons_of(drawn))})
 
 
 @api.get("/bandits/{name}", response={200: BanditOut, 401: ErrorOut, 404: ErrorOut}, summary="Read a bandit")

@@ -4,10 +4,13 @@ Sizes are attributes and colours are classes, so that a strict content policy ho
 """
 
 from grading.charts.days import STACK, Bar, Cost, by_day, costs
+from grading.charts.effects import Difference, difference, effects_scale, reach
 from grading.charts.outages import Outage
 from grading.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
 from grading.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
 from grading.charts.scale import band_of, scale
+from grading.charts.tally import tally
+from grading.charts.track import track
 
 __all__ = [
     "BACKLOG",
@@ -17,6 +20,7 @@ __all__ = [
     "Beta",
     "Cost",
     "Curve",
+    "Difference",
     "Note",
     "Outage",
     "Span",
@@ -25,12 +29,17 @@ __all__ = [
     "before_after",
     "by_day",
     "costs",
+    "difference",
+    "effects_scale",
     "gauge",
     "proof",
+    "reach",
     "ridges",
     "scale",
     "share_bar",
     "shift",
+    "tally",
     "thousandths",
     "timeline",
+    "track",
 ]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from django.utils.safestring import SafeString
 
@@ -36,26 +37,49 @@ class Beta:
         return math.exp(norm + (self.alpha - 1) * math.log(x) + (self.beta - 1) * math.log1p(-x))
 
 
-def ridges(posteriors: Mapping[str, Beta]) -> dict[str, SafeString]:
-    """One density a name on a shared 0–1 axis; height ∝ √peak, so that a weak arm stays visible."""
+def ridges(
+    posteriors: Mapping[str, Beta], others: Mapping[str, Beta] = MappingProxyType({}), css: str = ""
+) -> dict[str, SafeString]:
+    """One density a name on a shared 0–1 axis; height ∝ √peak, so that a weak arm stays visible.
+
+    `others` are what some of them are compared with, drawn as dashed lines of the class `css`.
+    """
     curves = {name: _curve(posterior, 0, 1) for name, posterior in posteriors.items()}
-    peaks = {name: max(y for _, y in curve) for name, curve in curves.items()}
-    top = math.sqrt(max(peaks.values(), default=1))
+    dashed = {name: _curve(posterior, 0, 1) for name, posterior in others.items()}
+    top = math.sqrt(max((_peak(curve) for curve in (*curves.values(), *dashed.values())), default=1))
     return {
-        name: _ridge(name, posteriors[name].mean, curve, math.sqrt(peaks[name]) / (top * peaks[name]))
+        name: _ridge(
+            f"{name}: mean {thousandths(posteriors[name].mean)}{_beside(others.get(name))}",
+            posteriors[name].mean,
+            _scaled(curve, top),
+            open_path(css, _scaled(dashed[name], top)) if name in dashed else "",
+        )
         for name, curve in curves.items()
     }
 
 
-def _ridge(name: str, mean: float, curve: list[tuple[float, float]], scale: float) -> SafeString:
+def _peak(curve: Sequence[tuple[float, float]]) -> float:
+    return max(y for _, y in curve)
+
+
+def _scaled(curve: Sequence[tuple[float, float]], top: float) -> list[tuple[float, float]]:
+    """The visible part of a curve in a ridge's pixels; `top` is the square root of the highest peak of all."""
     width, height = RIDGE
-    base, room = height - 0.5, height - 12
-    least = VISIBLE * max(y for _, y in curve)
-    path = [(x * width, base - y * scale * room) for x, y in curve if y > least]
+    peak = _peak(curve)
+    scale = (height - 12) / (top * math.sqrt(peak))
+    return [(x * width, height - 0.5 - y * scale) for x, y in curve if y > VISIBLE * peak]
+
+
+def _ridge(label: str, mean: float, path: list[tuple[float, float]], beside: str) -> SafeString:
+    width, height = RIDGE
+    base = height - 0.5
     grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
     tick = line("is-mean", mean * width, _height_at(path, mean * width) - 2, mean * width, base)
-    label = f"{name}: mean {thousandths(mean)}"
-    return svg(width, height, grid + area("is", path, base) + tick, label, stretch=True)
+    return svg(width, height, grid + area("is", path, base) + beside + tick, label, stretch=True)
+
+
+def _beside(other: Beta | None) -> str:
+    return "" if other is None else f", beside {thousandths(other.mean)}"
 
 
 def before_after(before: Beta | None, after: Beta) -> SafeString:

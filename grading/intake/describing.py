@@ -77,7 +77,7 @@ def _harness(session: Session, said: SubmittedSession, transcript: Reading) -> I
         try:
             session.harness = Arm.objects.resolve("harness", name)
         except UnknownArm as error:
-            yield _unknown("harness", name, error)
+            yield unknown("harness", name, error)
 
 
 def _category(session: Session, said: SubmittedSession) -> Iterator[Problem]:
@@ -88,7 +88,7 @@ def _category(session: Session, said: SubmittedSession) -> Iterator[Problem]:
         try:
             session.category = Arm.objects.resolve("category", said.category)
         except UnknownArm as error:
-            yield _unknown("category", said.category, error)
+            yield unknown("category", said.category, error)
     if said.selection_id and session.selection is None:
         yield from _selection(session, said)
 
@@ -124,7 +124,8 @@ def _selection(session: Session, said: SubmittedSession) -> Iterator[Problem]:
         )
 
 
-def _unknown(part: str, name: str, error: UnknownArm) -> Problem:
+def unknown(part: str, name: str, error: UnknownArm) -> Problem:
+    """That a name the caller gave is nobody's, and which is nearest."""
     return Problem(
         part=part,
         code=f"unknown_{part}",

@@ -25,6 +25,7 @@ from grading.models import Session
 from grading.reading import plausible
 
 FACTS_LIMIT = 1_000
+LESSONS_LIMIT = 200
 TOO_LARGE = "too_large"
 
 
@@ -46,6 +47,15 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+class SubmittedLesson(Strict):
+    """A lesson that the session was given."""
+
+    name: Line = Field(min_length=1, max_length=100, description="A known lesson.")
+    salience: float | None = Field(
+        default=None, ge=0, le=1, description="How much it had to do with what happened: 0 nothing, 1 everything."
+    )
+
+
 class SubmittedSession(Strict):
     """The metadata of a finished session. Times carry an offset to UTC."""
 
@@ -65,6 +75,12 @@ class SubmittedSession(Strict):
         default=None, max_length=200, description="The decision_id of the selection that started it."
     )
     cost_usd: float | None = Field(default=None, ge=0, le=1e6, description="In dollars.")
+    lessons: tuple[SubmittedLesson, ...] = Field(
+        default=(), max_length=LESSONS_LIMIT, description="The lessons that it was given."
+    )
+    lessons_decision_id: Line | None = Field(
+        default=None, max_length=200, description="The decision_id of the assignment that drew its lessons."
+    )
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

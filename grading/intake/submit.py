@@ -18,7 +18,7 @@ from grading import evidence, judging, reading, review, rewards, sources, transc
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
-from grading.intake import describing
+from grading.intake import describing, lessons
 from grading.intake.facts import claim as claim_facts
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Evidence, Session
@@ -72,8 +72,9 @@ def submit(
         session, created = _session(received, is_sample=is_sample)
         added = _add_evidence(received, session)
         changed, problems = describing.describe(session, metadata, received.transcript)
-        received.problems += problems
-        if created or added or changed:
+        learnt, unlearnt = lessons.record(session, metadata)
+        received.problems += [*problems, *unlearnt]
+        if created or added or changed or learnt:
             _grade(received, session)
     return Receipt(session=session, created=created, added=added, problems=tuple(received.problems))
 

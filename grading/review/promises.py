@@ -41,8 +41,9 @@ def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[Effect]:
     Every arm that the sessions ran, and every other whose mean or share moves with theirs by a digit that pages show.
     """
     now = timezone.now()
-    for bandit, own in changes(given).items():
-        before, after = what_if_many(bandit, own, now)
+    by_bandit = changes(given)
+    for bandit, own in by_bandit.items():
+        before, after = what_if_many(bandit, own, now, beside=by_bandit)
         ran = {change.arm for change in own}
         for arm in sorted(before.arms, key=lambda name: (name not in ran, name)):
             if arm in ran or _shown(before, arm) != _shown(after, arm):

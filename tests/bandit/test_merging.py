@@ -173,6 +173,16 @@ def test_erasing_a_session_while_merged_leaves_nothing_to_part():
     assert audit.audit() == []
 
 
+def test_a_reward_on_both_arms_comes_back_after_a_chain_of_merges():
+    reward("s1", news=0.2, social=0.4)
+    before = sums()
+    merge(arm("social"), arm("news"), by="otto")
+    merge(arm("news"), arm("code"), by="otto")
+    part(arm("news"), by="otto")
+    part(arm("social"), by="otto")
+    assert sums() == before
+
+
 def test_a_policy_with_costs_reads_the_same_after_a_round_trip():
     teach()
     policy(cost_weight=0.2)

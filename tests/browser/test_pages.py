@@ -11,7 +11,7 @@ pytestmark = pytest.mark.browser
 PAGES = (
     "/", "/sessions/", "/sessions/{pk}/", "/sessions/{pk}/?event=101", "/review/{pk}/",
     "/review/{pk}/?tab=work", "/review/{pk}/?tab=journal", "/review/{pk}/?tab=attempts", "/bandits/category/",
-    "/bandits/harness/", "/quota/", "/quota/costs/", "/quota/policy/",
+    "/bandits/harness/", "/bandits/lesson/", "/quota/", "/quota/costs/", "/quota/policy/",
     "/quota/pause/", "/alarms/", "/review/", "/settings/", "/settings/notices/", "/calibration/", "/connect/",
     "/grading/agent/",
     "/grading/agent/add/", "/grading/apitoken/", "/bandit/arm/", "/bandit/ledgerentry/", "/password_change/",

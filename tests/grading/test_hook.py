@@ -17,7 +17,7 @@ import pytest
 from grading.models import Agent, ApiToken, Session
 from grading.models.evidence import Origin
 from tests import cast
-from tests.grading import logs
+from tests.grading import lesson_cast, logs
 
 HOOK = Path(__file__).parents[2] / "grading" / "agent" / "submit_session.py"
 SESSION = "5b1f3c52-7a0e-4c0f-9a34-0d1f5f2e71a3"
@@ -175,6 +175,22 @@ def test_a_finished_session_reaches_the_site(machine, python):
     session = Session.objects.get()
     assert (session.external_id, session.category.name, session.harness.name) == (SESSION, "cross-repo", "claude-code")
     assert session.signals["commits"]
+
+
+def test_the_lessons_are_told_with_the_session(machine):
+    lesson_cast.lesson("ask-first")
+    lesson_cast.lesson("read-twice")
+    decision = lesson_cast.drawn_as("read-twice", taken=False)
+    machine.run(GRADINGSITE_LESSONS="ask first = .4, ,=1", GRADINGSITE_LESSONS_DRAWN=decision)
+    machine.wait_until_sent()
+    rows = Session.objects.get().lessons.order_by("arm__name").values_list("arm__name", "taken", "salience")
+    assert list(rows) == [("ask-first", True, 0.4), ("read-twice", False, None)]
+
+
+def test_a_salience_that_is_no_number_loses_no_lesson(machine):
+    machine.run(GRADINGSITE_LESSONS="ask-first=much,read-twice=2,third=1.", GRADINGSITE_URL="http://127.0.0.1:9")
+    told = json.loads((machine.waiting[-1] / "session.json").read_text())["metadata"]["lessons"]
+    assert told == [{"name": "ask-first"}, {"name": "read-twice"}, {"name": "third", "salience": 1.0}]
 
 
 def test_what_waited_is_sent_with_the_next_session(machine):

@@ -111,6 +111,14 @@ def test_a_claim_that_ran_out_may_be_renewed_while_nobody_took_it(rita, omar):
 
 
 @pytest.mark.django_db
+def test_nobody_renews_another_persons_claim(rita, omar):
+    (only,) = many(1)
+    queue.next_for(rita, "her page")
+    assert not queue.take(only, omar, "her page")
+    assert queue.take(only, rita, "her page")
+
+
+@pytest.mark.django_db
 def test_one_persons_two_pages_are_two(rita):
     many(2)
     first, second = queue.next_for(rita, "one"), queue.next_for(rita, "two")

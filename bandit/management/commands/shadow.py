@@ -1,6 +1,5 @@
 """What a variant of a bandit's policy would have chosen and earned on the log, before it is switched on."""
 
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from bandit.models import Bandit, PolicyVersion, UnknownBandit
+from bandit.policies import proposed
 from bandit.reading import version_of
 from bandit.shadow import LIMIT, Report, shadow
 
@@ -62,22 +62,15 @@ class Command(BaseCommand):
 
 
 def weight(text: str) -> tuple[str, float]:
-    """A source and what it is to count, from "journal=0.1"."""
+    """A source and what it is to count, from "journal=0.1". Raises ValueError."""
     source, _, number = text.partition("=")
-    if not source or not 0 <= float(number) <= 1:
-        raise argparse.ArgumentTypeError(f"expected a source and a number from 0 to 1 as in journal=0.1; got {text!r}")
     return source, float(number)
 
 
 def _variant(options: dict[str, Any]) -> PolicyVersion:
-    variant = version_of(Bandit.objects.named(options["bandit"]))
-    variant.pk, variant.version = None, variant.version + 1
-    variant.weights = {**variant.weights, **dict(options["weight"])}
-    for name in NUMBERS.values():
-        if options[name] is not None:
-            setattr(variant, name, options[name])
-    variant.validate_constraints()
-    return variant
+    bandit = Bandit.objects.named(options["bandit"])
+    numbers = {name: options[name] for name in NUMBERS.values() if options[name] is not None}
+    return proposed(bandit, {**numbers, "weights": {**version_of(bandit).weights, **dict(options["weight"])}})
 
 
 def _lines(report: Report) -> Iterator[str]:

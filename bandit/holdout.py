@@ -1,0 +1,122 @@
+"""A randomised holdout: each of several arms that match is taken or, by a small chance, held out (I115).
+
+What is held out by chance and by nothing else tells what an arm causes. Each draw is a row with its chance, written
+when the work begins (I108); it gives no reward (L12).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from bandit.core.names import canonical, checked_id
+from bandit.core.thompson import uniform
+from bandit.models import Arm, Assignment, Bandit, Kind
+from bandit.reading import version_of
+
+
+class Taken(ValueError):
+    """The decision's id cannot be used for this: it is another agent's, or its session is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """The `rows` of a decision in the order of their arms, and why arms that were asked for have none.
+
+    `names` maps each name that was asked for to its arm's own.
+    """
+
+    decision_id: str
+    rows: tuple[Assignment, ...]
+    left_out: Mapping[str, str]
+    names: Mapping[str, str]
+
+
+def assign(
+    bandit: str, decision_id: str, arms: Iterable[str], *, agent: str = "", context: str = "", now: datetime
+) -> Drawn:
+    """Take each of these arms with the chance 1 − policy.holdout, by a hash of (bandit, decision id, arm), and log it.
+
+    Asked again with the same `decision_id`, the same rows come back, whatever became of policy and arms; arms that are
+    new to it are drawn and added. `context` is the circumstance, as the name of an arm of the bandit's baseline.
+    Raises UnknownBandit, UnknownArm (of an arm or a context; nothing is then written), Taken, or ValueError for an id
+    as in `core.names.checked_id`, or a bandit that takes one of its arms only.
+    """
+    checked_id(decision_id)
+    with transaction.atomic():
+        row = _of_many(bandit)
+        known = {text: Arm.objects.resolve(bandit, text) for text in dict.fromkeys(arms)}
+        held = list(of_decision(bandit, decision_id))
+        fresh = sorted(set(known.values()) - {each.arm.current for each in held}, key=lambda arm: arm.name)
+        _require_free(decision_id, held, agent, adds=bool(fresh))
+        left_out = {arm.name: reason for arm in fresh if (reason := reason_against(arm))}
+        common = {"agent": agent, "context": _context(row, context), "created": now}
+        chance = 1 - version_of(row).holdout
+        Assignment.objects.bulk_create(
+            Assignment(
+                bandit=row,
+                decision_id=decision_id,
+                arm=arm,
+                taken=uniform(bandit, f"{decision_id}\0{arm.name}") < chance,
+                chance=chance,
+                **common,
+            )
+            for arm in fresh
+            if arm.name not in left_out
+        )
+        return Drawn(
+            decision_id=decision_id,
+            rows=tuple(of_decision(bandit, decision_id)),
+            left_out=left_out,
+            names={text: arm.name for text, arm in known.items()},
+        )
+
+
+def of_decision(bandit: str, decision_id: str) -> QuerySet[Assignment]:
+    """The draws of a decision, in the order of their arms' names."""
+    rows = Assignment.objects.filter(bandit__name=bandit, decision_id=decision_id)
+    return rows.select_related("arm__merged_into").order_by("arm__name")
+
+
+def reason_against(arm: Arm) -> str:
+    """Why the arm is not matched at all; empty if it is. Draws and figures over arms both leave out what this does."""
+    if arm.retired_at:
+        return f"retired on {arm.retired_at:%Y-%m-%d}"
+    return "paused" if arm.paused else ""
+
+
+def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> list[Assignment]:
+    """The draws of a decision, which this observation came of; none where nothing was drawn for this agent.
+
+    Must run in the caller's transaction. Raises Taken where another observation came of them.
+    """
+    rows = list(of_decision(bandit, decision_id).filter(agent__in=["", agent]).select_for_update(of=("self",)))
+    for row in rows:
+        if row.observation not in ("", observation):
+            raise Taken(f"decision {decision_id!r} was closed by {row.observation}; {observation} cannot close it too")
+    Assignment.objects.filter(pk__in=[row.pk for row in rows], observation="").update(observation=observation)
+    return rows
+
+
+def _of_many(bandit: str) -> Bandit:
+    """The bandit, locked. Raises UnknownBandit, or ValueError for one that takes one of its arms only."""
+    row = Bandit.objects.locked(bandit)
+    if row.kind != Kind.MANY:
+        raise ValueError(f"expected a bandit of which many arms are taken; {row.name!r}: {row.get_kind_display()}")
+    return row
+
+
+def _require_free(decision_id: str, held: Iterable[Assignment], agent: str, *, adds: bool) -> None:
+    for row in held:
+        if row.agent != agent:
+            raise Taken(f"decision {decision_id!r} is another agent's; choose an id of your own")
+        if row.observation and adds:
+            raise Taken(f"decision {decision_id!r} is over: {row.observation} came of it; draw before the work begins")
+
+
+def _context(bandit: Bandit, context: str) -> str:
+    if bandit.baseline is None or not context:
+        return canonical(context)
+    return Arm.objects.resolve(bandit.baseline.name, context).name

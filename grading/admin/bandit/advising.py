@@ -1,0 +1,102 @@
+"""The facts that advice is given on, and where each piece of it leads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import urlencode
+
+from bandit.core.advice import Advice, ArmFacts, Facts, Kind, advise, jumps
+from bandit.eligibility import LATEST, supply_bound
+from bandit.models import Arm, Bandit, Selection
+from grading.admin.bandit.decisions import Log
+from grading.admin.bandit.travel import Reading
+from grading.admin.bandit.what_if import FALLBACK
+
+# The bandits by whose arms the list of sessions is filtered.
+FILTERS = ("category", "harness")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One piece of advice with a link to where it is done."""
+
+    advice: Advice
+    link: str
+    url: str
+
+
+def pieces(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None) -> list[Piece]:
+    """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
+    return [_linked(reading.bandit, arms, advice) for advice in advise(facts(reading, arms, log, pairs))]
+
+
+def facts(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None) -> Facts:
+    """What the rules of advice look at. Arms that were merged into others are left out."""
+    posterior, chances = reading.outlook.posterior, reading.outlook.chances
+    jump, decided, bound = jumps(reading.rows, posterior), _decided(reading.bandit), supply_bound(reading.bandit)
+    found = []
+    for name, arm in reading.outlook.arms.items():
+        if arms[name].merged_into_id is not None:
+            continue
+        fact = ArmFacts(
+            name=str(arms[name]),
+            live=name in chances,
+            tried=arms[name].probation,
+            rewards=sum(each.n for each in arm.evidence),
+            mean=arm.mean,
+            record=reading.plain_means.get(name),
+            evidence=sum(each.pseudo for each in arm.evidence),
+            fallback=sum(each.pseudo for each in arm.evidence if each.source in FALLBACK),
+            jump=jump[name],
+            chance=chances.get(name, 0.0),
+            decisions=decided.get(name, 0),
+            unfinished=log.unfinished(name),
+            unsupplied=bound.get(name, 0),
+        )
+        found.append(fact)
+    return Facts(arms=found, decisions=LATEST, pairs=pairs)
+
+
+def _decided(bandit: Bandit) -> dict[str, int]:
+    """How many decisions ever chose each arm."""
+    rows = Selection.objects.filter(bandit=bandit).order_by()
+    return dict(rows.values_list("arm__name").annotate(n=Count("pk")))
+
+
+def _linked(bandit: Bandit, arms: Mapping[str, Arm], advice: Advice) -> Piece:
+    first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
+    link, url = _link(bandit, advice.kind, first)
+    return Piece(advice=advice, link=link, url=url)
+
+
+def _link(bandit: Bandit, kind: Kind, arm: Arm | None) -> tuple[str, str]:
+    policy = optional("admin:policy", bandit.name) or "#numbers"
+    named = "" if arm is None else arm.name.partition("/")[0]
+    places = {
+        Kind.UNFINISHED: ("The decisions", "#decisions"),
+        Kind.SUPPLY: ("The decisions", "#decisions"),
+        Kind.FROZEN: ("The policy", policy),
+        Kind.DRAINED: ("The policy", policy),
+        Kind.STARVED: ("The arms", optional("admin:arms", bandit.name) or reverse("admin:bandit_arm_changelist")),
+        Kind.FLAT: ("Calibration", reverse("admin:calibration")),
+        Kind.UNCALIBRATED: ("Review", reverse("admin:review")),
+    }
+    if named and kind is Kind.FALLBACK and bandit.name in FILTERS:
+        return f"Sessions of {named}", f"{reverse('admin:sessions')}?{urlencode({bandit.name: named})}"
+    return places.get(kind, ("Its rewards", ledger_of(arm)))
+
+
+def ledger_of(arm: Arm | None) -> str:
+    """The very entries that an arm's posterior is folded from."""
+    query = "" if arm is None else f"?arm__id__exact={arm.pk}"
+    return reverse("admin:bandit_ledgerentry_changelist") + query
+
+
+def optional(name: str, *args: str) -> str:
+    """The address of a page that the site may lack; empty where it does."""
+    try:
+        return reverse(name, args=args)
+    except NoReverseMatch:
+        return ""

@@ -1,0 +1,81 @@
+"""Arms compared inside each circumstance, since an aggregate hides where one wins (I120) and who is compared (I119)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from bandit.core.estimate import Estimate, estimate
+from bandit.core.table import MICRO, Row
+
+# Fewer rewards, or of fewer days, compare nothing (I120, I122).
+LEAST, LEAST_DAYS = 20, 3
+
+
+@dataclass(slots=True)
+class _Sums:
+    n: int = 0
+    s: int = 0
+    q: int = 0
+    days: set[date] = field(default_factory=set)
+
+    def add(self, row: Row) -> None:
+        self.n, self.s, self.q = self.n + row.n, self.s + row.s, self.q + row.q
+        if row.n:
+            self.days.add(row.day)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The rewards of one arm in one context: `n` on `days` days, and their mean; None where they are too few."""
+
+    n: int
+    days: int
+    estimate: Estimate | None = None
+
+    @property
+    def spread(self) -> float | None:
+        """Half of the 90 % interval."""
+        return None if self.estimate is None else (self.estimate.high - self.estimate.low) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One arm: a cell for each context, in the table's order; None where it never ran."""
+
+    title: str
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    contexts: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def comparison(rows: Iterable[Row], names: Sequence[str], titles: Mapping[str, str]) -> Comparison | None:
+    """The arms `names` by context, as the rewards were given; None where no reward has a context."""
+    sums: dict[tuple[str, str], _Sums] = {}
+    for row in rows:
+        if row.context:
+            sums.setdefault((row.arm, row.context), _Sums()).add(row)
+    sums = {key: found for key, found in sums.items() if found.n > 0}
+    contexts = tuple(sorted({context for _, context in sums}))
+    if not contexts:
+        return None
+    lines = (
+        Line(
+            title=titles.get(name, name),
+            cells=tuple(_cell(sums[name, context]) if (name, context) in sums else None for context in contexts),
+        )
+        for name in names
+    )
+    return Comparison(contexts=contexts, lines=tuple(line for line in lines if any(line.cells)))
+
+
+def _cell(sums: _Sums) -> Cell:
+    n, days = sums.n, len(sums.days)
+    if n < LEAST or days < LEAST_DAYS:
+        return Cell(n=n, days=days)
+    mean = sums.s / n / MICRO
+    variance = max(sums.q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
+    return Cell(n=n, days=days, estimate=estimate(mean, variance / n, n - 1))

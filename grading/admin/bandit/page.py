@@ -1,0 +1,165 @@
+"""Bandits: what the next hundred sessions will be about, and how much of that rests on a real grade."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.request import QueryDict
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from bandit.models import Arm, Bandit, Kind
+from grading import charts
+from grading.admin import rectifier
+from grading.admin.bandit import advising, comparing, decisions, drawing, record, travel, what_if
+from grading.admin.bandit.arms import Beside, arm_rows
+from grading.admin.bandit.asked import Refused
+from grading.admin.bandit.drawing import Draw
+from grading.admin.bandit.moves import Move, in_words, moves
+from grading.admin.bandit.travel import Moments, Reading
+from grading.admin.bandit.what_if import Outage, WhatIf
+from grading.judging.outlook.standing import standings
+from grading.models.judging import JudgeRole
+
+
+def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
+    bandit = _with_pages().first()
+    if bandit is None:
+        raise Http404("there is no bandit yet; add one under Settings")
+    return redirect("admin:bandit", name=bandit.name)
+
+
+def _with_pages() -> Any:
+    """The bandits that believe anything: those whose arms are only names have no page."""
+    return Bandit.objects.exclude(kind=Kind.NAMES).select_related("baseline").order_by("pk")
+
+
+def show(request: HttpRequest, name: str) -> TemplateResponse:
+    """What the bandit believes now; by the address, what it believed then, or would believe if."""
+    bandits = list(_with_pages())
+    bandit = next((each for each in bandits if each.name == name), None)
+    if bandit is None:
+        raise Http404(f"there is no bandit {name}")
+    context = {
+        "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
+        "bandit": bandit,
+        "bandits": bandits,
+        "sources": charts.STACK[:-1],
+        "policy_url": advising.optional("admin:policy", name),
+        "arms_url": advising.optional("admin:arms", name),
+        **_shown(bandit, request.GET, timezone.now()),
+    }
+    return TemplateResponse(request, "gradingsite/bandit.html", context)
+
+
+def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime) -> dict[str, Any]:
+    """Everything that depends on the moments and the questions of the address; what cannot be read is said."""
+    problems: list[str] = []
+    at = Moments(now=now, day=timezone.localdate(now))
+    try:
+        at = travel.moments(asked, now)
+    except Refused as refused:
+        problems.append(str(refused))
+    held = {arm.name: arm for arm in bandit.arms.select_related("merged_into")}
+    page = Page(bandit=bandit, at=at, reading=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
+    judge = standings().get(JudgeRole.FIRST)
+    sliders = travel.sliders(bandit, judge, now)
+    context = page.then() if at.is_past else page.now(what_if.known_outages(judge, sliders.start, now))
+    return {
+        "problems": problems,
+        "moments": at,
+        "sliders": sliders,
+        "reading": page.reading,
+        "policy": page.reading.policy,
+        "scale": page.reading.outlook.posterior.evidence_scale,
+        **context,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One showing of the page: what is read, and what the address asks of it. `problems` grows by what is refused."""
+
+    bandit: Bandit
+    at: Moments
+    reading: Reading
+    arms: Mapping[str, Arm]
+    asked: QueryDict
+    problems: list[str]
+
+    def then(self) -> dict[str, Any]:
+        """The past, beside what is believed now."""
+        if what_if.asks(self.asked) or self.asked.get("draw"):
+            self.problems.append("What if, and the draw, are of what holds now: go back to now, then ask again.")
+        present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
+        moved = moves(self.reading.outlook, present.outlook, self.titles)
+        words = f"Since then: {in_words(moved)}. Dashed below: what is believed now."
+        beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
+        return self.body(beside, {}, None)
+
+    def now(self, outages: Sequence[Outage]) -> dict[str, Any]:
+        """What holds now, beside what would if the question were answered yes."""
+        card = rectifier.card(self.bandit.name)
+        question = self.answered(outages)
+        beside = None
+        if question is not None:
+            words = f"{question.words}, {question.what}. Dashed below; nothing is saved."
+            moved = by_arm(question.moves)
+            beside = Beside(
+                outlook=question.after,
+                moves=moved,
+                css="if",
+                heading=question.short,
+                words=words,
+                about=question.about,
+            )
+        return {
+            **card,
+            **self.body(beside, record.pending(self.bandit, self.arms), card["proposal"].pairs),
+            "question": question,
+            "draw": self.drawn(),
+            "left_outs": what_if.choices(self.reading),
+            "outages": outages,
+        }
+
+    def body(self, beside: Beside | None, pending: Mapping[str, int], pairs: int | None) -> dict[str, Any]:
+        """What the page shows of any moment."""
+        log = decisions.log(self.bandit, self.at.until, self.titles)
+        records = record.records(self.reading, self.arms, self.at)
+        rows = arm_rows(self.reading, self.arms, records, pending, beside)
+        names = [row.arm.name for row in rows]
+        return {
+            "rows": rows,
+            "beside": beside,
+            "log": log,
+            "is_known": any(row.record.n for row in rows),
+            "advice": advising.pieces(self.reading, self.arms, log, pairs),
+            "comparison": comparing.comparison(self.reading.rows, names, self.titles),
+        }
+
+    def answered(self, outages: Sequence[Outage]) -> WhatIf | None:
+        try:
+            return what_if.answer(self.reading, self.asked, outages, self.titles, self.at.now)
+        except Refused as refused:
+            self.problems.append(str(refused))
+            return None
+
+    def drawn(self) -> Draw | None:
+        if self.bandit.kind != Kind.CHOICE:
+            return None
+        try:
+            return drawing.tried(self.bandit.name, self.asked.get("draw", ""), self.titles, self.at.now)
+        except Refused as refused:
+            self.problems.append(str(refused))
+            return None
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return {name: str(arm) for name, arm in self.arms.items()}
+
+
+def by_arm(found: Sequence[Move]) -> dict[str, Move]:
+    return {move.arm: move for move in found}

@@ -1,0 +1,98 @@
+"""What stands behind each arm, side by side (I79): how many rewards, what they were, and what never became one."""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BigIntegerField, Case, Count, Sum, Value, When
+
+from bandit.core.table import MICRO
+from bandit.models import Arm, Bandit, LedgerEntry
+from grading.admin.bandit.travel import Moments, Reading
+from grading.core.vocabulary import Outcome
+from grading.models import JudgeJob, Session
+
+# The session's columns that name the arm of each bandit; of several the arm is "a/b" where there is one, else "a".
+COLUMNS = {"category": ("category__name",), "harness": ("harness__name", "model_arm__name")}
+# A reward above this counts as a productive session.
+PRODUCTIVE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One arm's rewards: `n` of them, `productive` ones above .5, their plain mean and the mean as they are read.
+
+    `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions that ended
+    without a reward to give, by no doing of the arm's.
+    """
+
+    n: int
+    productive: int
+    raw: float | None
+    as_read: float | None
+    cost_usd: float | None
+    costed: int
+    infrastructure: int
+
+
+def records(reading: Reading, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
+    """By the arms' names: two queries."""
+    productive, died = _productive(reading.bandit, at), infrastructure(reading.bandit, arms, at)
+    sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
+    for row in reading.rows:
+        sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
+    return {
+        name: Record(
+            n=found["n"],
+            productive=productive.get(name, 0),
+            raw=found["s"] / found["n"] / MICRO if found["n"] else None,
+            as_read=reading.plain_means.get(name),
+            cost_usd=found["cost"] / found["costed"] / MICRO if found["costed"] else None,
+            costed=found["costed"],
+            infrastructure=died.get(name, 0),
+        )
+        for name, found in sums.items()
+    }
+
+
+def _productive(bandit: Bandit, at: Moments) -> dict[str, int]:
+    """Live rewards above .5 by arm: applies less reverses, so that the past is counted as it was."""
+    sign = Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
+    entries = LedgerEntry.objects.filter(bandit=bandit, value_micro__gt=PRODUCTIVE * MICRO, effective_day__lte=at.day)
+    if at.known_by is not None:
+        entries = entries.filter(recorded_at__lte=at.known_by)
+    return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign)))
+
+
+def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:
+    """Sessions that infrastructure ended, by the arm that ran."""
+    if bandit.name not in COLUMNS:
+        return {}
+    died = Session.objects.filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=_known(at))
+    rows = died.order_by().values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk"))
+    return by_arm(arms, rows)
+
+
+def _known(at: Moments) -> dt.datetime:
+    return at.known_by or at.now
+
+
+def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
+    """Verdicts still to come, by arm."""
+    if bandit.name not in COLUMNS:
+        return {}
+    columns = [f"session__{column}" for column in COLUMNS[bandit.name]]
+    return by_arm(arms, JudgeJob.objects.open().order_by().values_list(*columns).annotate(n=Count("pk")))
+
+
+def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
+    """Counts by names of arms as counts by the arms that they stand for now; names that are no arm are left out."""
+    found: Counter[str] = Counter()
+    for *names, count in rows:
+        joined = "/".join(name for name in names if name)
+        arm = arms.get(joined) or arms.get(names[0] or "")
+        if arm is not None:
+            found[arm.current.name] += count
+    return dict(found)

@@ -1,0 +1,26 @@
+"""What a draw of lessons answers: each one with what to do, its chance, and why in words."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from bandit.holdout import Drawn
+from bandit.models import Assignment
+
+
+def lessons_of(drawn: Drawn) -> Iterator[dict[str, Any]]:
+    """Each lesson of the decision as `LessonOut`: those that were drawn first, then those left out."""
+    spelt = {name: text for text, name in drawn.names.items()}
+    for row in drawn.rows:
+        name = row.arm.current.name
+        taken, asked = row.taken, spelt.get(name, name)
+        yield {"lesson": name, "asked": asked, "taken": taken, "chance": row.chance, "why": _why(row)}
+    for name, reason in drawn.left_out.items():
+        why = f"left out: {reason}"
+        yield {"lesson": name, "asked": spelt[name], "taken": False, "chance": None, "why": why}
+
+
+def _why(row: Assignment) -> str:
+    if row.chance == 1:
+        return "taken: nothing is held out"
+    held_out = f"1 in {1 / (1 - row.chance):.3g} is held out by chance, to see what it causes"
+    return f"taken: {held_out}" if row.taken else f"held out: {held_out}"

@@ -1,0 +1,188 @@
+"""One lesson among the sessions that might have had it; pure, from columns."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit import holdout
+from bandit.core.effect import Effect, Kind, Trials, causal, observational
+from bandit.core.table import Floats, Ints
+from bandit.models import Arm
+
+# A lesson that matches more often than this describes the work rather than a moment in it (I110).
+OFTEN, OFTEN_FROM = 0.30, 20
+# Names of lessons that are given when something has gone wrong already (I110).
+TROUBLE = re.compile(
+    r"\b(debug|error|exception|fail|fix|recover|rescue|retr[yi]|stuck|timeout|trouble)\w*", re.IGNORECASE
+)
+# Fewer sessions than this on either side say nothing of one category (I120).
+LEAST_IN_CATEGORY = 20
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sample:
+    """The sessions of the agents that tell their lessons, as columns (n,).
+
+    `outcome` is the residual of the live reward, NaN where there is none; `day` an ordinal; the others are ids, and
+    `context` the category's name.
+    """
+
+    session: Ints
+    agent: Ints
+    day: Ints
+    context: NDArray[np.str_]
+    outcome: Floats
+
+    @cached_property
+    def place(self) -> Mapping[int, int]:
+        """Where each session is in the columns."""
+        return {pk: at for at, pk in enumerate(self.session.tolist())}
+
+    @cached_property
+    def rewarded(self) -> Mask:
+        found: Mask = np.isfinite(self.outcome)
+        return found
+
+    def residual(self, session: int) -> float | None:
+        """What is left of a session's reward; None for none, or for a session that is not in the sample."""
+        at = self.place.get(session)
+        return None if at is None or not self.rewarded[at] else float(self.outcome[at])
+
+    def trials(self, at: Ints, present: Mask, chance: Floats | None = None) -> Trials:
+        return Trials(present=present, outcome=self.outcome[at], day=self.day[at], chance=chance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InCategory:
+    """The effect in one category alone; `enough` says whether it means anything there (I120)."""
+
+    category: str
+    effect: Effect
+
+    @property
+    def enough(self) -> bool:
+        return self.effect.difference is not None and min(self.effect.n, self.effect.without) >= LEAST_IN_CATEGORY
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lesson:
+    """One lesson: the sessions that it matched, as columns (m,), and what may be said of it.
+
+    `at` is each one's place in the `sample`; `chance` that of the draw that decided, NaN where none did; `spoilt`: it
+    was held out, and given all the same. `rewards` of its sessions are in the ledger and count as `credit`, each by its
+    salience (I109).
+    """
+
+    arm: Arm
+    sample: Sample
+    at: Ints
+    taken: Mask
+    chance: Floats
+    spoilt: Mask
+    rewards: int
+    credit: float
+
+    @property
+    def left_out(self) -> str:
+        """Why the lesson is not offered: what this names is in no draw and in no figure over lessons (I113, I114)."""
+        return holdout.reason_against(self.arm)
+
+    @property
+    def matched(self) -> int:
+        return len(self.at)
+
+    @property
+    def given(self) -> int:
+        return int(self.taken.sum())
+
+    @property
+    def without_reward(self) -> int:
+        return self.matched - int(self.sample.rewarded[self.at].sum())
+
+    @property
+    def decided(self) -> int:
+        """Sessions on the smaller side of its draws, of which a causal figure needs 15."""
+        return min(self.causal.n, self.causal.without)
+
+    @cached_property
+    def causal(self) -> Effect:
+        """From the sessions for which a draw decided, as it decided."""
+        return causal(self._drawn[1])
+
+    @cached_property
+    def observational(self) -> Effect:
+        """From every session of its scope, with it and without, however that came about."""
+        return observational(self._observed[1])
+
+    @property
+    def effect(self) -> Effect:
+        """The causal effect where there is one, else the observational one, else what the draws still lack."""
+        if self.causal.kind is Kind.CAUSAL:
+            return self.causal
+        told = self.observational.kind is Kind.OBSERVATIONAL
+        return self.observational if told or not np.isfinite(self.chance).any() else self.causal
+
+    @property
+    def striking(self) -> bool:
+        """Whether a window of either kind is for somebody to look at, whatever the whole says (I111)."""
+        return self.causal.striking or self.observational.striking
+
+    @property
+    def match_rate(self) -> float | None:
+        """The share of its agents' sessions that it matched since it first did; None under 20 sessions."""
+        since = int(self._around.sum())
+        return self.matched / since if since >= OFTEN_FROM else None
+
+    @property
+    def cautions(self) -> list[str]:
+        """Why a difference without a draw may mislead, in words (I110)."""
+        found, rate, times = [], self.match_rate, int(self.spoilt.sum())
+        if rate is not None and rate > OFTEN:
+            found.append(f"Matches {rate:.0%} of sessions, over {OFTEN:.0%}: that tells what the work was like.")
+        if word := TROUBLE.search(f"{self.arm.name} {self.arm.title}".replace("-", " ")):
+            found.append(
+                f"“{word[0]}” in its name: given when something went wrong already, it looks worse than it is."
+            )
+        if times:
+            found.append(f"Given {times} × although held out: those sessions are in no causal figure.")
+        return found
+
+    def by_category(self) -> list[InCategory]:
+        """The effect in each category, of the kind that counts for the whole, by the category's name."""
+        at, trials = self._drawn if self.effect.kind is Kind.CAUSAL else self._observed
+        measure = observational if trials.chance is None else causal
+        contexts = self.sample.context[at]
+        names = sorted(set(contexts.tolist()))
+        return [InCategory(category=name, effect=measure(_only(trials, contexts == name))) for name in names]
+
+    @cached_property
+    def _drawn(self) -> tuple[Ints, Trials]:
+        decided = np.isfinite(self.chance) & ~self.spoilt & self.sample.rewarded[self.at]
+        at = self.at[decided]
+        return at, self.sample.trials(at, self.taken[decided], self.chance[decided])
+
+    @cached_property
+    def _observed(self) -> tuple[Ints, Trials]:
+        given = np.zeros(len(self.sample.session), dtype=bool)
+        given[self.at[self.taken]] = True
+        where = np.isin(self.sample.context, self.sample.context[self.at])
+        at = np.flatnonzero(self._around & where & self.sample.rewarded)
+        return at, self.sample.trials(at, given[at])
+
+    @cached_property
+    def _around(self) -> Mask:
+        """The sessions of the agents that it matched for, since it first did."""
+        first = self.sample.day[self.at].min(initial=np.iinfo(np.int64).max)
+        found: Mask = np.isin(self.sample.agent, self.sample.agent[self.at]) & (self.sample.day >= first)
+        return found
+
+
+def _only(trials: Trials, kept: Mask) -> Trials:
+    chance = None if trials.chance is None else trials.chance[kept]
+    return Trials(present=trials.present[kept], outcome=trials.outcome[kept], day=trials.day[kept], chance=chance)
