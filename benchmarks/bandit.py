@@ -5,9 +5,9 @@ again from nothing, compared bit for bit, and corrected (a reverse, an apply, th
 of one run, by the wall, everything in turn; ratios are of medians of the same run.
 
 "select" goes from the buckets, in memory, to an arm: posteriors, P(best), floor, draw; it is held against the bare
-quadrature of P(best), which asks the incomplete beta function for every arm at every point. "read anew" has the database
-tell the buckets, policy and arms first; "cached" asks it only whether anything changed. A "decision" does more: who
-may be chosen, limits, feedback, words and numbers on record, committed; so is an update.
+quadrature of P(best), which asks the incomplete beta function for every arm at every point. "read anew" has the
+database tell the buckets, policy and arms first; "cached" asks it only whether anything changed. A "decision" does
+more: who may be chosen, limits, feedback, words and numbers on record, committed; and an update is committed, too.
 
     bin/setup rivals                            # the other libraries, from requirements-rivals.txt
     python benchmarks/bandit.py [--quick]
