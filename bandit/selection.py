@@ -18,6 +18,7 @@ from bandit.eligibility import (
     Circumstances,
     circumstances,
     consumption_feedback,
+    context_of,
     is_unfinished,
     reason_against,
 )
@@ -99,7 +100,7 @@ def select(
         held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
         if held:
             return held
-        where = _context(row, context)
+        where = context_of(row, context)
         offered = _supply(bandit, supply)
         choice = _choose(row, decision_id, site_day(now), supply=offered, override=override, context=where)
         return Selection.objects.create(
@@ -178,14 +179,6 @@ def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | N
     for name, count in supply.items():
         found[Arm.objects.resolve(bandit, name).name] += count
     return dict(found)
-
-
-def _context(bandit: Bandit, text: str) -> Arm | None:
-    if not text:
-        return None
-    if bandit.baseline is None:
-        raise ValueError(f"nothing is a context of the bandit {bandit.name!r}; got {text[:50]!r}: leave it out")
-    return Arm.objects.resolve(bandit.baseline.name, text)
 
 
 def _choose(
