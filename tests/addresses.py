@@ -131,7 +131,7 @@ SCREENS: dict[str, Address] = {
         acts=OPERATOR,
         of="bandit",
         data=lambda world: {**dict(parse_qsl(POLICY)), "version": "2", "note": "forget faster"},
-        queries=("", f"?{POLICY}&preview=yes", "?to=1", "?preview=yes&half_life_days=eve"),
+        queries=("", f"?{POLICY}&preview=yes&log=yes", "?to=1", "?preview=yes&half_life_days=eve"),
     ),
     "admin:quota": Address(opens=VIEWER),
     "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),
