@@ -28,8 +28,8 @@ AT_DECISIONS = ("consumption_", "probation_")
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log` too what
-    they would have earned on past decisions. A POST puts them in force.
+    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log`, also
+    what they would have earned on past decisions. A POST puts them in force.
     """
     bandit = _bandit(name)
     held = version_of(bandit)
