@@ -1,6 +1,7 @@
 """A bandit's policy: its numbers explained, what a change would do before it is done, and every version there was."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -27,7 +28,9 @@ AT_DECISIONS = ("consumption_", "probation_")
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would. A POST does it."""
+    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log`, also
+    what they would have earned on past decisions. A POST puts them in force.
+    """
     bandit = _bandit(name)
     held = version_of(bandit)
     if request.method == "POST":
