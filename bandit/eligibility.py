@@ -88,16 +88,13 @@ def _against_trial(arm: Arm, now: Circumstances) -> str:
 def circumstances(
     bandit: Bandit,
     version: PolicyVersion,
-    rows: Iterable[Row],
+    rewarded: Mapping[str, int],
     today: date,
     *,
     supply: Mapping[str, int] | None,
     context: Arm | None,
 ) -> Circumstances:
     """As they are on the day `today`: three queries."""
-    rewarded: Counter[str] = Counter()
-    for row in rows:
-        rewarded[row.arm] += row.n
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
     decisions = list(_of_day(bandit, today).order_by("created", "pk").annotate(ran=ran).values_list("arm", "ran"))
     return Circumstances(

@@ -196,11 +196,12 @@ def _choose(
     version = version_of(bandit)
     policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
     reading = read(bandit, policy, every, today)
-    situation = circumstances(bandit, version, reading.rows, today, supply=supply, context=context)
+    situation = circumstances(bandit, version, reading.rewarded, today, supply=supply, context=context)
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     consuming = [arm.name for arm in arms.values() if arm.is_consumption]
-    moved = consumption_feedback(reading.rows, consuming, version, today)
+    their_rows = [row for name in consuming for row in reading.by_arm.get(name, ())]
+    moved = consumption_feedback(their_rows, consuming, version, today)
     factors = {name: moved[name].factor for name in moved}
     best = reading.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy.floor, factors)
