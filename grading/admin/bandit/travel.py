@@ -65,7 +65,7 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Belief:
     """A bandit as of some moments: its policy and rectifier then, the rows it read and what it believed."""
 
     bandit: Bandit
@@ -167,7 +167,7 @@ def _later(found: Day, text: str) -> Day:
     return found
 
 
-def read(bandit: Bandit, at: Moments) -> Reading:
+def read(bandit: Bandit, at: Moments) -> Belief:
     """What the bandit believed then: the policy and the recalibration that were in force, and the rewards then known.
 
     Some six queries, and three more with a baseline.
@@ -175,7 +175,7 @@ def read(bandit: Bandit, at: Moments) -> Reading:
     version, rectifier = version_of(bandit, at.known_by), rectifying.in_force(bandit, at.known_by)
     policy = with_baseline(bandit, policy_from(version, rectifier), at.day, at.known_by)
     rows = rows_of(bandit, policy, at.day, at.known_by)
-    return Reading(
+    return Belief(
         bandit=bandit,
         version=version,
         rectifier=rectifier,
