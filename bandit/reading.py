@@ -7,7 +7,7 @@ out what was learnt later: rewards, corrections, policies and rectifiers alike, 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,19 @@ class Reading:
 
     rows: list[Row]
     posterior: Posterior
+
+    @cached_property
+    def by_arm(self) -> dict[str, list[Row]]:
+        """The rows of each arm that has any."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.arm, []).append(row)
+        return found
+
+    @cached_property
+    def rewarded(self) -> dict[str, int]:
+        """How many rewards each arm has had."""
+        return {arm: sum(row.n for row in rows) for arm, rows in self.by_arm.items()}
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
         """As the posterior's; remembered."""

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from benchmarks import recalibration
 from benchmarks.backlog.window import steady
 
 LIMITS = {"requests": 600, "input-tokens": 6000}
@@ -51,25 +50,6 @@ def test_serving_less_than_the_rate_is_using_less():
 def test_too_little_work_has_no_steady_state():
     with pytest.raises(ValueError, match="use more sessions"):
         steady(run(second(5), second(1)), LIMITS, sessions=6, threads=1, filled=0.01)
-
-
-def test_the_simulation_of_recalibration_says_the_same_twice_and_ranks_the_plain_cases():
-    """One seed, four weeks: a lost grade learned as a floor costs most, one re-judged next to nothing."""
-    regimes = [each for each in recalibration.REGIMES if "careless" not in each.name]
-    found = recalibration.run([7], regimes, days=28)
-    assert recalibration.run([7], regimes[:2], days=28).items() <= found.items()
-    ratios = {name: recalibration.ratio(found, name) for name in found}
-    assert ratios["oracle"] == 1
-    assert ratios["floor learned as reward"] > ratios["ten good reviews a week, recalibrated"]
-    assert ratios["missing, re-judged later"] < ratios["weighted fallback, nobody looks"]
-
-
-def test_the_table_of_the_simulation_names_every_policy_and_its_target():
-    found = {regime.name: [10.0, 20.0] for regime in recalibration.REGIMES}
-    lines = recalibration.report(found).splitlines()
-    assert len(lines) == 1 + len(recalibration.REGIMES)
-    assert "1.00   1.00 –  1.00  1.80" in next(line for line in lines if "ten good reviews a week, recal" in line)
-    assert recalibration.figures(found)["oracle_regret"] == 15.0
 
 
 def test_the_transcript_benchmark_runs():
