@@ -44,7 +44,7 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs:
         fact = ArmFacts(
             name=str(arms[name]),
             live=name in chances,
-            tried=arms[name].probation,
+            tried=belief.is_tried(arms[name]),
             rewards=sum(each.n for each in arm.evidence),
             mean=arm.mean,
             record=belief.plain_means.get(name),

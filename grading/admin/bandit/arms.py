@@ -51,6 +51,7 @@ class ArmRow:
     ledger: str
     move: Move | None = None
     is_asked_about: bool = False
+    is_tried: bool = False
 
     @property
     def by_source(self) -> list[float]:
@@ -86,6 +87,7 @@ def arm_rows(
             ledger=ledger_of(arms[name]),
             move=None if beside is None else beside.moves[name],
             is_asked_about=beside is not None and name in beside.about,
+            is_tried=belief.is_tried(arms[name]),
         )
         for name, arm in shown.items()
     ]
