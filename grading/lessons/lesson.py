@@ -144,7 +144,9 @@ class Lesson:
         """Why a difference without a draw may mislead, in words (I110)."""
         found, rate, times = [], self.match_rate, int(self.spoilt.sum())
         if rate is not None and rate > OFTEN:
-            found.append(f"Matches {100 * rate:.0f} % of sessions, over {100 * OFTEN:.0f} %: that tells what the work was like.")
+            found.append(
+                f"Matches {100 * rate:.0f} % of sessions, over {100 * OFTEN:.0f} %: that tells what the work was like."
+            )
         if word := TROUBLE.search(f"{self.arm.name} {self.arm.title}".replace("-", " ")):
             found.append(
                 f"“{word[0]}” in its name: given when something went wrong already, it looks worse than it is."
