@@ -115,7 +115,8 @@ def make() -> World:
 
 def _assignment(session):
     """A lesson's draw, and the session that it was for."""
-    lesson = Arm.objects.create(bandit=Bandit.objects.get(name="lesson"), name="read-the-diff")
+    # In bulk: a poisoned name would not be found again when the session is settled.
+    (lesson,) = Arm.objects.bulk_create([Arm(bandit=Bandit.objects.get(name="lesson"), name="read-the-diff")])
     fields = {"bandit": lesson.bandit, "arm": lesson, "taken": True, "chance": 0.9, "created": timezone.now()}
     drawn = Assignment.objects.create(decision_id="l-1", observation=session.observation, **fields)
     SessionLesson.objects.create(session=session, arm=lesson, assignment=drawn, salience=0.5)

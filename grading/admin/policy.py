@@ -1,7 +1,6 @@
 """A bandit's policy: its numbers explained, what a change would do before it is done, and every version there was."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError

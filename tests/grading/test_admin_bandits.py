@@ -460,6 +460,13 @@ def test_names_have_no_page_and_no_tab(reviewer):
     assert "Harness × model" in tabs
 
 
+def test_a_probation_ends_on_the_page_with_its_first_rewards(reviewer):
+    Arm.objects.of("category").filter(name="cross-repo").update(probation=True)
+    for number in range(3):
+        graded(ago=(1 + number) * DAY)
+        assert ("on probation" in row_of(read(reviewer), "cross-repo")) == (number < 2)
+
+
 def test_a_merged_arm_is_not_a_row_of_its_own(reviewer):
     arms = Arm.objects.of("category")
     arms.filter(name="social").update(merged_into=arms.get(name="news"))

@@ -13,7 +13,7 @@ from bandit.reading import policy_of, rows_of
 from bandit.selection import Change, Outlook, what_if_many, what_if_without
 from grading.admin.bandit.asked import Refused, shown
 from grading.admin.bandit.moves import Move, in_words, moves
-from grading.admin.bandit.travel import Reading
+from grading.admin.bandit.travel import Belief
 from grading.charts import STACK
 from grading.core.explain import number
 from grading.core.grade import checked_value
@@ -61,9 +61,9 @@ class Outage:
     words: str
 
 
-def choices(reading: Reading) -> list[str]:
+def choices(belief: Belief) -> list[str]:
     """The sources that count for something in this bandit, in the order of the legend."""
-    counted = {e.source for arm in reading.outlook.arms.values() for e in arm.evidence if e.pseudo}
+    counted = {e.source for arm in belief.outlook.arms.values() for e in arm.evidence if e.pseudo}
     return sorted(counted, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
 
 
@@ -85,24 +85,24 @@ def asks(asked: Mapping[str, str]) -> bool:
 
 
 def answer(
-    reading: Reading, asked: Mapping[str, str], known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime
+    belief: Belief, asked: Mapping[str, str], known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime
 ) -> WhatIf | None:
     """What the address asks, worked out from what holds now; None where it asks nothing. Raises Refused."""
     said = {name: asked.get(name, "").strip() for name in ("session", "value", "without", "outage")}
     if said["session"] or said["value"]:
-        return _graded(reading, said["session"], said["value"], titles, now)
+        return _graded(belief, said["session"], said["value"], titles, now)
     if said["without"]:
-        return _left_out(reading, said["without"], titles, now)
-    return _undone(reading, said["outage"], known, titles, now) if said["outage"] else None
+        return _left_out(belief, said["without"], titles, now)
+    return _undone(belief, said["outage"], known, titles, now) if said["outage"] else None
 
 
-def _graded(reading: Reading, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     session, value = find(text), _value(grade)
     every = changes_of([(session, value)])
-    changes = every.get(reading.bandit.name)
+    changes = every.get(belief.bandit.name)
     if not changes:
         raise Refused(f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing.")
-    before, after = what_if_many(reading.bandit.name, changes, now, beside=every)
+    before, after = what_if_many(belief.bandit.name, changes, now, beside=every)
     found = moves(before, after, titles)
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
@@ -139,27 +139,25 @@ def _value(text: str) -> float:
         raise Refused(f"A grade is a number from 0 to 1, such as .80; got {shown(text)}.") from None
 
 
-def _left_out(reading: Reading, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
-    counted = choices(reading)
+def _left_out(belief: Belief, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+    counted = choices(belief)
     if source not in counted:
         raise Refused(f"{shown(source)} counts for nothing here; what counts is {', '.join(counted) or 'nothing yet'}.")
-    before, after = what_if_without(reading.bandit.name, source, now)
+    before, after = what_if_without(belief.bandit.name, source, now)
     found = moves(before, after, titles)
     what = f"if {source} grades counted for nothing"
     return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
 
 
-def _undone(
-    reading: Reading, text: str, known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime
-) -> WhatIf:
+def _undone(belief: Belief, text: str, known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     outage = next((each for each in known if str(each.pk) == text), None)
     if outage is None:
         raise Refused(f"No outage {shown(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [f"session:{pk}" for pk in sessions.values_list("pk", flat=True)]
-    entries = list(ledger.live_entries_of(reading.bandit.name, keys))
-    changes = as_judged(entries, reading.rows)
-    before, after = what_if_many(reading.bandit.name, changes, now, beside=_in_the_baseline(reading, keys))
+    entries = list(ledger.live_entries_of(belief.bandit.name, keys))
+    changes = as_judged(entries, belief.rows)
+    before, after = what_if_many(belief.bandit.name, changes, now, beside=_in_the_baseline(belief, keys))
     found = moves(before, after, titles)
     return WhatIf(
         what=f"had the outage of {stamp(outage.since)} not happened",
@@ -200,12 +198,12 @@ def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[Row]) -> list[Chang
     ]
 
 
-def _in_the_baseline(reading: Reading, keys: Sequence[str]) -> dict[str, list[Change]]:
+def _in_the_baseline(belief: Belief, keys: Sequence[str]) -> dict[str, list[Change]]:
     """The same in the bandit whose means this one's rewards are freed of."""
-    other = reading.bandit.baseline
+    other = belief.bandit.baseline
     if other is None:
         return {}
-    rows = rows_of(other, policy_of(other), reading.outlook.posterior.day)
+    rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
     return {other.name: as_judged(list(ledger.live_entries_of(other.name, keys)), rows)}
 
 
