@@ -1,7 +1,6 @@
 """A bandit's policy: its numbers explained, what a change would do before it is done, and every version there was."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -16,7 +15,7 @@ from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Bandit, Kind, PolicyVersion
 from bandit.policies import ArmCost, Preview
 from bandit.reading import policy_of, rows_of, site_day, version_of
-from bandit.shadow import FAST, shadow
+from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
 from grading.admin.policy_form import SOURCES, PolicyForm, changes, typed
 from grading.admin.shifts import ONE_OF_100, ArmShift, arm_shifts, effect, share_effect
@@ -121,8 +120,8 @@ def _preview_page(request: HttpRequest, seen: Preview, note: str) -> TemplateRes
         "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
         "note": note,
         "latest": LATEST,
-        "log_query": urlencode({**request.GET.dict(), "log": "yes"}),
-        "report": shadow(seen.version, timezone.now(), every=FAST) if "log" in request.GET else None,
+        "limit": LIMIT,
+        "report": shadow(seen.version, timezone.now(), every=FAST) if said and "log" in request.GET else None,
     }
     return TemplateResponse(request, "gradingsite/policy_preview.html", context)
 

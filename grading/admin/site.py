@@ -58,6 +58,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
+    # Before the others' page: of lessons many are taken at once.
     ("bandits/lesson/", "lessons", lessons.index, "bandit.view_bandit"),
     ("bandits/lesson/<int:pk>/", "lesson", lessons.show_one, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),

@@ -1,4 +1,4 @@
-"""Lessons and the rewards of their sessions, out of the database into columns: nine queries for all of them.
+"""Lessons and the rewards of their sessions, out of the database into columns: in as many queries for one as for all.
 
 Outcomes are residuals, reward − category mean + mean of all (I112), of the rewards that are live in the ledger (I78).
 """

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from benchmarks import recalibration
+from bandit.core.propensity import p_best
 from benchmarks.backlog.window import steady
+from benchmarks.selecting import sizes
 
 LIMITS = {"requests": 600, "input-tokens": 6000}
 
@@ -53,25 +55,6 @@ def test_too_little_work_has_no_steady_state():
         steady(run(second(5), second(1)), LIMITS, sessions=6, threads=1, filled=0.01)
 
 
-def test_the_simulation_of_recalibration_says_the_same_twice_and_ranks_the_plain_cases():
-    """One seed, four weeks: a lost grade learned as a floor costs most, one re-judged next to nothing."""
-    regimes = [each for each in recalibration.REGIMES if "careless" not in each.name]
-    found = recalibration.run([7], regimes, days=28)
-    assert recalibration.run([7], regimes[:2], days=28).items() <= found.items()
-    ratios = {name: recalibration.ratio(found, name) for name in found}
-    assert ratios["oracle"] == 1
-    assert ratios["floor learned as reward"] > ratios["ten good reviews a week, recalibrated"]
-    assert ratios["missing, re-judged later"] < ratios["weighted fallback, nobody looks"]
-
-
-def test_the_table_of_the_simulation_names_every_policy_and_its_target():
-    found = {regime.name: [10.0, 20.0] for regime in recalibration.REGIMES}
-    lines = recalibration.report(found).splitlines()
-    assert len(lines) == 1 + len(recalibration.REGIMES)
-    assert "1.00   1.00 –  1.00  1.80" in next(line for line in lines if "ten good reviews a week, recal" in line)
-    assert recalibration.figures(found)["oracle_regret"] == 15.0
-
-
 def test_the_transcript_benchmark_runs():
     """Its times are not tested: they are this machine's."""
     command = [sys.executable, "benchmarks/transcript.py", "--quick"]
@@ -79,3 +62,19 @@ def test_the_transcript_benchmark_runs():
     figures = json.loads(done.stdout.splitlines()[-1])
     assert (figures["events"], figures["hits"], figures["waits"]) == (5_000, 2, True)
     assert figures["ratio"] > 0
+
+
+def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals():
+    """Its times are not tested: they are this machine's."""
+    command = [sys.executable, "benchmarks/bandit.py", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["bit_equal"] is True
+    assert set(figures["databases"]) == {"SQLite", "PostgreSQL"}
+    wanted = ("select_vs_quadrature", "select_cached_ms", "correction_ms_sqlite", "correction_ms_postgres", "replay_s")
+    assert all(figures[name] > 0 for name in wanted)
+
+
+def test_the_bare_quadrature_that_ours_is_held_against_says_the_same():
+    alpha, beta = np.array([5.0, 9, 30, 4]), np.array([5.0, 7, 20, 9])
+    assert sizes.plain(alpha, beta) == pytest.approx(p_best(alpha, beta), abs=1e-5)

@@ -96,7 +96,7 @@ class Page:
             self.problems.append("What if, and the draw, are of what holds now: go back to now, then ask again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
         moved = moves(self.reading.outlook, present.outlook, self.titles)
-        words = f"Since then: {in_words(moved)}. Dashed below: what is believed now."
+        words = f"Since then: {in_words(moved)}.{dashed(moved, 'what is believed now')}"
         beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
         return self.body(beside, {}, None)
 
@@ -106,7 +106,8 @@ class Page:
         question = self.answered(outages)
         beside = None
         if question is not None:
-            words = f"{question.words}, {question.what}. Dashed below; nothing is saved."
+            drawn = dashed(question.moves, "what would be believed")
+            words = f"{question.words}, {question.what}. Nothing is saved.{drawn}"
             moved = by_arm(question.moves)
             beside = Beside(
                 outlook=question.after,
@@ -136,7 +137,7 @@ class Page:
             "beside": beside,
             "log": log,
             "is_known": any(row.record.n for row in rows),
-            "advice": advising.pieces(self.reading, self.arms, log, pairs),
+            "advice": advising.pieces(self.reading, self.arms, log, self.at, pairs),
             "comparison": comparing.comparison(self.reading.rows, names, self.titles),
         }
 
@@ -163,3 +164,8 @@ class Page:
 
 def by_arm(found: Sequence[Move]) -> dict[str, Move]:
     return {move.arm: move for move in found}
+
+
+def dashed(found: Sequence[Move], what: str) -> str:
+    """What the dashed lines are; nothing where there are none."""
+    return f" Dashed below: {what}." if any(move.is_drawn for move in found) else ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import BigIntegerField, Case, Count, Sum, Value, When
 
+from bandit.core.posterior import oldest_day
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit, LedgerEntry
 from grading.admin.bandit.travel import Moments, Reading
@@ -39,7 +40,7 @@ class Record:
 
 def records(reading: Reading, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """By the arms' names: two queries."""
-    productive, died = _productive(reading.bandit, at), infrastructure(reading.bandit, arms, at)
+    productive, died = _productive(reading, at), infrastructure(reading.bandit, arms, at)
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
     for row in reading.rows:
         sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
@@ -57,10 +58,12 @@ def records(reading: Reading, arms: Mapping[str, Arm], at: Moments) -> dict[str,
     }
 
 
-def _productive(bandit: Bandit, at: Moments) -> dict[str, int]:
+def _productive(reading: Reading, at: Moments) -> dict[str, int]:
     """Live rewards above .5 by arm: applies less reverses, so that the past is counted as it was."""
     sign = Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
-    entries = LedgerEntry.objects.filter(bandit=bandit, value_micro__gt=PRODUCTIVE * MICRO, effective_day__lte=at.day)
+    read = (oldest_day(reading.policy.long_run_half_life, at.day), at.day)
+    entries = LedgerEntry.objects.filter(bandit=reading.bandit, effective_day__range=read)
+    entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
     if at.known_by is not None:
         entries = entries.filter(recorded_at__lte=at.known_by)
     return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign)))

@@ -9,6 +9,7 @@ from django.db.models import Q
 from bandit import ledger
 from bandit.core.table import MICRO, Row
 from bandit.models import LedgerEntry
+from bandit.reading import policy_of, rows_of
 from bandit.selection import Change, Outlook, what_if_many, what_if_without
 from grading.admin.bandit.asked import Refused, shown
 from grading.admin.bandit.moves import Move, in_words, moves
@@ -97,10 +98,11 @@ def answer(
 
 def _graded(reading: Reading, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     session, value = find(text), _value(grade)
-    changes = changes_of([(session, value)]).get(reading.bandit.name)
+    every = changes_of([(session, value)])
+    changes = every.get(reading.bandit.name)
     if not changes:
         raise Refused(f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing.")
-    before, after = what_if_many(reading.bandit.name, changes, now)
+    before, after = what_if_many(reading.bandit.name, changes, now, beside=every)
     found = moves(before, after, titles)
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
@@ -156,13 +158,8 @@ def _undone(
     sessions = Session.objects.filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [f"session:{pk}" for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries_of(reading.bandit.name, keys))
-    usual = judge_means(reading.rows)
-    changes = [
-        _as_judged(entry, usual[entry.arm.name])
-        for entry in entries
-        if entry.grader.source in FALLBACK and entry.arm.name in usual
-    ]
-    before, after = what_if_many(reading.bandit.name, changes, now)
+    changes = as_judged(entries, reading.rows)
+    before, after = what_if_many(reading.bandit.name, changes, now, beside=_in_the_baseline(reading, keys))
     found = moves(before, after, titles)
     return WhatIf(
         what=f"had the outage of {stamp(outage.since)} not happened",
@@ -184,36 +181,46 @@ def judge_means(rows: Sequence[Row]) -> dict[str, float]:
     return {arm: s / n / MICRO for arm, (n, s) in sums.items() if n > 0}
 
 
-def _as_judged(entry: LedgerEntry, value: float) -> Change:
-    """The entry as the arm's usual judge's grade."""
-    return Change(
-        observation=entry.observation,
-        arm=entry.arm.name,
-        value=value,
-        source=Source.JUDGE,
-        day=entry.effective_day,
-        context=entry.grader.context,
-        salience=entry.grader.salience,
-        cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
-    )
+def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[Row]) -> list[Change]:
+    """The fallback grades among the entries as what the judge usually gives their arm, where it ever did."""
+    usual = judge_means(rows)
+    return [
+        Change(
+            observation=entry.observation,
+            arm=entry.arm.name,
+            value=usual[entry.arm.name],
+            source=Source.JUDGE,
+            day=entry.effective_day,
+            context=entry.grader.context,
+            salience=entry.grader.salience,
+            cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
+        )
+        for entry in entries
+        if entry.grader.source in FALLBACK and entry.arm.name in usual
+    ]
+
+
+def _in_the_baseline(reading: Reading, keys: Sequence[str]) -> dict[str, list[Change]]:
+    """The same in the bandit whose means this one's rewards are freed of."""
+    other = reading.bandit.baseline
+    if other is None:
+        return {}
+    rows = rows_of(other, policy_of(other), reading.outlook.posterior.day)
+    return {other.name: as_judged(list(ledger.live_entries_of(other.name, keys)), rows)}
 
 
 def _estimate(ended: int, entries: Sequence[LedgerEntry], changed: int) -> str:
     """Over how many sessions the estimate is, and what stays as it is."""
     fallback = sum(entry.grader.source in FALLBACK for entry in entries)
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
-    others = ended - fallback - judged
-    have = "has" if changed == 1 else "have"
-    read_as = "read here as the mean of what the judge gave the same arm at other times"
-    parts = [f"An estimate: {changed} of the {_sessions(ended)} that ended then {have} a fallback grade, {read_as}"]
-    if judged:
-        parts.append(f"{judged} {'was' if judged == 1 else 'were'} judged since, and that grade is used")
-    if fallback > changed:
-        parts.append(f"{fallback - changed} of an arm that no judge ever graded stay as they are")
-    if others:
-        parts.append(f"{others} with another grade, or none, stay{'s' if others == 1 else ''} as they are")
-    return "; ".join(parts) + "."
-
-
-def _sessions(number: int) -> str:
-    return f"{number} session{'' if number == 1 else 's'}"
+    whole = f"{ended} session{'' if ended == 1 else 's'} that ended then"
+    parts = [
+        f"{judged} judged since, whose grade is used" * bool(judged),
+        f"{fallback - changed} of arms that no judge ever graded, left as they are" * (fallback > changed),
+        f"{ended - fallback - judged} with another grade or none, left as they are" * (ended > fallback + judged),
+    ]
+    rest = ", ".join(part for part in parts if part)
+    return (
+        f"An estimate over {changed} of the {whole}: their fallback grades are read as the mean of what the judge gave "
+        f"the same arm at other times.{f' The others: {rest}.' if rest else ''}"
+    )

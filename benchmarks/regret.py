@@ -1,0 +1,113 @@
+"""What seed 001's faults cost a bandit that learns from whatever the chain ends at, and what one pays that does not.
+
+Eight arms, fifty sessions a day for sixty days; the best arm loses 36 % of its grades to worktrees, a race for the log
+and the judge's outages (`benchmarks/simulation/world.py` says how). Regret is what the chosen arms' true means fall
+short of the best one's; the oracle is the same bandit where every grade is there at once and true. All run on the
+site's own chain and the bandit's own cores, with the same worlds, chances and draws for all. The posterior is read
+once a day, so that a day's choices share their odds; `--reads 5` reads it after every tenth session, which moves the
+oracle's regret by 3 % and the ratios by about .01 (the two harms' more).
+
+Then seed 000's: what reading is worth, and how often it is chosen, where commits are counted and where artifacts are.
+
+    python benchmarks/regret.py [--quick] [--runs N] [--workers N] [--reads N] [--days N]
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.simulation import figures, stories
+from benchmarks.simulation.regimes import (
+    FLOOR,
+    JOURNAL,
+    JOURNAL_CAP,
+    LATE,
+    MISSING,
+    NEVER_LOST,
+    NOBODY,
+    ORACLE,
+    REVIEWS,
+    WEIGHTED,
+)
+from benchmarks.simulation.run import Found, runs
+from benchmarks.simulation.stories import Story
+from benchmarks.simulation.world import A_DAY, DAYS, LOSS
+
+RUNS, QUICK = 200, 4
+# Reading needs fewer runs: one for so many.
+READING_EVERY = 10
+NAMED = {
+    "floor": FLOOR,
+    "journal": JOURNAL,
+    "weighted_replaced": WEIGHTED,
+    "missing_rejudged": MISSING,
+    "reviews10": REVIEWS,
+}
+BESIDE = {
+    "never_lost": NEVER_LOST,
+    "weighted_next_morning": replace(
+        WEIGHTED, name="weighted fallback, replaced next morning", rejudged_after=1, target=None
+    ),
+    "weighted_in_a_week": replace(
+        WEIGHTED, name="weighted fallback, replaced in a week", rejudged_after=7, target=None
+    ),
+    "weighted_capped": replace(
+        WEIGHTED, name="weighted fallback, the journal's capped, replaced later", caps=JOURNAL_CAP, target=None
+    ),
+    "weighted_for_good": NOBODY,
+    "weighted_capped_for_good": replace(
+        NOBODY, name="weighted fallback, the journal's capped, nobody looks", caps=JOURNAL_CAP
+    ),
+    "missing_for_good": replace(MISSING, name="missing, never re-judged", rejudged_after=None, target=None),
+}
+REGIMES = (ORACLE, *NAMED.values(), *BESIDE.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} runs instead of {RUNS}")
+    parser.add_argument("--runs", type=int, help="how many runs; each has a seed of its own, from 0 up")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; their number changes no figure")
+    parser.add_argument("--reads", type=int, default=1, choices=[n for n in range(1, A_DAY + 1) if A_DAY % n == 0])
+    parser.add_argument("--days", type=int, default=DAYS, help="of a run")
+    given = parser.parse_args()
+    seeds = range(given.runs or (QUICK if given.quick else RUNS))
+    found = runs(seeds, REGIMES, days=given.days, reads=given.reads, workers=given.workers)
+    told = stories.stories(seeds[::READING_EVERY], days=given.days, workers=given.workers)
+    print(report(found, told))
+    print(json.dumps(measured(found, told)))
+
+
+def report(found: Found, told: Mapping[str, Sequence[Story]]) -> str:
+    head = f"{len(found[ORACLE.name])} runs; the best arm loses {LOSS:.0%} of its grades"
+    late = f"a late verdict comes in {LATE} days"
+    return "\n".join([f"{head}; {late}", figures.table(found, REGIMES), "", stories.table(told)])
+
+
+def measured(found: Found, told: Mapping[str, Sequence[Story]]) -> dict[str, Any]:
+    """The figures by name: ratios of regret to the oracle's; biases in reward."""
+    return {
+        **{name: round(figures.ratio(found, regime), 3) for name, regime in NAMED.items()},
+        "victim_bias": round(figures.bias(found, MISSING), 4),
+        "intervals": {name: _rounded(figures.interval(found, regime)) for name, regime in NAMED.items()},
+        "beside": {name: round(figures.ratio(found, regime), 3) for name, regime in BESIDE.items()},
+        "biases": {name: round(figures.bias(found, regime), 4) for name, regime in (NAMED | BESIDE).items()},
+        "oracle_regret": round(figures.mean_regret(found, ORACLE), 1),
+        "runs": len(found[ORACLE.name]),
+        "reading": stories.measured(told),
+    }
+
+
+def _rounded(pair: tuple[float, float]) -> list[float]:
+    return [round(each, 3) for each in pair]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Reading sessions and others, and what they are worth where commits are counted and where artifacts are (seed 000).
+
+Every session is graded by the site's own trajectory and consumption graders from what it did, and its chain joins the
+two by `max`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
+
+from benchmarks.simulation.buckets import Credit, credited
+from benchmarks.simulation.regimes import SITE
+from benchmarks.simulation.sessions import chain_policy
+from benchmarks.simulation.world import A_DAY
+from grading.core import artifacts, consumption, trajectory
+from grading.core.changes import FileChange
+from grading.core.decide import GradeView, decide
+from grading.core.grade import SourceGrade
+from grading.core.signals import Commit, Effect, EffectKind, Signals
+
+# The site's limit of reading sessions a day, by default.
+PER_DAY = 2
+CHAIN = chain_policy("reading", SITE)
+
+
+class Counts(NamedTuple):
+    """What a session did, or (as floats) does on average; Poisson."""
+
+    commits: float = 0
+    pulls: float = 0
+    files: float = 0
+    ideas: float = 0
+    tasks: float = 0
+    posts: float = 0
+    notes: float = 0
+
+
+PRODUCTION = {
+    "code": Counts(commits=1.2, pulls=0.3, files=2),
+    "cross-repo": Counts(commits=0.8, pulls=0.8, files=2),
+    "infrastructure": Counts(commits=0.9, pulls=0.1, files=2),
+    "tests": Counts(commits=0.7, pulls=0.2, files=1),
+    "docs": Counts(commits=0.6, pulls=0.1, files=1),
+    "triage": Counts(commits=0.3, pulls=0.1, files=0.5),
+}
+READING = {
+    "news": Counts(ideas=2.0, tasks=0.6, posts=0.5, notes=1.0),
+    "social": Counts(ideas=1.2, tasks=0.3, posts=1.5, notes=0.4),
+}
+KINDS = PRODUCTION | READING
+# The chance that there is work of a kind on a day.
+SUPPLY = dict.fromkeys(PRODUCTION, 0.5) | {"triage": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What is counted: all that the trajectory shows or `commits_only`, and artifacts beside it or not.
+
+    `limit` is how many reading sessions a day there may be.
+    """
+
+    name: str
+    commits_only: bool = False
+    artifacts: bool = False
+    limit: int = PER_DAY
+
+
+COMMITS = Measure(name="commits counted", commits_only=True)
+TRAJECTORY = Measure(name="the trajectory alone: files count too")
+ARTIFACTS = Measure(name="max with artifacts", artifacts=True)
+COMMITS_UNLIMITED = replace(COMMITS, name="commits counted, no limit", limit=A_DAY)
+ARTIFACTS_UNLIMITED = replace(ARTIFACTS, name="max with artifacts, no limit", limit=A_DAY)
+MEASURES = (COMMITS, TRAJECTORY, ARTIFACTS, COMMITS_UNLIMITED, ARTIFACTS_UNLIMITED)
+
+
+@cache
+def graded(counts: Counts, *, is_reading: bool, measure: Measure) -> Credit:
+    """What a session that did all this is worth by a measure: through the site's graders and its chain."""
+    signals = _signals(counts)
+    grades = [trajectory.grade(replace(signals, files=()) if measure.commits_only else signals)]
+    if measure.artifacts:
+        found = artifacts.find(artifacts.DEFAULT_RULES, signals=signals)
+        grades.append(consumption.grade(found, is_consumption=is_reading, readable=True))
+    rows = [_view(number, grade) for number, grade in enumerate(grades)]
+    credit = credited(decide(rows, CHAIN, judge_open=False))
+    if credit is None:
+        raise AssertionError(f"a session whose transcript could be read has a reward; got none for {counts}")
+    return credit
+
+
+def _signals(counts: Counts) -> Signals:
+    """A whole transcript that shows so much work."""
+    return Signals(
+        tool_calls={"run": 20},
+        assistant_turns=20,
+        commits=tuple(Commit(hash=f"{n:040x}", branch="main", subject="", at=n) for n in range(int(counts.commits))),
+        effects=tuple(Effect(kind=EffectKind.PR_OPENED, key=f"#{n}", at=n) for n in range(int(counts.pulls))),
+        files=tuple(_files(counts)),
+    )
+
+
+def _files(counts: Counts) -> Iterator[FileChange]:
+    folders = {"src": counts.files, "tasks": counts.tasks, "tweets": counts.posts, "knowledge": counts.notes}
+    for folder, count in folders.items():
+        yield from (FileChange(path=f"{folder}/{n}.md", at=n, is_new=True) for n in range(int(count)))
+    if counts.ideas:
+        rows = tuple(f"| Idea {n} | {n} |" for n in range(int(counts.ideas)))
+        yield FileChange(path="idea-backlog.md", at=0, is_new=False, added=rows)
+
+
+def _view(number: int, grade: SourceGrade) -> GradeView:
+    return GradeView(id=number, source=grade.source, status=grade.status, value=grade.value, reason=grade.reason)
