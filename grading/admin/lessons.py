@@ -167,6 +167,7 @@ def sessions_of(lesson: Lesson) -> list[dict[str, Any]]:
     return [
         {"row": row, "session": sessions[row.session_id], "residual": lesson.sample.residual(row.session_id)}
         for row in held
+        if row.session_id in sessions
     ]
 
 

@@ -27,7 +27,9 @@ AT_DECISIONS = ("consumption_", "probation_")
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would. A POST does it."""
+    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log`, also
+    what they would have earned on past decisions. A POST puts them in force.
+    """
     bandit = _bandit(name)
     held = version_of(bandit)
     if request.method == "POST":

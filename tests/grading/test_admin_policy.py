@@ -10,7 +10,7 @@ import time_machine
 
 from bandit.models import Bandit, PolicyVersion
 from bandit.reading import version_of
-from bandit.selection import posterior_of, select
+from bandit.selection import complete, posterior_of, select
 from grading import charts, review
 from grading.models import ReviewItem
 from grading.models.review import Answer
@@ -187,6 +187,20 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
     page = preview(operator, half_life_days="7")
     assert page.count("supply-bound") == 1
     assert "supply-bound: no work in 20 of the latest 20 decisions" in page
+
+
+def test_a_variant_is_tried_on_the_log_when_asked(operator):
+    assert "Try it on the log" in preview(operator, half_life_days="7")
+    page = preview(operator, half_life_days="7", log="yes")
+    assert "Cannot tell yet: none of 0 decisions was drawn, finished and rewarded." in page
+    for i in range(30):
+        made = select(bandit="category", decision_id=f"d{i}", supply={"code": 1, "infra": 1}, now=cast.NOON)
+        complete(made, observation=f"o{i}", executed_arm=made.arm.name, now=cast.NOON)
+        reward(f"o{i}", day=TODAY, **{made.arm.name: 0.5})
+    log = preview(operator, half_life_days="7", log="yes").partition('id="log"')[2]
+    assert "30 of the last 30 decisions" in log
+    assert "Cannot tell yet: " in log
+    assert re.search(r"<td>code</td><td class=.right dim.>[\d.]+</td>", log)
 
 
 def test_what_acts_at_decisions_alone_says_so(operator):
