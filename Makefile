@@ -39,9 +39,9 @@ drill: ## break the judging in every way, and count what is lost (a dozen minute
 
 lock: ## compile requirements*.in into the pinned, hashed requirements*.txt
 	@bin/setup dev
-	@for name in requirements-dev requirements; do $(PYTHON_ENV) -m uv pip compile --quiet --universal \
+	@for name in requirements-dev requirements requirements-rivals; do $(PYTHON_ENV) -m uv pip compile --quiet --universal \
 		--generate-hashes --no-emit-index-url --no-header --python-version 3.11 $$name.in -o $$name.txt \
-		$$(test $$name = requirements && echo "-c requirements-dev.txt"); done
+		$$(test $$name != requirements-dev && echo "-c requirements-dev.txt"); done
 
 clean: ## remove the environment and, after asking, everything the site has stored
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.admin import AdminSite, ModelAdmin, TabularInline
-from django.contrib.admin.widgets import AdminSplitDateTime, AdminTextInputWidget
-from django.db.models import CharField, DateTimeField, Field, Model
+from django.contrib.admin.widgets import AdminSplitDateTime
+from django.db.models import DateTimeField, Field, Model
 from django.http import HttpRequest
 
+from bandit import arms, ledger
 from bandit.models import (
     Arm,
     ArmAlias,
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
 
     AnyModelAdmin = ModelAdmin[Model]
     AnyAliasInline = TabularInline[ArmAlias, Arm]
-    AnyAliasForms = forms.BaseInlineFormSet[ArmAlias, Arm, forms.ModelForm[ArmAlias]]
 else:
     AnyModelAdmin = ModelAdmin
     AnyAliasInline = TabularInline
-    AnyAliasForms = forms.BaseInlineFormSet
 
 
 class LabelledDateTime(AdminSplitDateTime):
@@ -81,29 +80,49 @@ class BanditAdmin(KeepAdmin):
         return ["name", "kind"] if obj else []
 
 
-class AliasForms(AnyAliasForms):
-    # A widget with its label; the stubs know only the class of one.
-    deletion_widget = forms.CheckboxInput(attrs={"aria-label": "Remove this alias"})  # type: ignore[assignment]
-
-
 class AliasInline(AnyAliasInline):
+    """For reading: an alias comes and goes by `bandit.arms`, with an event."""
+
     model = ArmAlias
-    formset = AliasForms
-    fields = ["alias"]
-    extra = 1
-    formfield_overrides = {CharField: {"widget": AdminTextInputWidget(attrs={"aria-label": "Alias"})}}
+    fields = ("alias",)
+    readonly_fields = ("alias",)
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002
+        return False
 
 
 class ArmAdmin(KeepAdmin):
-    list_display = ["name", "bandit", "title", "is_consumption", "paused", "retired_at"]
-    list_filter = ["bandit", "is_consumption", "paused"]
+    list_display = ["name", "bandit", "title", "is_consumption", "is_low_stakes", "paused", "retired_at"]
+    list_filter = ["bandit", "is_consumption", "is_low_stakes", "paused", "probation"]
     list_select_related = ["bandit"]
     search_fields = ["name", "title", "aliases__alias"]
     inlines = [AliasInline]
+    fieldsets = [
+        (None, {"fields": ["bandit", "name", "title", "is_consumption", "is_low_stakes"]}),
+        (
+            "By an act with a name",
+            {
+                "fields": ["paused", "retired_at", "probation", "merged_into"],
+                "description": "These are changed on the bandit's page of arms, where each act leaves an event.",
+            },
+        ),
+    ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
         """An arm's bandit and name are what its record hangs on; another spelling is an alias."""
-        return ["bandit", "name"] if obj else []
+        by_act = ["paused", "retired_at", "probation", "merged_into"]
+        return ["bandit", "name", *by_act] if obj else by_act
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """A new arm comes with an event too, and whatever was read of the bandit before may not hold."""
+        if change:
+            super().save_model(request, obj, form, change)
+            ledger.touch(obj.bandit)
+            return
+        flags = {"is_consumption": obj.is_consumption, "is_low_stakes": obj.is_low_stakes}
+        by = request.user.get_username()
+        obj.pk = arms.add(obj.bandit.name, obj.name, by=by, title=obj.title, **flags).pk
 
 
 class LedgerEntryAdmin(RecordAdmin):

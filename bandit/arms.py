@@ -19,10 +19,10 @@ LONGEST, WHY = 100, 500
 
 
 def near(bandit: str, name: str) -> str | None:
-    """The arm or alias that `name` looks like, where it may be another spelling of it; None where nothing is near."""
-    arms = Arm.objects.of(bandit).values_list("name", flat=True)
-    aliases = ArmAlias.objects.filter(bandit__name=bandit).values_list("alias", flat=True)
-    return nearest(name, {*arms, *aliases})
+    """The arm or alias that `name` looks like, where it may be another spelling of it; None where it is one, or not."""
+    names = {*Arm.objects.of(bandit).values_list("name", flat=True)}
+    names |= {*ArmAlias.objects.filter(bandit__name=bandit).values_list("alias", flat=True)}
+    return None if canonical(name) in names else nearest(name, names)
 
 
 def add(bandit: str, name: str, *, by: str, why: str = "", **fields: Any) -> Arm:

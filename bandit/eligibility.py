@@ -44,12 +44,29 @@ class Circumstances:
         return arm.probation and self.rewarded.get(arm.name, 0) < self.version.probation_sessions
 
 
-def reason_against(arm: Arm, now: Circumstances) -> str:
-    """Why the arm may not be chosen now; empty if it may."""
+def out_of_use(arm: Arm) -> str:
+    """Why nobody may choose or draw the arm, whatever else holds; empty if somebody may."""
     if arm.retired_at:
         return f"retired on {arm.retired_at:%Y-%m-%d}"
-    if arm.paused:
-        return "paused"
+    return "paused" if arm.paused else ""
+
+
+def context_of(bandit: Bandit, text: str) -> Arm | None:
+    """The arm of the bandit's baseline that the caller works in; None for a blank text.
+
+    Raises UnknownArm, or ValueError for a bandit without a baseline.
+    """
+    if not text:
+        return None
+    if bandit.baseline is None:
+        raise ValueError(f"nothing is a context of the bandit {bandit.name!r}; got {text[:50]!r}: leave it out")
+    return Arm.objects.resolve(bandit.baseline.name, text)
+
+
+def reason_against(arm: Arm, now: Circumstances) -> str:
+    """Why the arm may not be chosen now; empty if it may."""
+    if reason := out_of_use(arm):
+        return reason
     if now.supply is not None and not now.supply.get(arm.name):
         return NO_WORK if arm.name in now.supply else NOT_OFFERED
     limit = now.version.consumption_per_day
@@ -71,16 +88,13 @@ def _against_trial(arm: Arm, now: Circumstances) -> str:
 def circumstances(
     bandit: Bandit,
     version: PolicyVersion,
-    rows: Iterable[Row],
+    rewarded: Mapping[str, int],
     today: date,
     *,
     supply: Mapping[str, int] | None,
     context: Arm | None,
 ) -> Circumstances:
     """As they are on the day `today`: three queries."""
-    rewarded: Counter[str] = Counter()
-    for row in rows:
-        rewarded[row.arm] += row.n
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
     decisions = list(_of_day(bandit, today).order_by("created", "pk").annotate(ran=ran).values_list("arm", "ran"))
     return Circumstances(

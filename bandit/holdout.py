@@ -7,12 +7,14 @@ when the work begins (I108); it gives no reward (L12).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
-from bandit.core.names import canonical, checked_id
+from bandit.core.names import checked_id
 from bandit.core.thompson import uniform
+from bandit.eligibility import context_of, out_of_use
 from bandit.models import Arm, Assignment, Bandit, Kind
 from bandit.reading import version_of
 
@@ -50,22 +52,13 @@ def assign(
         known = {text: Arm.objects.resolve(bandit, text) for text in dict.fromkeys(arms)}
         held = list(of_decision(bandit, decision_id))
         fresh = sorted(set(known.values()) - {each.arm.current for each in held}, key=lambda arm: arm.name)
-        _require_free(decision_id, held, agent, adds=bool(fresh))
-        left_out = {arm.name: reason for arm in fresh if (reason := reason_against(arm))}
-        common = {"agent": agent, "context": _context(row, context), "created": now}
+        left_out = {arm.name: reason for arm in fresh if (reason := out_of_use(arm))}
+        drawn = [arm for arm in fresh if arm.name not in left_out]
+        _require_free(decision_id, held, agent, adds=bool(drawn))
+        where = context_of(row, context)
+        common = {"agent": agent, "context": "" if where is None else where.name, "created": now}
         chance = 1 - version_of(row).holdout
-        Assignment.objects.bulk_create(
-            Assignment(
-                bandit=row,
-                decision_id=decision_id,
-                arm=arm,
-                taken=uniform(bandit, f"{decision_id}\0{arm.name}") < chance,
-                chance=chance,
-                **common,
-            )
-            for arm in fresh
-            if arm.name not in left_out
-        )
+        Assignment.objects.bulk_create(_draw(row, decision_id, arm, chance, common) for arm in drawn)
         return Drawn(
             decision_id=decision_id,
             rows=tuple(of_decision(bandit, decision_id)),
@@ -78,13 +71,6 @@ def of_decision(bandit: str, decision_id: str) -> QuerySet[Assignment]:
     """The draws of a decision, in the order of their arms' names."""
     rows = Assignment.objects.filter(bandit__name=bandit, decision_id=decision_id)
     return rows.select_related("arm__merged_into").order_by("arm__name")
-
-
-def reason_against(arm: Arm) -> str:
-    """Why the arm is not matched at all; empty if it is. Draws and figures over arms both leave out what this does."""
-    if arm.retired_at:
-        return f"retired on {arm.retired_at:%Y-%m-%d}"
-    return "paused" if arm.paused else ""
 
 
 def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> list[Assignment]:
@@ -108,15 +94,14 @@ def _of_many(bandit: str) -> Bandit:
     return row
 
 
+def _draw(bandit: Bandit, decision_id: str, arm: Arm, chance: float, common: Mapping[str, Any]) -> Assignment:
+    taken = uniform(bandit.name, f"{decision_id}\0{arm.name}") < chance
+    return Assignment(bandit=bandit, decision_id=decision_id, arm=arm, taken=taken, chance=chance, **common)
+
+
 def _require_free(decision_id: str, held: Iterable[Assignment], agent: str, *, adds: bool) -> None:
     for row in held:
         if row.agent != agent:
             raise Taken(f"decision {decision_id!r} is another agent's; choose an id of your own")
         if row.observation and adds:
             raise Taken(f"decision {decision_id!r} is over: {row.observation} came of it; draw before the work begins")
-
-
-def _context(bandit: Bandit, context: str) -> str:
-    if bandit.baseline is None or not context:
-        return canonical(context)
-    return Arm.objects.resolve(bandit.baseline.name, context).name

@@ -76,7 +76,14 @@ class Bandit(models.Model):
     objects = BanditQuerySet.as_manager()
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=Q(kind__in=Kind.values), name="bandit_kind_known")]
+        constraints = [
+            models.CheckConstraint(condition=Q(kind__in=Kind.values), name="bandit_kind_known"),
+            models.CheckConstraint(
+                condition=Q(baseline__isnull=True) | ~Q(baseline=F("pk")),
+                name="bandit_baseline_is_another",
+                violation_error_message="A bandit is not freed of its own arms' means: nothing would be left to learn.",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or self.name

@@ -7,7 +7,7 @@ out what was learnt later: rewards, corrections, policies and rectifiers alike, 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,19 @@ class Reading:
 
     rows: list[Row]
     posterior: Posterior
+
+    @cached_property
+    def by_arm(self) -> dict[str, list[Row]]:
+        """The rows of each arm that has any."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.arm, []).append(row)
+        return found
+
+    @cached_property
+    def rewarded(self) -> dict[str, int]:
+        """How many rewards each arm has had."""
+        return {arm: sum(row.n for row in rows) for arm, rows in self.by_arm.items()}
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
         """As the posterior's; remembered."""
@@ -144,7 +157,7 @@ def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | No
     read = (oldest_day(policy.long_run_half_life, today), today)
     if known_by is None:
         buckets = Bucket.objects.filter(bandit=bandit, effective_day__range=read, n__gt=0)
-        return [_row(*each) for each in buckets.values_list(*KEY).annotate(*map(Sum, MOMENTS)).order_by()]
+        return [_row(*each) for each in buckets.values_list(*KEY, *MOMENTS).order_by()]
     entries = LedgerEntry.objects.filter(bandit=bandit, effective_day__range=read, recorded_at__lte=known_by)
     return [_row(*each) for each in entries.values_list(*KEY).annotate(**signed_sums()).order_by()]
 
@@ -164,11 +177,31 @@ def signed_sums() -> dict[str, Sum]:
 
 
 def _row(  # noqa: PLR0917 - a row of the query
-    arm: str, source: str, stratum: str, context: str, salience: int, day: date, *moments: Any
+    arm: str,
+    source: str,
+    stratum: str,
+    context: str,
+    salience: int,
+    day: date,
+    n: Any,
+    s: Any,
+    q: Any,
+    cost: Any,
+    costed: Any,
 ) -> Row:
-    sums = zip(MOMENTS, (int(each or 0) for each in moments), strict=True)
+    """Sums are decimals on PostgreSQL."""
     return Row(
-        arm=arm, source=source, stratum=stratum, context=context, salience=salience, day=day, **dict[str, Any](sums)
+        arm=arm,
+        source=source,
+        stratum=stratum,
+        context=context,
+        salience=salience,
+        day=day,
+        n=int(n),
+        s=int(s),
+        q=int(q),
+        cost=int(cost or 0),
+        costed=int(costed or 0),
     )
 
 

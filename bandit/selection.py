@@ -18,6 +18,7 @@ from bandit.eligibility import (
     Circumstances,
     circumstances,
     consumption_feedback,
+    context_of,
     is_unfinished,
     reason_against,
 )
@@ -99,7 +100,7 @@ def select(
         held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
         if held:
             return held
-        where = _context(row, context)
+        where = context_of(row, context)
         offered = _supply(bandit, supply)
         choice = _choose(row, decision_id, site_day(now), supply=offered, override=override, context=where)
         return Selection.objects.create(
@@ -180,14 +181,6 @@ def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | N
     return dict(found)
 
 
-def _context(bandit: Bandit, text: str) -> Arm | None:
-    if not text:
-        return None
-    if bandit.baseline is None:
-        raise ValueError(f"nothing is a context of the bandit {bandit.name!r}; got {text[:50]!r}: leave it out")
-    return Arm.objects.resolve(bandit.baseline.name, text)
-
-
 def _choose(
     bandit: Bandit,
     decision_id: str,
@@ -203,11 +196,12 @@ def _choose(
     version = version_of(bandit)
     policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
     reading = read(bandit, policy, every, today)
-    situation = circumstances(bandit, version, reading.rows, today, supply=supply, context=context)
+    situation = circumstances(bandit, version, reading.rewarded, today, supply=supply, context=context)
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     consuming = [arm.name for arm in arms.values() if arm.is_consumption]
-    moved = consumption_feedback(reading.rows, consuming, version, today)
+    their_rows = [row for name in consuming for row in reading.by_arm.get(name, ())]
+    moved = consumption_feedback(their_rows, consuming, version, today)
     factors = {name: moved[name].factor for name in moved}
     best = reading.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy.floor, factors)

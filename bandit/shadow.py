@@ -12,6 +12,7 @@ from datetime import datetime
 
 import numpy as np
 
+from bandit.core.estimate import signed
 from bandit.core.offpolicy import Comparison, Log, compare
 from bandit.core.table import Floats
 from bandit.hindsight import Answer, Draw, Watch, answers, draws_of
@@ -69,7 +70,7 @@ def shadow(variant: PolicyVersion, now: datetime, *, limit: int = LIMIT, every: 
         variant=str(variant),
         looked_at=looked_at,
         used=len(draws),
-        left_out=left_out,
+        left_out=dict(left_out),  # a Counter has every key: also "items", to a template
         first=draws[0].at if draws else None,
         last=draws[-1].at if draws else None,
         comparison=comparison,
@@ -110,5 +111,6 @@ def _sentence(comparison: Comparison | None, looked_at: int, *, priced: bool) ->
     return (
         f"Over {comparison.n} of the last {looked_at} decisions, an effective sample of {comparison.effective:.0f}, "
         f"the variant would have earned {would.mean:.3f} (90 % interval {would.low:.3f} to {would.high:.3f}) and what "
-        f"ran earned {found.earned.mean:.3f}: {gain.mean:+.3f} ({gain.low:+.3f} to {gain.high:+.3f}), {verdict}.{note}"
+        f"ran earned {found.earned.mean:.3f}: {signed(gain.mean)} ({signed(gain.low)} to {signed(gain.high)}), "
+        f"{verdict}.{note}"
     )

@@ -5,7 +5,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from grading import judging, monitoring, review, transcripts
+from grading import judging, monitoring, naming, review, transcripts
 from grading.judging.rubrics import again
 from grading.models import Evidence
 from grading.notices import send_due
@@ -62,3 +62,8 @@ def at_night() -> None:
 def index_transcript(pk: int) -> None:
     for row in Evidence.objects.filter(pk=pk):
         transcripts.build(row)
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def name_models() -> None:
+    naming.catch_up()

@@ -234,6 +234,7 @@ CELERY_BEAT_SCHEDULE = {
     "batches": {"task": "grading.tasks.batches", "schedule": 30, "options": {"expires": 30}},
     "prioritise": {"task": "grading.tasks.prioritise", "schedule": 60, "options": {"expires": 60}},
     "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},
+    "name models": {"task": "grading.tasks.name_models", "schedule": 60, "options": {"expires": 60}},
     # One that was missed, because the site was down, is made up for at the next start.
     "at night": {"task": "grading.tasks.at_night", "schedule": crontab(hour="2", minute="30")},
 }

@@ -115,12 +115,29 @@ SCREENS: dict[str, Address] = {
     "admin:rectifier": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
     ),
+    "admin:arms": Address(opens=VIEWER, acts=OPERATOR, of="bandit", data=lambda world: {"name": "poems"}),
+    "admin:arm": Address(
+        opens=VIEWER,
+        acts=OPERATOR,
+        of="arm",
+        data=lambda world: {"do": "pause", "why": "a pause"},
+        queries=("", "?do=retire", "?do=merge&into={arm_other}"),
+    ),
+    "admin:models": Address(
+        opens=VIEWER, acts=OPERATOR, data=lambda world: {"text": world["model_text"], "name": "opus-4"}
+    ),
     "admin:policy": Address(
         opens=OPERATOR,
         acts=OPERATOR,
         of="bandit",
         data=lambda world: {**dict(parse_qsl(POLICY)), "version": "2", "note": "forget faster"},
-        queries=("", f"?{POLICY}&preview=yes", "?to=1", "?preview=yes&half_life_days=eve"),
+        queries=(
+            "",
+            f"?{POLICY}&preview=yes",
+            f"?{POLICY}&preview=yes&log=yes",
+            "?to=1",
+            "?preview=yes&half_life_days=eve",
+        ),
     ),
     "admin:quota": Address(opens=VIEWER),
     "admin:costs": Address(opens=VIEWER, queries=("", "?days=90", "?agent=nobody")),

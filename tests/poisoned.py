@@ -17,7 +17,7 @@ from django.db import models
 from django.db.models.signals import pre_save
 from django.utils import timezone
 
-from bandit.models import Arm, ArmAlias, Bandit, Selection
+from bandit.models import Arm, ArmAlias, Bandit, PolicyVersion, Selection
 from grading import rewards
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import (
@@ -230,7 +230,8 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
 
 
 def _people(sessions: list[Session]) -> None:
-    """What people of hostile names write: answers, comments, views, edits in the admin."""
+    """What people of hostile names write: answers, comments, views, policies, edits in the admin."""
+    PolicyVersion.objects.create(bandit=Bandit.objects.get(name="harness"), version=2)
     for number, session in enumerate(sessions):
         eve = User.objects.create_user(f"eve-{number}", password="x")
         ReviewItem.objects.get_or_create(session=session, defaults={"entered_as": "person", "assigned_to": eve})

@@ -39,7 +39,7 @@ def make() -> World:
     cast.grade(session, Source.JUDGE, 0.5, detail="Solid.", rubric="4e1c", model="m")
     grade = cast.grade(session, Source.HUMAN, 0.8, author=olga, detail="merged")
     rewards.settle(session)
-    other = judge_cast.session(agent=cast.agent("alice"), is_sample=True)
+    other = judge_cast.session(agent=cast.agent("alice"), is_sample=True, model="claude-opus-4-20250514")
     cast.grade(other, Source.JOURNAL, 0.3)
     rewards.settle(other)
     bulk_name = str(uuid.uuid4())
@@ -86,6 +86,9 @@ def make() -> World:
             "bulk": (bulk_name,),
             "bulk_name": bulk_name,
             "bandit": ("category",),
+            "arm": ("category", Arm.objects.get(bandit__name="category", name="news").pk),
+            "arm_other": Arm.objects.get(bandit__name="category", name="social").pk,
+            "model_text": other.model,
             "app": ("grading",),
             "secret": secret,
             "others_secret": others_secret,
@@ -112,7 +115,8 @@ def make() -> World:
 
 def _assignment(session):
     """A lesson's draw, and the session that it was for."""
-    lesson = Arm.objects.create(bandit=Bandit.objects.get(name="lesson"), name="read-the-diff")
+    # In bulk: a poisoned name would not be found again when the session is settled.
+    (lesson,) = Arm.objects.bulk_create([Arm(bandit=Bandit.objects.get(name="lesson"), name="read-the-diff")])
     fields = {"bandit": lesson.bandit, "arm": lesson, "taken": True, "chance": 0.9, "created": timezone.now()}
     drawn = Assignment.objects.create(decision_id="l-1", observation=session.observation, **fields)
     SessionLesson.objects.create(session=session, arm=lesson, assignment=drawn, salience=0.5)

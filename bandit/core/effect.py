@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from bandit.core.estimate import Estimate, estimate, weighted_mean
+from bandit.core.estimate import Estimate, estimate, signed, weighted_mean
 from bandit.core.table import Floats, Ints
 
 
@@ -259,11 +259,11 @@ def _sentence(found: Effect, why: str) -> str:
         return f"Cannot tell: insufficient, {why}."
     word = "no verdict" if found.verdict is Verdict.OPEN else found.verdict
     it = found.difference
-    numbers = f"{it.mean:+.3f} (90 % interval {it.low:+.3f} to {it.high:+.3f})"
+    numbers = f"{signed(it.mean)} (90 % interval {signed(it.low)} to {signed(it.high)})"
     base = f"over {found.n} sessions with it on {found.days} days and {found.without} without"
     said = f"{MEANT[found.kind]}: {word}, {numbers} {base}" + (f"; {why}." if why else ".")
     worst = max(found.windows, key=lambda window: abs(window.difference), default=None)
     if worst is None or not found.striking:
         return said
     days = f"{date.fromordinal(worst.first)} to {date.fromordinal(worst.last)}"
-    return f"{said} To be looked at: {worst.difference:+.3f} over {worst.firings} firings from {days}."
+    return f"{said} To be looked at: {signed(worst.difference)} over {worst.firings} firings from {days}."

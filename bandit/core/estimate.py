@@ -38,6 +38,15 @@ def estimate(mean: float, variance: float, freedom: float, *, least: float = 0.0
     return Estimate(mean=mean, error=error, low=low, high=high)
 
 
+def signed(value: float) -> str:
+    """A difference in words, with a true minus.
+
+    >>> signed(-0.0164)
+    '−0.016'
+    """
+    return f"{value:+.3f}".replace("-", "−")
+
+
 def weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:
     """The mean Σwx/Σw of `values`, shape (n,), n ≥ 2, and its variance.
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MICRO = 1_000_000
+MEASURES = attrgetter("salience", "n", "s", "q", "cost", "costed")
 
 Key = TypeVar("Key")
 Sums = tuple[int, int, int, int, int]
@@ -71,28 +73,38 @@ def tabulate(rows: Iterable[Row], names: tuple[str, ...], today: date) -> Table:
 
     Raises KeyError for a row of an arm that is not in `names`.
     """
-    sums: dict[tuple[str, str, date, int], Sums] = {}
-    for row in rows:
-        add(sums, (row.arm, row.source, row.day, row.salience), row)
-    keys = sorted(key for key, (n, *_) in sums.items() if n)
-    sources = tuple(sorted({source for _, source, _, _ in keys}))
+    held = list(rows)
+    sources = tuple(sorted({row.source for row in held}))
     arm_at, source_at = positions(names), positions(sources)
-    columns = np.array([sums[key] for key in keys], dtype=np.int64).reshape(-1, 5)
-    count, total, squares, cost, costed = columns.T
+    columns = np.array(
+        [(arm_at[row.arm], source_at[row.source], row.day.toordinal(), *MEASURES(row)) for row in held], dtype=np.int64
+    ).reshape(-1, 9)
+    arm, source, day, salience, count, total, squares, cost, costed = _summed(columns).T
     return Table(
         names=names,
         sources=sources,
-        arm=np.array([arm_at[arm] for arm, _, _, _ in keys], dtype=np.int64),
-        source=np.array([source_at[source] for _, source, _, _ in keys], dtype=np.int64),
-        age=np.array([(today - day).days for _, _, day, _ in keys], dtype=np.float64),
+        arm=arm,
+        source=source,
+        age=(today.toordinal() - day).astype(np.float64),
         n=count.astype(np.float64),
         s=total / MICRO,
         f=(count * MICRO - total) / MICRO,
         q=squares / MICRO**2,
-        salience=np.array([salience / 100 for _, _, _, salience in keys], dtype=np.float64),
+        salience=salience / 100,
         cost=cost / MICRO,
         costed=costed.astype(np.float64),
     )
+
+
+def _summed(columns: Ints) -> Ints:
+    """In the order of the first four columns; rows that are alike there as one, sums of nothing left out."""
+    if not len(columns):
+        return columns
+    ordered = columns[np.lexsort(columns[:, 3::-1].T)]
+    starts = np.flatnonzero(np.append(True, (ordered[1:, :4] != ordered[:-1, :4]).any(axis=1)))
+    sums: Ints = np.hstack((ordered[starts, :4], np.add.reduceat(ordered[:, 4:], starts, axis=0)))
+    kept: Ints = sums[sums[:, 4] != 0]
+    return kept
 
 
 def add(sums: dict[Key, Sums], key: Key, row: Row) -> None:

@@ -175,6 +175,14 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['choice', 'many', 'names'])), name='bandit_kind_known'),
         ),
         migrations.AddConstraint(
+            model_name="bandit",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("baseline__isnull", True), models.Q(("baseline", models.F("pk")), _negated=True), _connector="OR"),
+                name="bandit_baseline_is_another",
+                violation_error_message="A bandit is not freed of its own arms' means: nothing would be left to learn.",
+            ),
+        ),
+        migrations.AddConstraint(
             model_name='bucket',
             constraint=models.CheckConstraint(condition=models.Q(('cost__gte', 0), ('costed__gte', 0), ('costed__lte', models.F('n'))), name='bandit_bucket_cost_in_range'),
         ),

@@ -19,6 +19,7 @@ from bandit.models import Arm, Assignment, Bandit
 from bandit.models import Kind as BanditKind
 from bandit.reading import posterior_of, version_of
 from grading import charts, lessons
+from grading.admin.bandit.advising import optional
 from grading.lessons import Lesson, Readings
 from grading.models import Session, SessionLesson
 
@@ -166,6 +167,7 @@ def sessions_of(lesson: Lesson) -> list[dict[str, Any]]:
     return [
         {"row": row, "session": sessions[row.session_id], "residual": lesson.sample.residual(row.session_id)}
         for row in held
+        if row.session_id in sessions
     ]
 
 
@@ -193,6 +195,8 @@ def _basis(bandit: Bandit, readings: Readings) -> dict[str, Any]:
         "bandits": bandits,
         "policy": version,
         "rest_of_credit": 1 - version.salience_floor,
+        "policy_url": optional("admin:policy", bandit.name),
+        "arms_url": optional("admin:arms", bandit.name),
         "baseline": readings.baseline,
         "days": lessons.DAYS,
     }

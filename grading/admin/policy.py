@@ -15,6 +15,7 @@ from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Bandit, Kind, PolicyVersion
 from bandit.policies import ArmCost, Preview
 from bandit.reading import policy_of, rows_of, site_day, version_of
+from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
 from grading.admin.policy_form import SOURCES, PolicyForm, changes, typed
 from grading.admin.shifts import ONE_OF_100, ArmShift, arm_shifts, effect, share_effect
@@ -26,7 +27,9 @@ AT_DECISIONS = ("consumption_", "probation_")
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would. A POST does it."""
+    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log`, also
+    what they would have earned on past decisions. A POST puts them in force.
+    """
     bandit = _bandit(name)
     held = version_of(bandit)
     if request.method == "POST":
@@ -117,6 +120,8 @@ def _preview_page(request: HttpRequest, seen: Preview, note: str) -> TemplateRes
         "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
         "note": note,
         "latest": LATEST,
+        "limit": LIMIT,
+        "report": shadow(seen.version, timezone.now(), every=FAST) if said and "log" in request.GET else None,
     }
     return TemplateResponse(request, "gradingsite/policy_preview.html", context)
 

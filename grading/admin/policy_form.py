@@ -55,7 +55,7 @@ GROUPS = (
                 label="Most evidence of an arm",
                 unit="pseudo-observations",
                 empty="no cap",
-                help="More of it is scaled down to this, so that a large record can still be moved. Empty: no cap.",
+                help="The newest counts up to this, so that a large record can still be moved. Empty: no cap.",
             ),
         ),
     ),

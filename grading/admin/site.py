@@ -12,6 +12,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from grading.admin import (
     alarms,
+    arms,
     audit,
     bulk,
     calibration,
@@ -19,6 +20,7 @@ from grading.admin import (
     costs,
     dashboard,
     lessons,
+    model_names,
     notices,
     policy,
     progress,
@@ -56,9 +58,13 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
     ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
+    # Before the others' page: of lessons many are taken at once.
     ("bandits/lesson/", "lessons", lessons.index, "bandit.view_bandit"),
     ("bandits/lesson/<int:pk>/", "lesson", lessons.show_one, "bandit.view_bandit"),
     ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
+    ("bandits/<slug:name>/arms/", "arms", arms.show, "bandit.view_arm"),
+    ("bandits/<slug:name>/arms/<int:pk>/", "arm", arms.detail, "bandit.view_arm"),
+    ("bandits/model/unnamed/", "models", model_names.show, "bandit.view_arm"),
     ("bandits/<slug:name>/policy/", "policy", policy.show, OPERATE),
     ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
     ("quota/", "quota", quota.show, "grading.view_quota"),

@@ -12,6 +12,7 @@ from grading.core.signals import Signals
 from grading.core.vocabulary import Outcome
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
+from grading.naming import named
 from grading.reading import Reading
 
 # Marks an outcome that was inferred from a transcript; a fuller transcript may take it back.
@@ -25,6 +26,7 @@ def describe(session: Session, said: SubmittedSession, transcript: Reading) -> t
     header = transcript.header
     session.title = session.title or said.title or plain_text(transcript.title, 300)
     session.model = plain_text((header and header.model) or "", 120) or session.model or said.model or ""
+    session.model_arm = named(session.model)
     _times(session, said, transcript)
     if session.exit_code is None:
         session.exit_code = said.exit_code

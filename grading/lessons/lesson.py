@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit import holdout
 from bandit.core.effect import Effect, Kind, Trials, causal, observational
 from bandit.core.table import Floats, Ints
+from bandit.eligibility import out_of_use
 from bandit.models import Arm
 
 # A lesson that matches more often than this describes the work rather than a moment in it (I110).
@@ -91,7 +91,7 @@ class Lesson:
     @property
     def left_out(self) -> str:
         """Why the lesson is not offered: what this names is in no draw and in no figure over lessons (I113, I114)."""
-        return holdout.reason_against(self.arm)
+        return out_of_use(self.arm)
 
     @property
     def matched(self) -> int:
@@ -144,7 +144,9 @@ class Lesson:
         """Why a difference without a draw may mislead, in words (I110)."""
         found, rate, times = [], self.match_rate, int(self.spoilt.sum())
         if rate is not None and rate > OFTEN:
-            found.append(f"Matches {rate:.0%} of sessions, over {OFTEN:.0%}: that tells what the work was like.")
+            found.append(
+                f"Matches {100 * rate:.0f} % of sessions, over {100 * OFTEN:.0f} %: that tells what the work was like."
+            )
         if word := TROUBLE.search(f"{self.arm.name} {self.arm.title}".replace("-", " ")):
             found.append(
                 f"“{word[0]}” in its name: given when something went wrong already, it looks worse than it is."

@@ -1,4 +1,4 @@
-"""Lessons and the rewards of their sessions, out of the database into columns: nine queries for all of them.
+"""Lessons and the rewards of their sessions, out of the database into columns: in as many queries for one as for all.
 
 Outcomes are residuals, reward − category mean + mean of all (I112), of the rewards that are live in the ledger (I78).
 """
@@ -40,11 +40,13 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     """Every lesson of this bandit with its sessions of the last 180 days. One that was merged is part of the other."""
     today = site_day(now)
     since = midnight(today - dt.timedelta(days=DAYS - 1))
-    found, floor = baseline_of(bandit, today), version_of(bandit).salience_floor
-    sample, matches, credit = _sample(since, found), _matches(since), _credit(bandit, floor)
+    moved, floor = baseline_of(bandit, today), version_of(bandit).salience_floor
+    sample, matches, credit = _sample(since, moved), _matches(since), _credit(bandit, floor)
     arms = bandit.arms.filter(merged_into=None).order_by("name")
-    lessons = (_lesson(arm, sample, list(matches[arm.pk].values()), *credit.get(arm.pk, (0, 0.0))) for arm in arms)
-    return Readings(lessons=tuple(lessons), baseline=found, salience_floor=floor)
+    # A session may come in, or be erased, between two of these queries.
+    known = {arm: [row for at, row in found.items() if at in sample.place] for arm, found in matches.items()}
+    lessons = (_lesson(arm, sample, known.get(arm.pk, []), *credit.get(arm.pk, (0, 0.0))) for arm in arms)
+    return Readings(lessons=tuple(lessons), baseline=moved, salience_floor=floor)
 
 
 def _lesson(arm: Arm, sample: Sample, rows: Sequence[Match], rewards: int, credit: float) -> Lesson:
@@ -75,12 +77,12 @@ def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
     return found
 
 
-def _sample(since: dt.datetime, found: Baseline | None) -> Sample:
+def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
     """The sessions since then of the agents that told lessons in that time, with what is left of their rewards."""
     telling = SessionLesson.objects.filter(session__ended_at__gte=since).values("session__agent")
     sessions = Session.objects.filter(ended_at__gte=since, agent__in=telling).order_by("pk")
     rows = list(sessions.values_list("pk", "agent_id", "ended_at"))
-    rewards, offsets = _rewards(since), {} if found is None else found.offsets
+    rewards, offsets = _rewards(since), {} if moved is None else moved.offsets
     earned = [rewards.get(f"session:{pk}", ("", np.nan)) for pk, _, _ in rows]
     return Sample(
         session=np.array([pk for pk, _, _ in rows], dtype=np.int64),

@@ -29,7 +29,7 @@ def test_a_randomised_holdout_gives_a_causal_effect():
     assert (found.n, found.without, found.days) == (120, 40, 30)
     assert found.difference.mean == pytest.approx(-0.2)
     assert found.may_retire
-    assert found.sentence.startswith("Causal, from a drawn holdout: harmful, -0.200 (90 % interval -0.23")
+    assert found.sentence.startswith("Causal, from a drawn holdout: harmful, −0.200 (90 % interval −0.23")
 
 
 def test_the_welch_interval_by_hand():
@@ -102,7 +102,7 @@ def test_strong_words_need_fifty_firings():
 def test_strong_words_need_a_small_p():
     found = observational(trials(60, gap=-0.03))
     assert (found.verdict, round(found.p, 2)) == (Verdict.OPEN, 0.11)
-    assert "no verdict, -0.030" in found.sentence
+    assert "no verdict, −0.030" in found.sentence
     assert "may well be chance" in found.sentence
 
 
@@ -148,7 +148,7 @@ def test_a_striking_window_is_reported_whatever_the_whole_says():
     assert found.striking
     assert sum(window.firings for window in found.windows) == 200
     assert all(window.firings >= 50 for window in found.windows)
-    assert "To be looked at: -0.218 over 50 firings from 2026-03-01 to 2026-03-1" in found.sentence
+    assert "To be looked at: −0.218 over 50 firings from 2026-03-01 to 2026-03-1" in found.sentence
     assert not observational(trials(200, gap=-0.1, days=60)).striking
 
 

@@ -133,6 +133,8 @@ def test_nothing_is_drawn_for_a_session_that_is_over():
     assign(arms=LESSONS[:1])
     holdout.close("lesson", "d-1", observation="session:1", agent="bob")
     assert len(assign(arms=LESSONS[:1]).rows) == 1
+    Arm.objects.filter(name="lesson-3").update(paused=True)
+    assert assign(arms=[LESSONS[0], "lesson-3"]).left_out == {"lesson-3": "paused"}
     with pytest.raises(holdout.Taken, match="draw before the work begins"):
         assign(arms=LESSONS[:2])
 

@@ -191,7 +191,7 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(reviewer):
     outlook = posterior_of("category", cast.NOON)
     assert f"cross-repo {before} to {mean('cross-repo')}," in html
     assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
-    assert f"if a person graded {session.short_id} .80. Dashed below; nothing is saved." in html
+    assert f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: what would be believed." in html
     assert 'class="if"' in row_of(html, "cross-repo")
     assert f'<td class="right">{mean("cross-repo")}</td>' in html.partition("What is believed")[2]
 
@@ -240,9 +240,8 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewe
     graded(0.3, ago=DAY, source=Source.JOURNAL, category="social")
     regraded(lost[0], 0.7, ago=0 * DAY, source=Source.JUDGE)
     html = read(reviewer, outage(settings, 1.5 * DAY, 0.5 * DAY))
-    assert "An estimate: 2 of the 4 sessions that ended then have a fallback grade" in html
-    assert "1 was judged since, and that grade is used" in html
-    assert "1 of an arm that no judge ever graded stay as they are" in html
+    assert "An estimate over 2 of the 4 sessions that ended then" in html
+    assert "1 judged since, whose grade is used, 1 of arms that no judge ever graded, left as they are." in html
     assert f"cross-repo {mean('cross-repo')} to" in html
     for each in lost[1:]:
         # .775 is the mean of .8, .8, .8 and .7.
@@ -459,6 +458,13 @@ def test_names_have_no_page_and_no_tab(reviewer):
     tabs = read(reviewer).partition('aria-label="Bandits"')[2].partition("</nav>")[0]
     assert re.findall(r'href="/bandits/(\w+)/"', tabs) == ["category", "harness", "lesson"]
     assert "Harness × model" in tabs
+
+
+def test_a_probation_ends_on_the_page_with_its_first_rewards(reviewer):
+    Arm.objects.of("category").filter(name="cross-repo").update(probation=True)
+    for number in range(3):
+        graded(ago=(1 + number) * DAY)
+        assert ("on probation" in row_of(read(reviewer), "cross-repo")) == (number < 2)
 
 
 def test_a_merged_arm_is_not_a_row_of_its_own(reviewer):

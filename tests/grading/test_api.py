@@ -301,6 +301,13 @@ def test_a_selection_of_no_json_is_refused(bob, body):
     assert response.json()["todo"]
 
 
+def test_a_harness_is_chosen_for_a_category_that_is_known(bob):
+    assert bob.select(decision_id="d1", bandit="harness", context="Infrastructure").status_code == 200
+    assert Selection.objects.get().context == "infra"
+    assert_explained(bob.select(decision_id="d2", bandit="harness", context="moods"), 422)
+    assert_explained(bob.select(decision_id="d2", context="infra"), 422)
+
+
 def test_another_agents_decision_is_not_handed_out(bob):
     Caller("alice").select(decision_id="d1")
     assert_explained(bob.select(decision_id="d1"), 409)

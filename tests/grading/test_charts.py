@@ -172,3 +172,25 @@ def test_words_of_outages_lie_on_no_bar_and_not_on_each_other():
 def test_an_outage_before_the_first_day_is_not_drawn():
     early = dt.datetime.combine(FORTNIGHT[0] - dt.timedelta(days=3), dt.time(), tzinfo=dt.UTC)
     assert "f-alarm" not in charts.by_day([], FORTNIGHT, [charts.Outage(since=early, until=early, words="x")])
+
+
+# --- differences around 0
+
+
+def test_an_axis_holds_every_difference_and_is_never_finer_than_a_tenth():
+    wide = charts.Difference(mean=0.1, low=-0.05, high=0.23, is_causal=True)
+    assert charts.reach([wide]) == 0.4
+    assert charts.reach([]) == 0.1
+    assert charts.reach([charts.Difference(mean=1.5, low=-3, high=4, is_causal=False)]) == 1
+
+
+def test_a_causal_difference_is_filled_and_an_observational_one_hollow():
+    for is_causal, kind in ((True, "causal"), (False, "observational")):
+        drawn = charts.difference(charts.Difference(mean=-0.1, low=-0.2, high=0.0, is_causal=is_causal), 0.4)
+        assert f'<circle class="{kind}" cx="37.50%"' in drawn
+        assert f'aria-label="{kind}: -0.100, 90 % interval -0.200 to +0.000"' in drawn
+
+
+def test_without_a_difference_there_is_the_axis_alone():
+    assert "<circle" not in charts.difference(None, 0.2)
+    assert 'aria-label="cannot tell"' in charts.difference(None, 0.2)

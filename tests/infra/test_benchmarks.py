@@ -4,9 +4,12 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from bandit.core.propensity import p_best
 from benchmarks.backlog.window import steady
+from benchmarks.selecting import sizes
 
 LIMITS = {"requests": 600, "input-tokens": 6000}
 
@@ -59,3 +62,19 @@ def test_the_transcript_benchmark_runs():
     figures = json.loads(done.stdout.splitlines()[-1])
     assert (figures["events"], figures["hits"], figures["waits"]) == (5_000, 2, True)
     assert figures["ratio"] > 0
+
+
+def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals():
+    """Its times are not tested: they are this machine's."""
+    command = [sys.executable, "benchmarks/bandit.py", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["bit_equal"] is True
+    assert set(figures["databases"]) == {"SQLite", "PostgreSQL"}
+    wanted = ("select_vs_quadrature", "select_cached_ms", "correction_ms_sqlite", "correction_ms_postgres", "replay_s")
+    assert all(figures[name] > 0 for name in wanted)
+
+
+def test_the_bare_quadrature_that_ours_is_held_against_says_the_same():
+    alpha, beta = np.array([5.0, 9, 30, 4]), np.array([5.0, 7, 20, 9])
+    assert sizes.plain(alpha, beta) == pytest.approx(p_best(alpha, beta), abs=1e-5)

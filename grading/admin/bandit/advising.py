@@ -11,7 +11,7 @@ from bandit.core.advice import Advice, ArmFacts, Facts, Kind, advise, jumps
 from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Arm, Bandit, Selection
 from grading.admin.bandit.decisions import Log
-from grading.admin.bandit.travel import Reading
+from grading.admin.bandit.travel import Belief, Moments
 from grading.admin.bandit.what_if import FALLBACK
 
 # The bandits by whose arms the list of sessions is filtered.
@@ -27,26 +27,27 @@ class Piece:
     url: str
 
 
-def pieces(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None) -> list[Piece]:
+def pieces(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs: int | None) -> list[Piece]:
     """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
-    return [_linked(reading.bandit, arms, advice) for advice in advise(facts(reading, arms, log, pairs))]
+    return [_linked(belief.bandit, arms, advice) for advice in advise(facts(belief, arms, log, at, pairs))]
 
 
-def facts(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None) -> Facts:
-    """What the rules of advice look at. Arms that were merged into others are left out."""
-    posterior, chances = reading.outlook.posterior, reading.outlook.chances
-    jump, decided, bound = jumps(reading.rows, posterior), _decided(reading.bandit), supply_bound(reading.bandit)
+def facts(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs: int | None) -> Facts:
+    """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
+    posterior, chances = belief.outlook.posterior, belief.outlook.chances
+    jump, decided = jumps(belief.rows, posterior), _decided(belief.bandit, at)
+    bound = {} if at.is_past else supply_bound(belief.bandit)
     found = []
-    for name, arm in reading.outlook.arms.items():
+    for name, arm in belief.outlook.arms.items():
         if arms[name].merged_into_id is not None:
             continue
         fact = ArmFacts(
             name=str(arms[name]),
             live=name in chances,
-            tried=arms[name].probation,
+            tried=belief.is_tried(arms[name]),
             rewards=sum(each.n for each in arm.evidence),
             mean=arm.mean,
-            record=reading.plain_means.get(name),
+            record=belief.plain_means.get(name),
             evidence=sum(each.pseudo for each in arm.evidence),
             fallback=sum(each.pseudo for each in arm.evidence if each.source in FALLBACK),
             jump=jump[name],
@@ -59,9 +60,9 @@ def facts(reading: Reading, arms: Mapping[str, Arm], log: Log, pairs: int | None
     return Facts(arms=found, decisions=LATEST, pairs=pairs)
 
 
-def _decided(bandit: Bandit) -> dict[str, int]:
-    """How many decisions ever chose each arm."""
-    rows = Selection.objects.filter(bandit=bandit).order_by()
+def _decided(bandit: Bandit, at: Moments) -> dict[str, int]:
+    """How many decisions chose each arm until then."""
+    rows = Selection.objects.filter(bandit=bandit, created__lte=at.until).order_by()
     return dict(rows.values_list("arm__name").annotate(n=Count("pk")))
 
 

@@ -12,7 +12,7 @@ from grading import charts
 from grading.admin.bandit.advising import ledger_of
 from grading.admin.bandit.moves import Move
 from grading.admin.bandit.record import Record
-from grading.admin.bandit.travel import Reading
+from grading.admin.bandit.travel import Belief
 from grading.admin.bandit.what_if import FALLBACK
 
 
@@ -51,6 +51,7 @@ class ArmRow:
     ledger: str
     move: Move | None = None
     is_asked_about: bool = False
+    is_tried: bool = False
 
     @property
     def by_source(self) -> list[float]:
@@ -60,14 +61,14 @@ class ArmRow:
 
 
 def arm_rows(
-    reading: Reading,
+    belief: Belief,
     arms: Mapping[str, Arm],
     records: Mapping[str, Record],
     pending: Mapping[str, int],
     beside: Beside | None,
 ) -> list[ArmRow]:
     """The arms, the most chosen first and retired ones last; those merged into others are left out."""
-    shown = {name: arm for name, arm in reading.outlook.arms.items() if arms[name].merged_into_id is None}
+    shown = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
     drawn = charts.ridges(_betas(shown), _beside(shown, beside), "" if beside is None else beside.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
@@ -77,7 +78,7 @@ def arm_rows(
             posterior=arm,
             ridge=drawn[name],
             spread=(arm.high - arm.low) / 2,
-            share=reading.outlook.share_of_next_100(name),
+            share=belief.outlook.share_of_next_100(name),
             proof=charts.proof(weights[name], pending.get(name, 0), full),
             graded=sum(weights[name].values()),
             fallback=_fallback(weights[name]),
@@ -86,6 +87,7 @@ def arm_rows(
             ledger=ledger_of(arms[name]),
             move=None if beside is None else beside.moves[name],
             is_asked_about=beside is not None and name in beside.about,
+            is_tried=belief.is_tried(arms[name]),
         )
         for name, arm in shown.items()
     ]

@@ -64,7 +64,7 @@ def in_words(found: Collection[Move], named: Collection[str] = ()) -> str:
     seen = [move for move in found if move.is_seen]
     said = [move for move in found if move.arm in named] or seen[:1]
     if not seen:
-        return "No arm moves by a thousandth, nor by one of the next 100"
+        return "No change that a digit tells"
     others = len([move for move in seen if move not in said])
     more = "" if not others else f"; {others} more arm{'s' if others > 1 else ''} move{'' if others > 1 else 's'}"
     return "; ".join(move.words for move in said) + more

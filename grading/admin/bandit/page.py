@@ -19,7 +19,7 @@ from grading.admin.bandit.arms import Beside, arm_rows
 from grading.admin.bandit.asked import Refused
 from grading.admin.bandit.drawing import Draw
 from grading.admin.bandit.moves import Move, in_words, moves
-from grading.admin.bandit.travel import Moments, Reading
+from grading.admin.bandit.travel import Belief, Moments
 from grading.admin.bandit.what_if import Outage, WhatIf
 from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
@@ -64,7 +64,7 @@ def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime) -> dict[str, Any]
     except Refused as refused:
         problems.append(str(refused))
     held = {arm.name: arm for arm in bandit.arms.select_related("merged_into")}
-    page = Page(bandit=bandit, at=at, reading=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
+    page = Page(bandit=bandit, at=at, belief=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
     judge = standings().get(JudgeRole.FIRST)
     sliders = travel.sliders(bandit, judge, now)
     context = page.then() if at.is_past else page.now(what_if.known_outages(judge, sliders.start, now))
@@ -72,9 +72,9 @@ def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime) -> dict[str, Any]
         "problems": problems,
         "moments": at,
         "sliders": sliders,
-        "reading": page.reading,
-        "policy": page.reading.policy,
-        "scale": page.reading.outlook.posterior.evidence_scale,
+        "belief": page.belief,
+        "policy": page.belief.policy,
+        "scale": page.belief.outlook.posterior.evidence_scale,
         **context,
     }
 
@@ -85,7 +85,7 @@ class Page:
 
     bandit: Bandit
     at: Moments
-    reading: Reading
+    belief: Belief
     arms: Mapping[str, Arm]
     asked: QueryDict
     problems: list[str]
@@ -95,8 +95,8 @@ class Page:
         if what_if.asks(self.asked) or self.asked.get("draw"):
             self.problems.append("What if, and the draw, are of what holds now: go back to now, then ask again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
-        moved = moves(self.reading.outlook, present.outlook, self.titles)
-        words = f"Since then: {in_words(moved)}. Dashed below: what is believed now."
+        moved = moves(self.belief.outlook, present.outlook, self.titles)
+        words = f"Since then: {in_words(moved)}.{dashed(moved, 'what is believed now')}"
         beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
         return self.body(beside, {}, None)
 
@@ -106,7 +106,8 @@ class Page:
         question = self.answered(outages)
         beside = None
         if question is not None:
-            words = f"{question.words}, {question.what}. Dashed below; nothing is saved."
+            drawn = dashed(question.moves, "what would be believed")
+            words = f"{question.words}, {question.what}. Nothing is saved.{drawn}"
             moved = by_arm(question.moves)
             beside = Beside(
                 outlook=question.after,
@@ -121,28 +122,28 @@ class Page:
             **self.body(beside, record.pending(self.bandit, self.arms), card["proposal"].pairs),
             "question": question,
             "draw": self.drawn(),
-            "left_outs": what_if.choices(self.reading),
+            "left_outs": what_if.choices(self.belief),
             "outages": outages,
         }
 
     def body(self, beside: Beside | None, pending: Mapping[str, int], pairs: int | None) -> dict[str, Any]:
         """What the page shows of any moment."""
         log = decisions.log(self.bandit, self.at.until, self.titles)
-        records = record.records(self.reading, self.arms, self.at)
-        rows = arm_rows(self.reading, self.arms, records, pending, beside)
+        records = record.records(self.belief, self.arms, self.at)
+        rows = arm_rows(self.belief, self.arms, records, pending, beside)
         names = [row.arm.name for row in rows]
         return {
             "rows": rows,
             "beside": beside,
             "log": log,
             "is_known": any(row.record.n for row in rows),
-            "advice": advising.pieces(self.reading, self.arms, log, pairs),
-            "comparison": comparing.comparison(self.reading.rows, names, self.titles),
+            "advice": advising.pieces(self.belief, self.arms, log, self.at, pairs),
+            "comparison": comparing.comparison(self.belief.rows, names, self.titles),
         }
 
     def answered(self, outages: Sequence[Outage]) -> WhatIf | None:
         try:
-            return what_if.answer(self.reading, self.asked, outages, self.titles, self.at.now)
+            return what_if.answer(self.belief, self.asked, outages, self.titles, self.at.now)
         except Refused as refused:
             self.problems.append(str(refused))
             return None
@@ -163,3 +164,8 @@ class Page:
 
 def by_arm(found: Sequence[Move]) -> dict[str, Move]:
     return {move.arm: move for move in found}
+
+
+def dashed(found: Sequence[Move], what: str) -> str:
+    """What the dashed lines are; nothing where there are none."""
+    return f" Dashed below: {what}." if any(move.is_drawn for move in found) else ""

@@ -8,9 +8,10 @@ from typing import Any
 
 from django.db.models import BigIntegerField, Case, Count, Sum, Value, When
 
+from bandit.core.posterior import oldest_day
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit, LedgerEntry
-from grading.admin.bandit.travel import Moments, Reading
+from grading.admin.bandit.travel import Belief, Moments
 from grading.core.vocabulary import Outcome
 from grading.models import JudgeJob, Session
 
@@ -37,18 +38,18 @@ class Record:
     infrastructure: int
 
 
-def records(reading: Reading, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
+def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """By the arms' names: two queries."""
-    productive, died = _productive(reading.bandit, at), infrastructure(reading.bandit, arms, at)
+    productive, died = _productive(belief, at), infrastructure(belief.bandit, arms, at)
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
-    for row in reading.rows:
+    for row in belief.rows:
         sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
     return {
         name: Record(
             n=found["n"],
             productive=productive.get(name, 0),
             raw=found["s"] / found["n"] / MICRO if found["n"] else None,
-            as_read=reading.plain_means.get(name),
+            as_read=belief.plain_means.get(name),
             cost_usd=found["cost"] / found["costed"] / MICRO if found["costed"] else None,
             costed=found["costed"],
             infrastructure=died.get(name, 0),
@@ -57,10 +58,12 @@ def records(reading: Reading, arms: Mapping[str, Arm], at: Moments) -> dict[str,
     }
 
 
-def _productive(bandit: Bandit, at: Moments) -> dict[str, int]:
+def _productive(belief: Belief, at: Moments) -> dict[str, int]:
     """Live rewards above .5 by arm: applies less reverses, so that the past is counted as it was."""
     sign = Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
-    entries = LedgerEntry.objects.filter(bandit=bandit, value_micro__gt=PRODUCTIVE * MICRO, effective_day__lte=at.day)
+    read = (oldest_day(belief.policy.long_run_half_life, at.day), at.day)
+    entries = LedgerEntry.objects.filter(bandit=belief.bandit, effective_day__range=read)
+    entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
     if at.known_by is not None:
         entries = entries.filter(recorded_at__lte=at.known_by)
     return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign)))

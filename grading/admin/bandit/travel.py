@@ -14,7 +14,7 @@ from bandit import rectifying
 from bandit.core.posterior import Policy, plain_means
 from bandit.core.residual import Baseline
 from bandit.core.table import Row
-from bandit.models import Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
+from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
 from bandit.reading import outlook, policy_from, rows_of, version_of, with_baseline
 from bandit.selection import Outlook
 from grading import charts
@@ -65,7 +65,7 @@ class Moments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Belief:
     """A bandit as of some moments: its policy and rectifier then, the rows it read and what it believed."""
 
     bandit: Bandit
@@ -77,6 +77,11 @@ class Reading:
     @property
     def policy(self) -> Policy:
         return self.outlook.posterior.policy
+
+    def is_tried(self, arm: Arm) -> bool:
+        """Whether the arm is on probation: that ends by itself, with its first rewards."""
+        rewards = sum(each.n for each in self.outlook.arms[arm.name].evidence)
+        return arm.probation and rewards < self.version.probation_sessions
 
     @cached_property
     def plain_means(self) -> Mapping[str, float]:
@@ -167,7 +172,7 @@ def _later(found: Day, text: str) -> Day:
     return found
 
 
-def read(bandit: Bandit, at: Moments) -> Reading:
+def read(bandit: Bandit, at: Moments) -> Belief:
     """What the bandit believed then: the policy and the recalibration that were in force, and the rewards then known.
 
     Some six queries, and three more with a baseline.
@@ -175,7 +180,7 @@ def read(bandit: Bandit, at: Moments) -> Reading:
     version, rectifier = version_of(bandit, at.known_by), rectifying.in_force(bandit, at.known_by)
     policy = with_baseline(bandit, policy_from(version, rectifier), at.day, at.known_by)
     rows = rows_of(bandit, policy, at.day, at.known_by)
-    return Reading(
+    return Belief(
         bandit=bandit,
         version=version,
         rectifier=rectifier,

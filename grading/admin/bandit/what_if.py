@@ -9,10 +9,11 @@ from django.db.models import Q
 from bandit import ledger
 from bandit.core.table import MICRO, Row
 from bandit.models import LedgerEntry
+from bandit.reading import policy_of, rows_of
 from bandit.selection import Change, Outlook, what_if_many, what_if_without
 from grading.admin.bandit.asked import Refused, shown
 from grading.admin.bandit.moves import Move, in_words, moves
-from grading.admin.bandit.travel import Reading
+from grading.admin.bandit.travel import Belief
 from grading.charts import STACK
 from grading.core.explain import number
 from grading.core.grade import checked_value
@@ -60,9 +61,9 @@ class Outage:
     words: str
 
 
-def choices(reading: Reading) -> list[str]:
+def choices(belief: Belief) -> list[str]:
     """The sources that count for something in this bandit, in the order of the legend."""
-    counted = {e.source for arm in reading.outlook.arms.values() for e in arm.evidence if e.pseudo}
+    counted = {e.source for arm in belief.outlook.arms.values() for e in arm.evidence if e.pseudo}
     return sorted(counted, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
 
 
@@ -84,23 +85,24 @@ def asks(asked: Mapping[str, str]) -> bool:
 
 
 def answer(
-    reading: Reading, asked: Mapping[str, str], known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime
+    belief: Belief, asked: Mapping[str, str], known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime
 ) -> WhatIf | None:
     """What the address asks, worked out from what holds now; None where it asks nothing. Raises Refused."""
     said = {name: asked.get(name, "").strip() for name in ("session", "value", "without", "outage")}
     if said["session"] or said["value"]:
-        return _graded(reading, said["session"], said["value"], titles, now)
+        return _graded(belief, said["session"], said["value"], titles, now)
     if said["without"]:
-        return _left_out(reading, said["without"], titles, now)
-    return _undone(reading, said["outage"], known, titles, now) if said["outage"] else None
+        return _left_out(belief, said["without"], titles, now)
+    return _undone(belief, said["outage"], known, titles, now) if said["outage"] else None
 
 
-def _graded(reading: Reading, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     session, value = find(text), _value(grade)
-    changes = changes_of([(session, value)]).get(reading.bandit.name)
+    every = changes_of([(session, value)])
+    changes = every.get(belief.bandit.name)
     if not changes:
         raise Refused(f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing.")
-    before, after = what_if_many(reading.bandit.name, changes, now)
+    before, after = what_if_many(belief.bandit.name, changes, now, beside=every)
     found = moves(before, after, titles)
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
@@ -137,32 +139,25 @@ def _value(text: str) -> float:
         raise Refused(f"A grade is a number from 0 to 1, such as .80; got {shown(text)}.") from None
 
 
-def _left_out(reading: Reading, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
-    counted = choices(reading)
+def _left_out(belief: Belief, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+    counted = choices(belief)
     if source not in counted:
         raise Refused(f"{shown(source)} counts for nothing here; what counts is {', '.join(counted) or 'nothing yet'}.")
-    before, after = what_if_without(reading.bandit.name, source, now)
+    before, after = what_if_without(belief.bandit.name, source, now)
     found = moves(before, after, titles)
     what = f"if {source} grades counted for nothing"
     return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
 
 
-def _undone(
-    reading: Reading, text: str, known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime
-) -> WhatIf:
+def _undone(belief: Belief, text: str, known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     outage = next((each for each in known if str(each.pk) == text), None)
     if outage is None:
         raise Refused(f"No outage {shown(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [f"session:{pk}" for pk in sessions.values_list("pk", flat=True)]
-    entries = list(ledger.live_entries_of(reading.bandit.name, keys))
-    usual = judge_means(reading.rows)
-    changes = [
-        _as_judged(entry, usual[entry.arm.name])
-        for entry in entries
-        if entry.grader.source in FALLBACK and entry.arm.name in usual
-    ]
-    before, after = what_if_many(reading.bandit.name, changes, now)
+    entries = list(ledger.live_entries_of(belief.bandit.name, keys))
+    changes = as_judged(entries, belief.rows)
+    before, after = what_if_many(belief.bandit.name, changes, now, beside=_in_the_baseline(belief, keys))
     found = moves(before, after, titles)
     return WhatIf(
         what=f"had the outage of {stamp(outage.since)} not happened",
@@ -184,36 +179,46 @@ def judge_means(rows: Sequence[Row]) -> dict[str, float]:
     return {arm: s / n / MICRO for arm, (n, s) in sums.items() if n > 0}
 
 
-def _as_judged(entry: LedgerEntry, value: float) -> Change:
-    """The entry as the arm's usual judge's grade."""
-    return Change(
-        observation=entry.observation,
-        arm=entry.arm.name,
-        value=value,
-        source=Source.JUDGE,
-        day=entry.effective_day,
-        context=entry.grader.context,
-        salience=entry.grader.salience,
-        cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
-    )
+def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[Row]) -> list[Change]:
+    """The fallback grades among the entries as what the judge usually gives their arm, where it ever did."""
+    usual = judge_means(rows)
+    return [
+        Change(
+            observation=entry.observation,
+            arm=entry.arm.name,
+            value=usual[entry.arm.name],
+            source=Source.JUDGE,
+            day=entry.effective_day,
+            context=entry.grader.context,
+            salience=entry.grader.salience,
+            cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
+        )
+        for entry in entries
+        if entry.grader.source in FALLBACK and entry.arm.name in usual
+    ]
+
+
+def _in_the_baseline(belief: Belief, keys: Sequence[str]) -> dict[str, list[Change]]:
+    """The same in the bandit whose means this one's rewards are freed of."""
+    other = belief.bandit.baseline
+    if other is None:
+        return {}
+    rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
+    return {other.name: as_judged(list(ledger.live_entries_of(other.name, keys)), rows)}
 
 
 def _estimate(ended: int, entries: Sequence[LedgerEntry], changed: int) -> str:
     """Over how many sessions the estimate is, and what stays as it is."""
     fallback = sum(entry.grader.source in FALLBACK for entry in entries)
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
-    others = ended - fallback - judged
-    have = "has" if changed == 1 else "have"
-    read_as = "read here as the mean of what the judge gave the same arm at other times"
-    parts = [f"An estimate: {changed} of the {_sessions(ended)} that ended then {have} a fallback grade, {read_as}"]
-    if judged:
-        parts.append(f"{judged} {'was' if judged == 1 else 'were'} judged since, and that grade is used")
-    if fallback > changed:
-        parts.append(f"{fallback - changed} of an arm that no judge ever graded stay as they are")
-    if others:
-        parts.append(f"{others} with another grade, or none, stay{'s' if others == 1 else ''} as they are")
-    return "; ".join(parts) + "."
-
-
-def _sessions(number: int) -> str:
-    return f"{number} session{'' if number == 1 else 's'}"
+    whole = f"{ended} session{'' if ended == 1 else 's'} that ended then"
+    parts = [
+        f"{judged} judged since, whose grade is used" * bool(judged),
+        f"{fallback - changed} of arms that no judge ever graded, left as they are" * (fallback > changed),
+        f"{ended - fallback - judged} with another grade or none, left as they are" * (ended > fallback + judged),
+    ]
+    rest = ", ".join(part for part in parts if part)
+    return (
+        f"An estimate over {changed} of the {whole}: their fallback grades are read as the mean of what the judge gave "
+        f"the same arm at other times.{f' The others: {rest}.' if rest else ''}"
+    )

@@ -1,0 +1,221 @@
+"""The arms' pages: who did what to an arm and why, and every act that moves rewards asked before it is done."""
+
+import html
+import re
+
+import pytest
+import time_machine
+
+from bandit import arms, merging
+from bandit.models import Arm, ArmAlias, ArmEvent, Bandit
+from grading import rewards
+from grading.core.vocabulary import Source
+from tests import cast
+from tests.bandit.helpers import reward
+
+pytestmark = pytest.mark.django_db
+PAGE = "/bandits/category/arms/"
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def operator(client):
+    client.force_login(cast.person("otto", "operator"))
+    return client
+
+
+def arm(name, bandit="category"):
+    return Arm.objects.get(bandit__name=bandit, name=name)
+
+
+def page_of(name, bandit="category"):
+    return f"/bandits/{bandit}/arms/{arm(name, bandit).pk}/"
+
+
+def read(client, url, **query):
+    return html.unescape(client.get(url, query).content.decode())
+
+
+def said(client, url, **data):
+    """What the site says after the act."""
+    response = client.post(url, data, follow=True)
+    return html.unescape(" ".join(str(message) for message in response.context["messages"]))
+
+
+def row(page, name):
+    return next(each for each in page.split("<tr>") if f">{name}</a>" in each)
+
+
+def teach():
+    for i in range(4):
+        reward(f"n{i}", news=0.3)
+        reward(f"s{i}", social=0.8)
+
+
+def test_the_list_shows_states_names_sessions_and_the_last_event(operator):
+    teach()
+    arms.pause(arm("news"), by="rita", why="noise")
+    arms.put_on_probation(arm("code"), by="rita")
+    merging.merge(arm("triage"), arm("infra"), by="rita")
+    page = read(operator, PAGE)
+    assert "paused" in row(page, "news")
+    assert "paused by rita, 31 Mar" in row(page, "news")
+    assert '<td class="right">4</td>' in row(page, "news")
+    assert "on probation, 0 of 3 sessions" in row(page, "code")
+    assert "infrastructure" in row(page, "infra")
+    assert "merged into infra" in row(page, "triage")
+    assert "may be chosen" in row(page, "content")
+    assert page.index(">news</a>") > page.index(">social</a>")
+    assert "noise" in page
+
+
+def test_an_arm_is_added_on_probation_with_a_reason(operator):
+    assert said(operator, PAGE, name="Data Work", title="Data", why="new", probation="on") == (
+        "Data is an arm of Category now."
+    )
+    made = arm("data-work")
+    assert (made.probation, made.is_low_stakes, made.events.get().why) == (True, False, "new")
+
+
+def test_a_name_like_another_is_asked_about_first(operator):
+    page = html.unescape(operator.post(PAGE, {"name": "triags", "title": "T"}).content.decode())
+    assert "triags looks like triage, which is there already" in page
+    assert 'value="T"' in page
+    assert not Arm.objects.filter(name="triags").exists()
+    assert said(operator, PAGE, name="triags", anyway="yes") == "triags is an arm of Category now."
+
+
+def test_a_name_that_is_taken_is_refused(operator):
+    assert "'infrastructure' is an alias of infra" in said(operator, PAGE, name="Infrastructure")
+    assert "1 to 100 printable characters" in said(operator, PAGE, name=" ")
+
+
+@pytest.mark.parametrize(
+    ("do", "words"),
+    [
+        ("pause", "news is paused: it is not chosen until it is resumed."),
+        ("try", "news is on probation."),
+        ("retire", "news is retired; its record stays."),
+        ("resume", "news is not paused; nothing was changed"),
+        ("dance", "Nothing was done: expected one of pause,"),
+    ],
+)
+def test_an_act_says_what_it_did_or_why_not(operator, do, words):
+    assert words in said(operator, page_of("news"), do=do, why="a test")
+    events = list(ArmEvent.objects.values_list("by", "why"))
+    assert events == ([] if "othing" in words else [("otto", "a test")])
+
+
+def test_a_page_of_an_arm_offers_what_can_be_undone(operator):
+    for do, undo in (("pause", "resume"), ("retire", "return"), ("try", "pass")):
+        assert f'value="{undo}"' not in read(operator, page_of("news"))
+        said(operator, page_of("news"), do=do)
+        assert f'value="{undo}"' in read(operator, page_of("news"))
+        said(operator, page_of("news"), do=undo)
+    assert ArmEvent.objects.count() == 6
+
+
+def test_names_come_and_go(operator):
+    assert said(operator, page_of("news"), do="alias", alias="Head Lines") == "head-lines means news from now on."
+    assert "head-lines" in read(operator, page_of("news"))
+    assert "'head-lines' is an alias of news" in said(operator, page_of("code"), do="alias", alias="head-lines")
+    assert "unknown from now on" in said(operator, page_of("news"), do="unalias", alias="head-lines")
+    assert not ArmAlias.objects.filter(alias="head-lines").exists()
+    assert said(operator, page_of("news"), do="rename", title="The news") == "It is called The news now."
+
+
+def test_a_merge_is_previewed_in_words_and_then_does_that(operator):
+    teach()
+    into = arm("social").pk
+    page = read(operator, page_of("news"), do="merge", into=into)
+    (moves,) = re.findall(r"4 rewards move; social from (\.\d+ to \.\d+)", page)
+    assert "Merge news into social: 4 rewards move</button>" in page
+    assert not ArmEvent.objects.exists()
+    done = said(operator, page_of("news"), do="merge", into=into, why="one thing")
+    assert done == "news is another name of social now: 4 rewards moved."
+    shown = read(operator, "/bandits/category/")
+    assert moves.split(" to ")[1] in shown
+    assert "Part it from social" in read(operator, page_of("news"))
+    assert "news was merged into it" in read(operator, page_of("social"))
+
+
+def test_a_part_is_asked_about_and_brings_everything_back(operator):
+    teach()
+    merging.merge(arm("news"), arm("social"), by="rita")
+    assert "go back to it as they were" in read(operator, page_of("news"), do="part")
+    assert said(operator, page_of("news"), do="part") == "news is an arm of its own again: 4 rewards came back."
+    assert "not merged into another arm" in html.unescape(
+        str(next(iter(operator.get(page_of("news"), {"do": "part"}, follow=True).context["messages"])))
+    )
+
+
+def test_a_grade_that_changed_while_merged_is_settled_again_when_parted(operator):
+    """The session ran as news, whatever news was merged into meanwhile."""
+    session = cast.session(category="news")
+    cast.grade(session, Source.JUDGE, 0.4)
+    rewards.settle(session)
+    merging.merge(arm("news"), arm("social"), by="rita")
+    cast.grade(session, Source.HUMAN, 0.9, author=cast.person("rita", "reviewer"))
+    rewards.settle(session)
+    assert "1 that had changed since were settled again" in said(operator, page_of("news"), do="part")
+    live = arm("news").entries.live().get()
+    assert (live.value, live.grader.source) == (0.9, "human")
+    assert not arm("social").entries.live().exists()
+
+
+@pytest.mark.parametrize("into", ["", "x", "0", "9" * 25])
+def test_a_merge_into_nothing_is_refused(operator, into):
+    response = operator.get(page_of("news"), {"do": "merge", "into": into}, follow=True)
+    assert "choose the arm" in str(next(iter(response.context["messages"])))
+    assert "choose the arm" in said(operator, page_of("news"), do="merge", into=into)
+
+
+def test_a_retirement_says_where_its_share_goes(operator):
+    teach()
+    page = read(operator, page_of("social"), do="retire")
+    assert re.search(r"About \d+ of the next 100 that would be social go to the others", page)
+    assert "Retire social</button>" in page
+
+
+def test_a_model_that_is_merged_names_its_pairs(operator):
+    one, other = (arms.add("model", name, by="otto") for name in ("opus-4", "opus-4-5"))
+    Arm.objects.create(bandit=Bandit.objects.get(name="harness"), name="codex/opus-4")
+    page = read(operator, page_of("opus-4", "model"), do="merge", into=other.pk)
+    assert "Its pairs keep their own rewards: codex/opus-4." in page
+    assert one.name in read(operator, "/bandits/model/arms/")
+
+
+def test_a_bandit_without_arms_says_so(operator):
+    assert "This bandit has no arms yet." in read(operator, "/bandits/lesson/arms/")
+    assert operator.get("/bandits/moods/arms/").status_code == 404
+    assert operator.get(f"/bandits/harness/arms/{arm('news').pk}/").status_code == 404
+
+
+def test_viewers_read_and_may_not_act(client):
+    client.force_login(cast.person("vera", "viewer"))
+    assert "<form" not in read(client, PAGE).partition("<main")[2]
+    assert "<form" not in read(client, page_of("news")).partition("<main")[2]
+    assert "An operator does this." in read(client, page_of("news"), do="retire")
+    assert client.post(PAGE, {"name": "x"}).status_code == 403
+    assert client.post(page_of("news"), {"do": "pause"}).status_code == 403
+    assert not ArmEvent.objects.exists()
+
+
+def test_djangos_page_adds_with_an_event_and_leaves_states_alone(operator):
+    """A pause without an event would leave no trace of who did it."""
+    bandit = Bandit.objects.get(name="category")
+    none = {f"aliases-{part}_FORMS": "0" for part in ("TOTAL", "INITIAL")}
+    operator.post("/bandit/arm/add/", {"bandit": bandit.pk, "name": "Poems", "paused": "on", **none})
+    made = arm("poems")
+    assert (made.paused, made.events.get().act, made.events.get().by) == (False, "added", "otto")
+    before = Bandit.objects.get(name="category").revision
+    change = {"title": "Verse", "paused": "on", "probation": "on", "is_low_stakes": "on", **none}
+    operator.post(f"/bandit/arm/{made.pk}/change/", change)
+    made = arm("poems")
+    assert (made.title, made.paused, made.probation, made.is_low_stakes) == ("Verse", False, False, True)
+    assert Bandit.objects.get(name="category").revision != before

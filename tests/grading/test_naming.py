@@ -1,0 +1,135 @@
+"""Models have the names that people give them, and past sessions are learnt of under those (L13, N10, I119)."""
+
+import html
+
+import pytest
+
+from bandit import arms
+from bandit.models import Arm, ArmEvent, LedgerEntry
+from grading import naming, rewards, tasks
+from grading.core.vocabulary import Source
+from grading.intake import submit
+from grading.intake.submission import SubmittedSession
+from grading.models import Session
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+PAGE = "/bandits/model/unnamed/"
+DATED = "claude-opus-4-5-20251101"
+
+
+@pytest.fixture
+def operator(client):
+    client.force_login(cast.person("otto", "operator"))
+    return client
+
+
+def session(model=DATED, value=0.6, **fields):
+    made = cast.session(model=model, **fields)
+    cast.grade(made, Source.JUDGE, value)
+    rewards.settle(made)
+    return made
+
+
+def credited(made):
+    rows = LedgerEntry.objects.filter(observation=made.observation, bandit__name="harness").live()
+    return list(rows.values_list("arm__name", flat=True))
+
+
+def test_models_without_a_name_are_listed_with_a_suggestion():
+    for _ in range(2):
+        session()
+    session("GPT 5")
+    cast.session(model="")
+    rows = naming.unnamed()
+    assert [(row.text, row.sessions, row.suggestion) for row in rows] == [
+        (DATED, 2, "claude-opus-4-5"),
+        ("GPT 5", 1, "gpt-5"),
+    ]
+
+
+def test_naming_one_makes_a_model_with_an_alias_and_settles_its_sessions():
+    made = session()
+    assert credited(made) == ["claude-code"]
+    model = naming.name_it(DATED, by="otto", name="Opus 4.5")
+    assert (model.name, model.bandit.name) == ("opus-4.5", "model")
+    assert list(model.aliases.values_list("alias", flat=True)) == [DATED]
+    assert Session.objects.get(pk=made.pk).model_arm == model
+    assert credited(made) == ["claude-code/opus-4.5"]
+    assert Arm.objects.get(name="claude-code/opus-4.5").probation
+    assert naming.unnamed() == []
+    assert set(ArmEvent.objects.values_list("by", flat=True)) == {"otto"}
+
+
+def test_another_date_of_a_model_is_one_more_alias():
+    model = naming.name_it(DATED, by="otto", name="opus-4.5")
+    other = session("claude-opus-4-5-20260101")
+    assert credited(other) == ["claude-code"]
+    assert naming.name_it("claude-opus-4-5-20260101", by="otto", arm=model) == model
+    assert credited(other) == ["claude-code/opus-4.5"]
+
+
+def test_a_name_that_is_taken_is_refused_and_nothing_is_made():
+    arms.add("model", "opus", by="otto")
+    made = session()
+    with pytest.raises(ValueError, match="'opus' is an arm of model already"):
+        naming.name_it(DATED, by="otto", name="Opus")
+    assert Session.objects.get(pk=made.pk).model_arm is None
+    assert Arm.objects.of("model").count() == 1
+
+
+def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one():
+    model = naming.name_it(DATED, by="otto", name="opus-4.5")
+
+    def sent(number, text):
+        said = SubmittedSession(session_id=f"s{number}", harness="codex", model=text, ended_at=cast.NOON)
+        return submit(agent=cast.agent(), metadata=said).session.model_arm
+
+    assert sent(1, "Claude_Opus 4-5-20251101") == model
+    assert sent(2, "opus-4.5") == model
+    assert sent(3, "claude-opus-4-5") is None
+    assert sent(4, "") is None
+
+
+def test_many_sessions_get_their_name_some_at_once_and_the_rest_by_the_worker(monkeypatch):
+    monkeypatch.setattr(naming, "AT_ONCE", 2)
+    made = [session() for _ in range(5)]
+    naming.name_it(DATED, by="otto", name="opus")
+    assert naming.waiting() == 3
+    tasks.name_models()
+    assert naming.waiting() == 0
+    assert [credited(each) for each in made] == [["claude-code/opus"]] * 5
+
+
+def test_the_page_names_a_model_and_says_how_many_are_left(operator):
+    session()
+    page = html.unescape(operator.get(PAGE).content.decode())
+    assert DATED in page
+    assert 'value="claude-opus-4-5"' in page
+    response = operator.post(PAGE, {"text": DATED, "name": "claude-opus-4-5", "arm": ""}, follow=True)
+    assert str(next(iter(response.context["messages"]))) == (
+        f"{DATED} is claude-opus-4-5 from now on, and its sessions were settled as such."
+    )
+    page = response.content.decode()
+    assert "Every model that was seen has a name." in page
+
+
+def test_a_model_that_is_there_is_offered_first(operator):
+    model = arms.add("model", "claude-opus-4-5", by="otto")
+    session()
+    assert f'<option value="{model.pk}" selected>' in operator.get(PAGE).content.decode()
+    operator.post(PAGE, {"text": DATED, "name": "ignored", "arm": model.pk})
+    assert list(model.aliases.values_list("alias", flat=True)) == [DATED]
+
+
+def test_a_name_that_cannot_be_is_told(operator):
+    response = operator.post(PAGE, {"text": "x" * 120, "name": "fine"}, follow=True)
+    assert "1 to 100 printable characters" in str(next(iter(response.context["messages"])))
+    assert not Arm.objects.of("model").exists()
+
+
+def test_viewers_see_them_and_name_none(client):
+    session()
+    client.force_login(cast.person("vera", "viewer"))
+    assert "<form" not in client.get(PAGE).content.decode().partition("<main")[2]
+    assert client.post(PAGE, {"text": DATED, "name": "x"}).status_code == 403

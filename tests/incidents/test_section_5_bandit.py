@@ -1,0 +1,150 @@
+"""Section 5 of the catalogue of incidents: the bandit's mathematics."""
+
+import datetime as dt
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from bandit import policies
+from bandit.core.advice import ArmFacts, Facts, Kind, advise
+from bandit.models import Bandit, Bucket
+from bandit.selection import posterior_of
+from grading import rewards
+from grading.core.vocabulary import Outcome, Source
+from tests import cast
+from tests.bandit.helpers import policy, reward
+from tests.grading import lesson_cast
+
+pytestmark = pytest.mark.django_db
+
+DAY = cast.NOON.date()
+
+
+def taught(n: int, *, since: int = 0, source: str = "judge", **means: float) -> None:
+    """`n` rewards of each arm around its mean, one a day, the newest `since` days ago."""
+    for arm, mean in means.items():
+        for i in range(n):
+            value = mean + (0.1, -0.1)[i % 2]
+            reward(f"{arm}-{source}-{i}-{since}", day=DAY - dt.timedelta(days=since + i), source=source, **{arm: value})
+
+
+def mean(arm: str, now: dt.datetime = cast.NOON, bandit: str = "category") -> float:
+    return posterior_of(bandit, now).arms[arm].mean
+
+
+def said(kind: Kind, *arms: ArmFacts) -> bool:
+    return any(found.kind is kind for found in advise(Facts(arms=arms)))
+
+
+def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
+    """Each of these sessions is a success: as bits the arms had means of .89 to .97, and nothing was explored."""
+    taught(30, code=0.85, infra=0.65, triage=0.55)
+    assert mean("code") - mean("infra") > 0.1
+    assert mean("infra") - mean("triage") > 0.02
+    alike = [ArmFacts(name=name, rewards=60, mean=0.95, record=0.95, evidence=60) for name in "abc"]
+    assert said(Kind.FLAT, *alike)
+
+
+def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
+    taught(20, code=0.7, infra=0.5)
+    taught(20, source="journal", since=1, code=0.3)
+    shown = policies.preview("category", {"weights": {"journal": 0.0}}, cast.NOON)
+    assert shown.after.arms["code"].mean > shown.before.arms["code"].mean + 0.02
+    assert mean("code") == shown.before.arms["code"].mean
+    policies.put_in_force("category", {"weights": {"journal": 0.0}}, version=2, by="otto")
+    assert mean("code") == shown.after.arms["code"].mean
+
+
+def test_i71_a_bandit_is_never_freed_of_its_own_arms_means():
+    """Scores normalised inside each category left every category at .48 to .50."""
+    category = Bandit.objects.get(name="category")
+    assert category.baseline is None
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Bandit.objects.filter(pk=category.pk).update(baseline=category)
+    taught(150, code=0.7, infra=0.5)
+    assert mean("code") - mean("infra") > 0.1
+
+
+def test_i72_a_memory_of_a_day_is_refused_with_the_number():
+    with pytest.raises(ValidationError, match=r"remembers 2\.0 days"):
+        policies.put_in_force("category", {"half_life_days": 1}, version=2, by="otto")
+    assert policies.preview("category", {"half_life_days": 3}, cast.NOON).memory.days > 3
+
+
+def test_i73_a_hundred_updates_elsewhere_leave_an_arm_bit_for_bit():
+    taught(20, since=1, code=0.45, infra=0.6)
+    code = posterior_of("category", cast.NOON).arms["code"]
+    for i in range(120):
+        reward(f"today-{i}", day=DAY, infra=0.9)
+    after = posterior_of("category", cast.NOON).arms["code"]
+    assert (after.alpha, after.beta) == (code.alpha, code.beta)
+
+
+def test_i74_a_drought_lifts_no_weak_arm_to_the_prior():
+    """Cross-repo had a record of .285, and the model said .549 three days into a drought."""
+    taught(120, code=0.6)
+    for i in range(120):
+        reward(f"weak-{i}", day=DAY - dt.timedelta(days=i), **{"cross-repo": 0.285})
+    held = mean("cross-repo")
+    for i in range(1, 61):
+        day = DAY + dt.timedelta(days=i)
+        reward(f"meanwhile-{i}", day=day, code=0.6)
+    assert abs(mean("cross-repo", cast.NOON + dt.timedelta(days=60)) - held) < 0.01
+
+
+def test_i75_a_sceptical_arm_is_adaptive_and_an_optimistic_one_is_named():
+    arm = {"name": "cross-repo", "rewards": 60, "evidence": 40.0}
+    assert said(Kind.OPTIMISTIC, ArmFacts(**arm, mean=0.55, record=0.30))
+    assert not said(Kind.OPTIMISTIC, ArmFacts(**arm, mean=0.30, record=0.55))
+
+
+def test_i76_no_arm_stands_at_fifteen_thousand_observations():
+    assert said(
+        Kind.FROZEN, ArmFacts(name="code", rewards=15_000, mean=0.55, record=0.55, evidence=15_000, jump=0.0001)
+    )
+    taught(100, code=0.55)
+    policy(half_life_days=100_000, long_run_half_life_days=100_000, evidence_cap=300, evidence_scale=6)
+    found = posterior_of("category", cast.NOON).arms["code"]
+    assert found.alpha + found.beta == pytest.approx(312)
+
+
+def test_i78_every_bandit_learns_from_the_ledger_in_the_same_settling():
+    """Three of four bandits were wired up: 105 lessons had selections and no rewards for 87 sessions."""
+    lesson_cast.session(0.7, read_the_diff=None)
+    learnt = dict(Bucket.objects.values_list("bandit__name", "n"))
+    assert learnt == {"category": 1, "harness": 1, "lesson": 1}
+    lesson_cast.session(None, read_the_diff=None)
+    assert dict(Bucket.objects.values_list("bandit__name", "n")) == learnt
+
+
+def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(client):
+    client.force_login(cast.person("vera", "viewer"))
+    for i in range(4):
+        lesson_cast.session(0.9 if i < 2 else 0.1, at=timezone.now() - dt.timedelta(days=i + 1))
+    html = client.get("/bandits/category/").content.decode()
+    for words in ("roductive", "nfrastructure"):
+        assert words in html
+
+
+def test_i81_a_winner_declared_early_leaves_the_others_named():
+    leader = ArmFacts(name="code", rewards=248, mean=0.62, record=0.62, evidence=100.0)
+    novelty = ArmFacts(name="novelty", rewards=6, mean=0.55, record=0.5, evidence=6.0)
+    assert said(Kind.STARVED, leader, novelty)
+    taught(200, code=0.7, infra=0.3)
+    chances = posterior_of("category", cast.NOON).chances
+    assert min(chances.values()) >= 0.01 - 1e-12
+
+
+def test_i82_an_outage_scars_no_arm_and_what_it_scarred_is_taken_back_exactly():
+    taught(5, **{"cross-repo": 0.6})
+    before = posterior_of("category", cast.NOON).posterior.version
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, 0.05)
+    rewards.settle(session)
+    assert posterior_of("category", cast.NOON).posterior.version != before
+    session.outcome, session.outcome_reason = Outcome.INFRASTRUCTURE, "the provider was out"
+    session.save()
+    rewards.settle(session)
+    assert posterior_of("category", cast.NOON).posterior.version == before

@@ -1,0 +1,159 @@
+"""Section 7 of the catalogue of incidents: to what a session's reward is owed."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+
+from bandit import arms, policies
+from bandit.core.effect import Kind, Trials, Verdict, causal, effect, observational
+from bandit.models import Arm, Bandit, Bucket, LedgerEntry
+from bandit.selection import posterior_of
+from grading import lessons, rewards
+from grading.core.vocabulary import Source
+from tests import cast
+from tests.bandit.helpers import policy
+from tests.grading import lesson_cast
+
+pytestmark = pytest.mark.django_db
+
+TODAY = cast.NOON.date().toordinal()
+
+
+def days_ago(n: float) -> dt.datetime:
+    return cast.NOON - dt.timedelta(days=n)
+
+
+def trials(with_it, without, *, chance=None, over=40) -> Trials:
+    outcome = np.array([*with_it, *without])
+    return Trials(
+        present=np.arange(len(outcome)) < len(with_it),
+        outcome=outcome,
+        day=TODAY - np.arange(len(outcome)) % over,
+        chance=None if chance is None else np.full(len(outcome), chance),
+    )
+
+
+def around(mean: float, n: int, seed: int = 7) -> list[float]:
+    return list(np.random.default_rng(seed).normal(mean, 0.1, n))
+
+
+def read(name: str) -> lessons.Lesson:
+    found = lessons.read(Bandit.objects.select_related("baseline").get(name="lesson"), cast.NOON)
+    return next(each for each in found.lessons if each.arm.name == name)
+
+
+def test_i109_ten_lessons_do_not_share_a_session_alike():
+    lesson_cast.session(0.9, at=days_ago(1), used=1.0, **{f"idle_{n}": 0.0 for n in range(9)})
+    arms_of = posterior_of("lesson", cast.NOON).arms
+    assert arms_of["used"].mean > arms_of["idle-0"].mean > 0.5
+    assert {"used": 1.0, "idle-0": pytest.approx(0.3)} == {name: read(name).credit for name in ("used", "idle-0")}
+    policies.put_in_force("lesson", {"salience_floor": 1.0}, version=2, by="otto")
+    again = posterior_of("lesson", cast.NOON).arms
+    assert again["used"].mean == pytest.approx(again["idle-0"].mean)
+
+
+def test_i110_no_lesson_is_retired_for_what_went_together():
+    """Lessons for recovery stood beside trouble: −.10 to −.21 at p < .05."""
+    found = observational(trials(around(0.4, 90), around(0.6, 90)))
+    assert found.verdict is Verdict.HARMFUL
+    assert not found.may_retire
+    assert "not what caused it" in found.sentence
+    assert causal(trials(around(0.4, 90), around(0.6, 90), chance=0.5)).may_retire
+
+
+def test_i111_one_bad_window_is_looked_at_whatever_the_whole_says():
+    """−.054 overall, −.218 in one window: the one that was truly harmful, and nearly dismissed."""
+    present = np.tile([True, False], 300)
+    day = TODAY - 300 + np.arange(600) // 2
+    outcome = np.where(present & (day < TODAY - 200), 0.3, 0.55) + np.where(np.arange(600) % 4 < 2, 0.05, -0.05)
+    found = observational(Trials(present=present, outcome=outcome, day=day))
+    assert abs(found.difference.mean) < 0.15
+    assert found.striking
+
+
+def test_i112_a_lesson_has_no_credit_of_its_category():
+    for n in range(1, 16):
+        lesson_cast.session(0.7, category="code", at=days_ago(n), in_code=None)
+        lesson_cast.session(0.3, category="content", at=days_ago(n), in_content=None)
+    found = posterior_of("lesson", cast.NOON).arms
+    assert found["in-code"].mean == pytest.approx(found["in-content"].mean, abs=0.1)
+    raw = {entry.arm.name: entry.value for entry in LedgerEntry.objects.filter(bandit__name="lesson")}
+    assert raw == {"in-code": 0.7, "in-content": 0.3}
+
+
+def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws():
+    """The KPI averaged what the decisions left out; ghosts of archived lessons were injected still."""
+    for name in ("kept", "ghost"):
+        lesson_cast.session(0.5, at=days_ago(1), **{name: None})
+    arms.retire(Arm.objects.resolve("lesson", "ghost"), by="otto")
+    assert read("ghost").left_out
+    assert not read("kept").left_out
+    assert LedgerEntry.objects.filter(arm__name="ghost").count() == 1
+    assert set(lesson_cast.draw("run-1", "kept", "ghost")) == {"kept"}
+
+
+def test_i115_a_sign_may_flip_once_a_draw_decides_and_the_label_says_which():
+    """39 of 125 signs flipped: −.015 as it came, +.197 by lot."""
+    observed, drawn = trials(around(0.45, 60), around(0.55, 60)), trials(around(0.6, 60), around(0.5, 60), chance=0.8)
+    lot, came = effect(drawn=drawn, observed=observed), observational(observed)
+    assert (lot.kind, lot.difference.mean > 0) == (Kind.CAUSAL, True)
+    assert (came.kind, came.difference.mean > 0) == (Kind.OBSERVATIONAL, False)
+    few = trials(around(0.6, 60), around(0.5, 14), chance=0.8)
+    assert effect(drawn=few, observed=observed).kind is Kind.OBSERVATIONAL
+    with pytest.raises(ValueError, match="causal effect"):
+        observational(drawn)
+
+
+def test_i116_harmful_is_a_word_that_twenty_firings_do_not_earn():
+    """−.144 with n 20 and p .066 was called genuinely harmful; the last weeks said −.030."""
+    assert observational(trials(around(0.4, 20), around(0.55, 60))).verdict is not Verdict.HARMFUL
+    assert observational(trials(around(0.4, 80), around(0.55, 80))).verdict is Verdict.HARMFUL
+
+
+def test_i118_sessions_without_a_reward_are_counted_and_not_guessed():
+    for n in range(6):
+        lesson_cast.session(0.5 if n < 2 else None, at=days_ago(n + 1), read_the_diff=None)
+    assert (read("read-the-diff").given, read("read-the-diff").without_reward) == (6, 4)
+
+
+def test_i119_a_harness_is_never_blamed_for_its_models():
+    """.553 against .615 overall, and .588 against .555 at the same tier."""
+    names = Bandit.objects.get(name="model")
+    cheap, dear = (Arm.objects.create(bandit=names, name=name) for name in ("small-1", "large-1"))
+    for n, (model, value) in enumerate([(cheap, 0.4), (dear, 0.7), (None, 0.5)]):
+        session = cast.session(model_arm=model, ended_at=days_ago(n + 1))
+        cast.grade(session, Source.JUDGE, value)
+        rewards.settle(session)
+    learnt = Bucket.objects.filter(bandit__name="harness").values_list("arm__name", "n")
+    assert dict(learnt) == {"claude-code/small-1": 1, "claude-code/large-1": 1, "claude-code": 1}
+
+
+def test_i120_a_category_with_few_sessions_says_insufficient():
+    for n in range(1, 26):
+        lesson_cast.session(0.6, category="code", at=days_ago(n), read_the_diff=None)
+        lesson_cast.session(0.5, category="code", at=days_ago(n))
+    for n in range(1, 9):
+        lesson_cast.session(0.6, category="content", at=days_ago(n), read_the_diff=None)
+        lesson_cast.session(0.5, category="content", at=days_ago(n))
+    enough = {each.category: each.enough for each in read("read-the-diff").by_category()}
+    assert enough == {"code": True, "content": False}
+
+
+def test_i121_a_day_of_floors_is_no_bad_day():
+    """A "Monday effect" of .136 over 121 sessions was the eve of an outage: floors that counted as grades."""
+    for n in range(30):
+        session = cast.session(ended_at=days_ago(1) + dt.timedelta(minutes=n))
+        cast.grade(session, Source.JUDGE, None, reason="quota_exhausted")
+        settlement = rewards.settle(session)
+        assert (settlement.source, settlement.weight) == ("floor", 0)
+    assert not Bucket.objects.exists()
+    assert posterior_of("category", cast.NOON).arms["cross-repo"].mean == 0.5
+
+
+def test_i122_five_rows_of_one_afternoon_are_insufficient():
+    afternoon = trials([0.9] * 5, [0.5] * 5, over=1)
+    assert observational(afternoon).kind is Kind.CANNOT_TELL
+    assert "day" in observational(afternoon).sentence
+    policy("lesson", holdout=0.2)
+    assert observational(trials(around(0.9, 4), around(0.5, 40))).verdict is Verdict.INSUFFICIENT
