@@ -89,6 +89,11 @@ class Bandit(models.Model):
         return self.title or self.name
 
 
+def first_caps() -> dict[str, float]:
+    """What an agent says of itself amounts to no more than the prior, until pairs tell how far it is off."""
+    return {"journal": 12.0}
+
+
 class PolicyVersion(models.Model):
     """How a bandit's evidence is read and its arms are chosen: one version, never changed, never deleted.
 
@@ -107,7 +112,7 @@ class PolicyVersion(models.Model):
     )
     floor = models.FloatField(default=0.01, help_text="The least chance of an eligible arm.")
     weights = models.JSONField(default=dict, blank=True)
-    caps = models.JSONField(default=dict, blank=True)
+    caps = models.JSONField(default=first_caps, blank=True)
     evidence_cap = models.FloatField(
         null=True, blank=True, help_text="The most pseudo-observations of one arm. Empty: no cap."
     )

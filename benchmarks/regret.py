@@ -25,12 +25,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.simulation import figures, stories
 from benchmarks.simulation.regimes import (
+    ADVISED,
     FLOOR,
     JOURNAL,
-    JOURNAL_CAP,
     LATE,
     MISSING,
     NEVER_LOST,
+    NO_CAPS,
     NOBODY,
     ORACLE,
     REVIEWS,
@@ -58,13 +59,17 @@ BESIDE = {
     "weighted_in_a_week": replace(
         WEIGHTED, name="weighted fallback, replaced in a week", rejudged_after=7, target=None
     ),
-    "weighted_capped": replace(
-        WEIGHTED, name="weighted fallback, the journal's capped, replaced later", caps=JOURNAL_CAP, target=None
+    "weighted_uncapped": replace(
+        WEIGHTED, name="weighted fallback, no cap on the journal, replaced later", caps=NO_CAPS, target=None
+    ),
+    "weighted_advised_cap": replace(
+        WEIGHTED, name="weighted fallback, the advised cap, replaced later", caps=ADVISED, target=None
     ),
     "weighted_for_good": NOBODY,
-    "weighted_capped_for_good": replace(
-        NOBODY, name="weighted fallback, the journal's capped, nobody looks", caps=JOURNAL_CAP
+    "weighted_uncapped_for_good": replace(
+        NOBODY, name="weighted fallback, no cap on the journal, nobody looks", caps=NO_CAPS
     ),
+    "weighted_advised_for_good": replace(NOBODY, name="weighted fallback, the advised cap, nobody looks", caps=ADVISED),
     "missing_for_good": replace(MISSING, name="missing, never re-judged", rejudged_after=None, target=None),
 }
 REGIMES = (ORACLE, *NAMED.values(), *BESIDE.values())

@@ -16,7 +16,12 @@ def seed(apps, schema_editor):
     for bandit in Bandit.objects.all():
         numbers = {name: getattr(bandit, name) for name in NUMBERS}
         PolicyVersion.objects.create(
-            bandit=bandit, version=bandit.policy_version, by="installation", note="The numbers it began with.", **numbers
+            bandit=bandit,
+            version=bandit.policy_version,
+            caps={"journal": 12.0},
+            by="installation",
+            note="The numbers it began with.",
+            **numbers,
         )
 
 

@@ -18,8 +18,11 @@ SITE: Mapping[str, float] = {
 AT_FACE_VALUE: Mapping[str, float] = dict.fromkeys(Source, 1.0)
 NO_STAND_IN = {**SITE, Source.TRAJECTORY: 0.0, Source.JOURNAL: 0.0}
 
-# What `bandit.core.caps` advises, once many pairs say that the journal is off by b = .33: μ(1 − μ)/b² = .23/.11.
-JOURNAL_CAP = {Source.JOURNAL: 2.0}
+# What the site begins with, and what `bandit.core.caps` advises once many pairs say that the journal is off by b = .33:
+# μ(1 − μ)/b² = .23/.11.
+SITE_CAPS: Mapping[str, float] = {Source.JOURNAL: 12.0}
+ADVISED: Mapping[str, float] = {Source.JOURNAL: 2.0}
+NO_CAPS: Mapping[str, float] = {}
 
 # Days until a lost verdict comes.
 LATE = 3
@@ -37,7 +40,7 @@ class Regime:
 
     name: str
     weights: Mapping[str, float] = field(default_factory=lambda: SITE)
-    caps: Mapping[str, float] = field(default_factory=dict)
+    caps: Mapping[str, float] = field(default_factory=lambda: SITE_CAPS)
     truth: bool = False
     loses: bool = True
     journal: bool = True
@@ -51,8 +54,10 @@ class Regime:
 
 ORACLE = Regime(name="oracle: always sees the true grade", truth=True, loses=False)
 NEVER_LOST = Regime(name="the judge's grade, never lost", loses=False)
-FLOOR = Regime(name="floor learned as reward", weights=AT_FACE_VALUE, journal=False, target=6.2, is_harm=True)
-JOURNAL = Regime(name="journal learned as reward", weights=AT_FACE_VALUE, target=4.8, is_harm=True)
+FLOOR = Regime(
+    name="floor learned as reward", weights=AT_FACE_VALUE, caps=NO_CAPS, journal=False, target=6.2, is_harm=True
+)
+JOURNAL = Regime(name="journal learned as reward", weights=AT_FACE_VALUE, caps=NO_CAPS, target=4.8, is_harm=True)
 WEIGHTED = Regime(name="weighted fallback, replaced later", rejudged_after=LATE, target=1.10)
 MISSING = Regime(name="missing, re-judged later", weights=NO_STAND_IN, rejudged_after=LATE, target=1.03)
 REVIEWS = Regime(name="ten good reviews a week, recalibrated", reviews=10, recalibrated=True, target=1.8)

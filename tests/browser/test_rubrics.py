@@ -78,6 +78,7 @@ def test_from_an_edit_to_new_verdicts(page, sim, olga, sessions):
     log_in(page)
     page.goto("/rubrics/")
     page.click("text=Edit a copy of")
+    page.wait_for_url("**/edit/**")
     page.fill("[name=title]", "Sterner")
     page.fill("[name=dimension_weight] >> nth=0", ".4")
     assert page.inner_text("[data-sum]") == ".9"

@@ -115,7 +115,7 @@ def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apar
     assert (grade.rubric, grade.version) == (Rubric.objects.active().sha256, inputs.prompt.VERSION)
     for change in ({"route": "gateway"}, {"rubric": "b" * 64}, {"model": "claude-haiku-5-5"}, {}):
         verdict(0.5, **change)
-    assert Grader.objects.filter(source="judge").count() == 1 + 4
+    assert Grader.objects.filter(source="judge", context="").count() == 1 + 4
 
 
 def test_i36_a_report_averages_one_grader_only_and_names_it(client):

@@ -12,7 +12,17 @@ from django.conf import settings
 from bandit.models import PolicyVersion
 from benchmarks import recalibration, regret
 from benchmarks.simulation import figures, people, reading, sessions, stories
-from benchmarks.simulation.regimes import FLOOR, JOURNAL, MISSING, NOBODY, ORACLE, REVIEWS, SITE, WEIGHTED
+from benchmarks.simulation.regimes import (
+    FLOOR,
+    JOURNAL,
+    MISSING,
+    NOBODY,
+    ORACLE,
+    REVIEWS,
+    SITE,
+    SITE_CAPS,
+    WEIGHTED,
+)
 from benchmarks.simulation.run import Outcome, runs
 from benchmarks.simulation.site import FLOOR as LEAST_CHANCE
 from benchmarks.simulation.site import HALF_LIFE, Site
@@ -52,6 +62,7 @@ def test_the_simulation_has_the_sites_numbers():
     theirs, ours, sizes = PolicyVersion(), stories.POLICY, stories.SIZES
     assert (theirs.half_life_days, theirs.floor) == (HALF_LIFE, LEAST_CHANCE) == (ours.half_life, ours.floor)
     assert theirs.prior_strength == ours.prior_strength
+    assert theirs.caps == SITE_CAPS
     assert theirs.consumption_per_day == reading.PER_DAY
     assert (theirs.consumption_boost, theirs.consumption_penalty) == (sizes.boost, sizes.penalty)
     assert (theirs.consumption_window_days, theirs.consumption_min_samples) == (sizes.window, sizes.least)
