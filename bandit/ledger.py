@@ -123,9 +123,7 @@ def set_reward(
         )
         for arm, credit, revision in _next_revisions(row, observation, wanted)
     ]
-    change = Change(
-        applied=tuple(entry for entry in applies if entry), reversed=tuple(entry for entry in reverses if entry)
-    )
+    change = Change(applied=tuple(applies), reversed=tuple(reverses))
     if change:
         touch(row)
     return change
@@ -254,11 +252,9 @@ def _given(credit: Credit, day: date) -> dict[str, object]:
     }
 
 
-def _append(key: dict[str, object], value: dict[str, object]) -> LedgerEntry | None:
-    """Append the row and move its bucket, both or neither; None if a row of that key is there already."""
-    entry, inserted = LedgerEntry.objects.get_or_create(**key, defaults=value)
-    if not inserted:
-        return None
+def _append(key: dict[str, object], value: dict[str, object]) -> LedgerEntry:
+    """Append the row and move its bucket. The bandit is locked, so that nobody else appends one of that key."""
+    entry = LedgerEntry.objects.create(**key, **value)
     _move(entry, 1 if entry.op == APPLY else -1)
     return entry
 
