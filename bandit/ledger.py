@@ -121,7 +121,7 @@ def set_reward(
             {"bandit": row, "arm": arm, "observation": observation, "revision": revision, "op": APPLY},
             _given(credit, effective_day) | context,
         )
-        for arm, credit, revision in _next_revisions(row, observation, wanted)
+        for arm, credit, revision in _next_revisions(row, observation, wanted, undone)
     ]
     change = Change(applied=tuple(applies), reversed=tuple(reverses))
     if change:
@@ -213,9 +213,13 @@ def _same(entry: LedgerEntry, credit: Credit, day: date) -> bool:
 
 
 def _next_revisions(
-    bandit: Bandit, observation: str, wanted: Mapping[Arm, Credit]
+    bandit: Bandit, observation: str, wanted: Mapping[Arm, Credit], undone: Iterable[LedgerEntry]
 ) -> Iterable[tuple[Arm, Credit, int]]:
+    latest = {entry.arm: entry.revision for entry in undone}
     for arm, credit in wanted.items():
+        if arm in latest:
+            yield arm, credit, latest[arm] + 1
+            continue
         past = LedgerEntry.objects.filter(bandit=bandit, arm=arm, observation=observation)
         last = past.order_by("-revision").values_list("revision", flat=True).first()
         yield arm, credit, (last or 0) + 1
