@@ -1,7 +1,8 @@
 """How much of what lost grades cost the bandit a few reviews a week win back, with and without recalibration.
 
 The world of `benchmarks/regret.py`, where the best arm loses 36 % of its grades; here no verdict ever comes late.
-A good review reads the evidence; a careless one starts from the number shown (`benchmarks/simulation/people.py`).
+A good review reads the evidence; a careless one starts from the number shown (`benchmarks/simulation/people.py`). The
+journal has no cap here: that limits a bias whatever it is, and leaves recalibration nothing to win (`regret.py`).
 
     python benchmarks/recalibration.py [--quick]
 """
@@ -15,11 +16,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.simulation import figures
-from benchmarks.simulation.regimes import JOURNAL, NOBODY, ORACLE, REVIEWS
+from benchmarks.simulation.regimes import JOURNAL, NO_CAPS, NOBODY, ORACLE, REVIEWS
 from benchmarks.simulation.run import runs
 
 CARELESS = replace(REVIEWS, name="twenty careless reviews a week, recalibrated", reviews=20, careful=False, target=None)
-REGIMES = (
+COMPARED = (
     ORACLE,
     NOBODY,
     replace(REVIEWS, name="ten good reviews a week, no recalibration", recalibrated=False, target=None),
@@ -30,6 +31,7 @@ REGIMES = (
     replace(CARELESS, name="twenty careless reviews a week, no recalibration", recalibrated=False),
     CARELESS,
 )
+REGIMES = tuple(replace(regime, caps=NO_CAPS) for regime in COMPARED)
 
 
 def main() -> None:
