@@ -92,7 +92,7 @@ POLICY = (
     "half_life_days=14&long_run_half_life_days=180&prior_strength=12&floor=.01&cost_weight=0&probation_sessions=3"
     "&probation_per_day=1&consumption_per_day=2&consumption_boost=1.1&consumption_penalty=.8"
     "&consumption_window_days=14&consumption_min_samples=5&weight_human=1&weight_judge=1&weight_consumption=1"
-    "&weight_trajectory=.3&weight_journal=.3"
+    "&weight_trajectory=.3&weight_journal=.3&cap_journal=12"
 )
 
 SCREENS: dict[str, Address] = {

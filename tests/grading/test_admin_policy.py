@@ -91,7 +91,7 @@ def test_putting_it_in_force_does_what_the_preview_promised(operator):
     page = preview(operator, half_life_days="7", weight_journal=".1", cap_journal="5")
     (promised,) = re.findall(r"infra: mean [.\d]+ without, ([.\d]+) with", page)
     (said,) = messages(operator, hidden(page) | {"note": "newer is truer"})
-    assert said == ("Version 2 is in force: half-life 21 → 7 days; weight of journal .3 → .1; cap of journal none → 5.")
+    assert said == ("Version 2 is in force: half-life 21 → 7 days; weight of journal .3 → .1; cap of journal 12 → 5.")
     row = version_of(Bandit.objects.get(name="category"))
     assert (row.version, row.by, row.note) == (2, "otto", "newer is truer")
     assert (row.half_life_days, row.weights, row.caps) == (7, {"journal": 0.1}, {"journal": 5})
