@@ -13,8 +13,9 @@ from django.db import transaction
 from django.db.models import Count, Max
 
 from bandit import ledger
+from bandit.core.table import MOMENTS
 from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry, LedgerEntryQuerySet
-from bandit.reading import MOMENTS, signed_sums
+from bandit.reading import signed_sums
 
 # (arm, grader) by id and the effective day, of one bandit or, with its id before them, of any.
 Key = tuple[int, int, date]

@@ -40,8 +40,12 @@ class Circumstances:
     substitutes: Mapping[int, str]
 
     def is_on_probation(self, arm: Arm) -> bool:
-        """It ends by itself, with the rewards that the policy asks for."""
-        return arm.probation and self.rewarded.get(arm.name, 0) < self.version.probation_sessions
+        return is_on_probation(arm, self.rewarded.get(arm.name, 0), self.version)
+
+
+def is_on_probation(arm: Arm, rewards: int, version: PolicyVersion) -> bool:
+    """A probation ends by itself, with as many rewards as the policy asks for."""
+    return arm.probation and rewards < version.probation_sessions
 
 
 def out_of_use(arm: Arm) -> str:

@@ -8,11 +8,10 @@ from functools import cached_property
 
 from bandit import ledger, rectifying
 from bandit.core.posterior import Policy, Posterior, fold
-from bandit.core.table import Row
 from bandit.eligibility import consumption_feedback
 from bandit.models import Bandit, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import chances, policy_from, rows_of, site_day, with_baseline
-from bandit.whatif import single
+from bandit.whatif import row_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +119,8 @@ class Known:
     def advance(self, moment: datetime) -> None:
         """Take in what was recorded by `moment`."""
         while self._later and self._later[-1].recorded_at <= moment:
-            self._rows.append(_row(self._later.pop()))
+            entry = self._later.pop()
+            self._rows.append(row_of(entry, sign=1 if entry.op == ledger.APPLY else -1))
             self.learnt += 1
 
     def read(self, moment: datetime) -> Reading:
@@ -132,8 +132,3 @@ class Known:
         reading = [name for name, is_consumption in self._arms.items() if is_consumption]
         moved = consumption_feedback(self._rows, reading, self.variant, today)
         return Reading(posterior=posterior, factors={name: each.factor for name, each in moved.items()})
-
-
-def _row(entry: LedgerEntry) -> Row:
-    sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
-    return single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)

@@ -16,6 +16,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F, Max
 
+from bandit.core.table import MOMENTS
 from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
@@ -23,8 +24,6 @@ MOST_USD = 1_000_000
 # The most that 64 signed bits hold.
 MOST_REVISION = 2**63 - 1
 BATCH = 500
-# A bucket's columns.
-MOMENTS = ("n", "s", "q", "cost", "costed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from django.db.models import Max
 from bandit import ledger
 from bandit.arms import Act, done, in_turn
 from bandit.models import Arm, LedgerEntry, LedgerEntryQuerySet
-from bandit.reading import Outlook, chances, outlook, policy_of, rows_of, site_day, with_baseline
+from bandit.reading import Outlook, chances, evidence_of, outlook, site_day
 from bandit.whatif import row_of
 
 MERGE = "merge:"
@@ -85,8 +85,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     target = _mergeable(arm, into)
     moving, doubles = _to_move(arm, target)
     row, today = arm.bandit, site_day(now)
-    policy = with_baseline(row, policy_of(row), today)
-    rows = rows_of(row, policy, today)
+    policy, rows = evidence_of(row, today)
     without = [*rows, *(row_of(entry, sign=-1) for entry in doubles)]
     moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
     before = outlook(row, policy, rows, today)

@@ -20,7 +20,7 @@ from bandit import rectifying
 from bandit.core.posterior import ArmPosterior, Policy, Posterior, fold, oldest_day
 from bandit.core.propensity import propensities
 from bandit.core.residual import Baseline, baseline
-from bandit.core.table import Row
+from bandit.core.table import MOMENTS, Row
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
 
 # Readings, and sets of arms chosen among, that a process remembers.
@@ -164,12 +164,16 @@ def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | No
 
 # What the rows of either table are told apart by, in the order of `_row`.
 KEY = ("arm__name", "grader__source", "grader__stratum", "grader__context", "grader__salience", "effective_day")
-MOMENTS = ("n", "s", "q", "cost", "costed")
+
+
+def sign_of_entry() -> Case:
+    """1 for an apply and −1 for a reverse: their sum over ledger entries is how many rewards are live."""
+    return Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
 
 
 def signed_sums() -> dict[str, Sum]:
     """A bucket's columns as sums over ledger entries: applies less reverses."""
-    sign = Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
+    sign = sign_of_entry()
     value, cost = Cast("value_micro", BigIntegerField()), Coalesce("cost_micro", Value(0))
     known = Case(When(cost_micro=None, then=Value(0)), default=sign, output_field=BigIntegerField())
     moments = (sign, sign * value, sign * value * value, sign * cost, known)
@@ -216,6 +220,12 @@ def with_baseline(
     if found is None:
         return policy
     return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
+
+
+def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[Row]]:
+    """The policy in force on the day `today`, what the rewards are freed of included, and the rows that it reads."""
+    policy = with_baseline(bandit, policy_of(bandit), today)
+    return policy, rows_of(bandit, policy, today)
 
 
 def baseline_of(

@@ -24,7 +24,7 @@ from bandit.eligibility import (
 )
 from bandit.models import Arm, Bandit, Kind, Selection
 from bandit.reading import Outlook, chances, policy_from, posterior_of, read, site_day, version_of, with_baseline
-from bandit.whatif import Change, what_if, what_if_many, what_if_rectified, what_if_without
+from bandit.whatif import Change, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [
     "AlreadyCompleted",
@@ -35,7 +35,6 @@ __all__ = [
     "posterior_of",
     "preview",
     "select",
-    "what_if",
     "what_if_many",
     "what_if_rectified",
     "what_if_without",

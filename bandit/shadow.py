@@ -19,7 +19,8 @@ from bandit.hindsight import Answer, Draw, Watch, answers, draws_of
 from bandit.models import PolicyVersion
 
 LIMIT = 300
-# For a page: so many ledger rows learnt between two readings. A year of ten arms, 300 draws: .3 s instead of 4.6.
+# For a page: so many ledger rows learnt between two readings. Over 300 draws of a year at 50 rewards a day, a reading
+# at each draw took 4.6 s, after 10 rows .59 s, after 50 rows .24 s.
 FAST = 25
 
 

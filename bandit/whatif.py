@@ -9,7 +9,7 @@ from bandit.core.rectify import Stratum
 from bandit.core.table import Row
 from bandit.ledger import GraderKey
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
-from bandit.reading import Outlook, outlook, policy_of, rows_of, site_day, with_baseline
+from bandit.reading import Outlook, evidence_of, outlook, policy_of, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,24 +32,6 @@ class Change:
     @property
     def grader(self) -> GraderKey:
         return GraderKey(source=self.source, stratum=self.stratum, context=self.context, salience=self.salience)
-
-
-def what_if(
-    *,
-    bandit: str,
-    observation: str,
-    arm: str,
-    value: float | None,
-    source: str,
-    effective_day: date,
-    now: datetime,
-) -> tuple[Outlook, Outlook]:
-    """The outlook now, and as it would be if `source` gave this observation `value` (None: no reward) on `arm`.
-
-    As `what_if_many` of this one change, and raises the same.
-    """
-    change = Change(observation=observation, arm=arm, value=value, source=source, day=effective_day)
-    return what_if_many(bandit, [change], now)
 
 
 def what_if_many(
@@ -87,8 +69,7 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
     Raises UnknownBandit, or ValueError for an offset out of range or of human grades.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = with_baseline(row, policy_of(row), today)
-    rows = rows_of(row, policy, today)
+    policy, rows = evidence_of(row, today)
     return (
         outlook(row, replace(policy, rectifier={}), rows, today),
         outlook(row, replace(policy, rectifier=offsets), rows, today),
@@ -101,8 +82,7 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
     A baseline that its rewards are freed of stays as it is. Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy = with_baseline(row, policy_of(row), today)
-    rows = rows_of(row, policy, today)
+    policy, rows = evidence_of(row, today)
     without = replace(policy, weights={**policy.weights, source: 0.0})
     return outlook(row, policy, rows, today), outlook(row, without, rows, today)
 
@@ -113,8 +93,8 @@ def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
 
 
 def row_of(entry: LedgerEntry, *, sign: int) -> Row:
-    """One entry as a row, `sign` times."""
-    return single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
+    """One entry as a row: 1 for a reward that comes, −1 for one that goes."""
+    return _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
 
 
 def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
@@ -124,11 +104,11 @@ def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
     for change in changes:
         if change.value is not None:
             credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
-            found.append(single(names[change.arm], change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
+            found.append(_single(names[change.arm], change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
     return found
 
 
-def single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> Row:
+def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> Row:
     """One reward come (`sign` 1) or gone (−1), in micro-units, as a row."""
     return Row(
         arm=arm,

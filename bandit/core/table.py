@@ -13,7 +13,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MICRO = 1_000_000
-MEASURES = attrgetter("salience", "n", "s", "q", "cost", "costed")
+# What a bucket adds up: rewards, Σr, Σr², Σ of the known costs, and how many are known.
+MOMENTS = ("n", "s", "q", "cost", "costed")
+MEASURES = attrgetter("salience", *MOMENTS)
 
 Key = TypeVar("Key")
 Sums = tuple[int, int, int, int, int]

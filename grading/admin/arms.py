@@ -11,7 +11,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 
 from bandit import arms
-from bandit.models import Arm, ArmEvent, Bandit, Bucket, Kind
+from bandit.eligibility import is_on_probation
+from bandit.models import Arm, ArmEvent, Bandit, Bucket, Kind, PolicyVersion
 from bandit.reading import version_of
 from grading import naming
 from grading.admin.arm_acts import ACTS, ASKED
@@ -60,13 +61,13 @@ def rows(bandit: Bandit) -> list[ArmRow]:
     """Every arm, those that may be chosen first, merged ones last. Five queries."""
     held = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
     sessions, latest = _sessions(bandit), _latest_events(bandit)
-    ends = version_of(bandit).probation_sessions
+    version = version_of(bandit)
     found = [
         ArmRow(
             arm=arm,
             aliases=tuple(sorted(alias.alias for alias in arm.aliases.all())),
             sessions=sessions.get(arm.pk, 0),
-            state=state(arm, sessions.get(arm.pk, 0), ends),
+            state=state(arm, sessions.get(arm.pk, 0), version),
             event=latest.get(arm.pk),
         )
         for arm in held
@@ -74,7 +75,7 @@ def rows(bandit: Bandit) -> list[ArmRow]:
     return sorted(found, key=lambda row: (row.arm.merged_into_id is not None, not row.arm.is_choosable, row.arm.name))
 
 
-def state(arm: Arm, sessions: int, ends: int) -> str:
+def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
     """What an arm is now, in words; empty where there is nothing to say."""
     if arm.merged_into is not None:
         return f"merged into {arm.merged_into}"
@@ -82,8 +83,8 @@ def state(arm: Arm, sessions: int, ends: int) -> str:
         return "retired"
     if arm.paused:
         return "paused"
-    if arm.probation and sessions < ends:
-        return f"on probation, {sessions} of {ends} sessions"
+    if is_on_probation(arm, sessions, version):
+        return f"on probation, {sessions} of {version.probation_sessions} sessions"
     return "probation passed" if arm.probation else ""
 
 
@@ -141,7 +142,7 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         "arm": arm,
         "bandit": arm.bandit,
         "sessions": sessions,
-        "state": state(arm, sessions, version_of(arm.bandit).probation_sessions),
+        "state": state(arm, sessions, version_of(arm.bandit)),
         "aliases": arm.aliases.order_by("alias"),
         "merged": arm.merged.order_by("name"),
         "others": arm.bandit.arms.filter(merged_into=None).exclude(pk=arm.pk),

@@ -8,6 +8,7 @@ from bandit import ledger
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Bandit, Bucket, PolicyVersion
 from bandit.reading import version_of
+from bandit.selection import Change, what_if_many
 
 DAY = date(2026, 3, 31)
 
@@ -30,6 +31,11 @@ def reward(
             policy_version="test",
             provisional=provisional,
         )
+
+
+def what_if(*, bandit, effective_day, now, **change):
+    """The outlook now, and as it would be after this one change."""
+    return what_if_many(bandit, [Change(day=effective_day, **change)], now)
 
 
 def policy(bandit="category", **numbers):

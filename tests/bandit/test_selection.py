@@ -14,10 +14,9 @@ from bandit.selection import (
     complete,
     posterior_of,
     select,
-    what_if,
     what_if_many,
 )
-from tests.bandit.helpers import DAY, policy, reward, with_cost
+from tests.bandit.helpers import DAY, policy, reward, what_if, with_cost
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BigIntegerField, Case, Count, Sum, Value, When
+from django.db.models import Count, Sum
 
 from bandit.core.posterior import oldest_day
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit, LedgerEntry
+from bandit.reading import sign_of_entry
 from grading.admin.bandit.travel import Belief, Moments
 from grading.core.vocabulary import Outcome
 from grading.models import JudgeJob, Session
@@ -60,13 +61,12 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
 
 def _productive(belief: Belief, at: Moments) -> dict[str, int]:
     """Live rewards above .5 by arm: applies less reverses, so that the past is counted as it was."""
-    sign = Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
     read = (oldest_day(belief.policy.long_run_half_life, at.day), at.day)
     entries = LedgerEntry.objects.filter(bandit=belief.bandit, effective_day__range=read)
     entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
     if at.known_by is not None:
         entries = entries.filter(recorded_at__lte=at.known_by)
-    return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign)))
+    return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign_of_entry())))
 
 
 def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:

@@ -14,6 +14,7 @@ from bandit import rectifying
 from bandit.core.posterior import Policy, plain_means
 from bandit.core.residual import Baseline
 from bandit.core.table import Row
+from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
 from bandit.reading import outlook, policy_from, rows_of, version_of, with_baseline
 from bandit.selection import Outlook
@@ -79,9 +80,9 @@ class Belief:
         return self.outlook.posterior.policy
 
     def is_tried(self, arm: Arm) -> bool:
-        """Whether the arm is on probation: that ends by itself, with its first rewards."""
+        """Whether the arm was on probation."""
         rewards = sum(each.n for each in self.outlook.arms[arm.name].evidence)
-        return arm.probation and rewards < self.version.probation_sessions
+        return is_on_probation(arm, rewards, self.version)
 
     @cached_property
     def plain_means(self) -> Mapping[str, float]:
