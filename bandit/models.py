@@ -44,6 +44,10 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
             raise UnknownBandit(name)
         return found
 
+    def that_learn(self) -> Self:
+        """Those that believe anything, in order: not those whose arms are only names."""
+        return self.exclude(kind=Kind.NAMES).order_by("pk")
+
     def locked(self, name: str) -> "Bandit":
         """As `named`, and one writer at a time until the transaction ends. Rows that refer to it stay insertable."""
         return self.select_for_update(no_key=True, of=("self",)).named(name)

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -88,14 +88,9 @@ def catch_up(limit: int = A_GO) -> int:
 def part(arm: Arm, *, by: str, why: str = "") -> Parted:
     """Undo a merge, and settle the sessions whose reward was changed since. Raises as `bandit.merging.part`."""
     parted = merging.part(arm, by=by, why=why)
-    for session in _of(parted.again):
+    for session in Session.objects.by_observation(parted.again).values():
         settle(session)
     return parted
-
-
-def _of(observations: Iterable[str]) -> Iterable[Session]:
-    keys = [name.removeprefix("session:") for name in observations]
-    return Session.objects.filter(pk__in=[int(key) for key in keys if key.isdecimal()])
 
 
 def _nameless() -> SessionQuerySet:

@@ -35,7 +35,7 @@ class ArmRow:
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
     """The list; a POST adds an arm."""
-    bandit = _bandit(name)
+    bandit = bandit_or_404(name)
     typed = {"name": "", "title": "", "near": ""}
     if request.method == "POST":
         require_operator(request)
@@ -171,7 +171,7 @@ def require_operator(request: HttpRequest) -> None:
         raise PermissionDenied
 
 
-def _bandit(name: str) -> Bandit:
+def bandit_or_404(name: str) -> Bandit:
     bandit = Bandit.objects.filter(name=name).first()
     if bandit is None:
         raise Http404(f"there is no bandit {name}")

@@ -19,7 +19,6 @@ from bandit.models import Arm, Assignment, Bandit
 from bandit.models import Kind as BanditKind
 from bandit.reading import posterior_of, version_of
 from grading import charts, lessons
-from grading.admin.bandit.advising import optional
 from grading.lessons import Lesson, Readings
 from grading.models import Session, SessionLesson
 
@@ -174,12 +173,8 @@ def sessions_of(lesson: Lesson) -> list[dict[str, Any]]:
 def draws_of(arm: Arm) -> list[dict[str, Any]]:
     """The latest draws of a lesson, each with the session that came of it. Two queries."""
     rows = list(Assignment.objects.filter(_is(arm))[:LATEST])
-    keys = [row.observation.removeprefix("session:") for row in rows]
-    sessions = Session.objects.in_bulk([int(key) for key in keys if key.isdecimal()])
-    return [
-        {"row": row, "session": sessions.get(int(key)) if key.isdecimal() else None}
-        for row, key in zip(rows, keys, strict=True)
-    ]
+    sessions = Session.objects.by_observation(row.observation for row in rows)
+    return [{"row": row, "session": sessions.get(row.observation)} for row in rows]
 
 
 def _is(arm: Arm) -> Q:
@@ -189,14 +184,11 @@ def _is(arm: Arm) -> Q:
 def _basis(bandit: Bandit, readings: Readings) -> dict[str, Any]:
     """What every figure on the page rests on."""
     version = version_of(bandit)
-    bandits = Bandit.objects.exclude(kind=BanditKind.NAMES).order_by("pk")
     return {
         "bandit": bandit,
-        "bandits": bandits,
+        "bandits": Bandit.objects.that_learn(),
         "policy": version,
         "rest_of_credit": 1 - version.salience_floor,
-        "policy_url": optional("admin:policy", bandit.name),
-        "arms_url": optional("admin:arms", bandit.name),
         "baseline": readings.baseline,
         "days": lessons.DAYS,
     }

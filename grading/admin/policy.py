@@ -17,6 +17,7 @@ from bandit.policies import ArmCost, Preview
 from bandit.reading import policy_of, rows_of, site_day, version_of
 from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
+from grading.admin.arms import bandit_or_404
 from grading.admin.policy_form import SOURCES, PolicyForm, changes, typed
 from grading.admin.shifts import ONE_OF_100, ArmShift, arm_shifts, effect, share_effect
 from grading.review import recalibration
@@ -42,9 +43,7 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _bandit(name: str) -> Bandit:
-    bandit = Bandit.objects.filter(name=name).first()
-    if bandit is None:
-        raise Http404(f"there is no bandit {name}")
+    bandit = bandit_or_404(name)
     if bandit.kind == Kind.NAMES:
         raise Http404(f"{name} has no policy: {bandit.get_kind_display()}")
     return bandit
@@ -141,7 +140,7 @@ def _form_page(request: HttpRequest, form: PolicyForm, held: PolicyVersion) -> T
     context = {
         "title": f"{bandit} policy",
         "bandit": bandit,
-        "bandits": Bandit.objects.exclude(kind=Kind.NAMES).order_by("pk"),
+        "bandits": Bandit.objects.that_learn(),
         "held": held,
         "form": form,
         "grouped": list(form.grouped()),

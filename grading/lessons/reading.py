@@ -20,6 +20,7 @@ from bandit.reading import baseline_of, site_day, version_of
 from grading.days import midnight
 from grading.lessons.lesson import Lesson, Sample
 from grading.models import Session, SessionLesson
+from grading.models.sessions import observation_of
 
 CATEGORY = "category"
 DAYS = 180
@@ -83,7 +84,7 @@ def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
     sessions = Session.objects.filter(ended_at__gte=since, agent__in=telling).order_by("pk")
     rows = list(sessions.values_list("pk", "agent_id", "ended_at"))
     rewards, offsets = _rewards(since), {} if moved is None else moved.offsets
-    earned = [rewards.get(f"session:{pk}", ("", np.nan)) for pk, _, _ in rows]
+    earned = [rewards.get(observation_of(pk), ("", np.nan)) for pk, _, _ in rows]
     return Sample(
         session=np.array([pk for pk, _, _ in rows], dtype=np.int64),
         agent=np.array([agent for _, agent, _ in rows], dtype=np.int64),

@@ -1,6 +1,7 @@
 """A finished session of an agent. Its grades, settlements and evidence hang on it."""
 
 import re
+from collections.abc import Iterable
 
 from django.db import models
 from django.db.models import Q
@@ -12,6 +13,8 @@ from grading.core.vocabulary import Outcome
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
 
+# What the bandits know sessions by: this and the session's key.
+OBSERVATION = "session:"
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -31,7 +34,17 @@ def reward_columns(session: str) -> dict[str, models.Subquery]:
     }
 
 
+def observation_of(pk: int) -> str:
+    """The name under which the bandits know the session of that key."""
+    return f"{OBSERVATION}{pk}"
+
+
 class SessionQuerySet(models.QuerySet["Session"]):
+    def by_observation(self, names: Iterable[str]) -> "dict[str, Session]":
+        """The sessions that the bandits know by these names, in one query; names of none are left out."""
+        keys = [name.removeprefix(OBSERVATION) for name in names]
+        return {each.observation: each for each in self.filter(pk__in=[int(key) for key in keys if key.isdecimal()])}
+
     def with_reward(self) -> "SessionQuerySet":
         """Each session with its current settlement's columns (`reward_*`), in one query."""
         return self.annotate(**reward_columns("pk"))
@@ -112,7 +125,7 @@ class Session(models.Model):
     @property
     def observation(self) -> str:
         """The name under which the bandits know this session."""
-        return f"session:{self.pk}"
+        return observation_of(self.pk)
 
     @property
     def duration_seconds(self) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db.models import Count
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from bandit.core.advice import Advice, ArmFacts, Facts, Kind, advise, jumps
@@ -73,14 +73,14 @@ def _linked(bandit: Bandit, arms: Mapping[str, Arm], advice: Advice) -> Piece:
 
 
 def _link(bandit: Bandit, kind: Kind, arm: Arm | None) -> tuple[str, str]:
-    policy = optional("admin:policy", bandit.name) or "#numbers"
+    policy = reverse("admin:policy", args=[bandit.name])
     named = "" if arm is None else arm.name.partition("/")[0]
     places = {
         Kind.UNFINISHED: ("The decisions", "#decisions"),
         Kind.SUPPLY: ("The decisions", "#decisions"),
         Kind.FROZEN: ("The policy", policy),
         Kind.DRAINED: ("The policy", policy),
-        Kind.STARVED: ("The arms", optional("admin:arms", bandit.name) or reverse("admin:bandit_arm_changelist")),
+        Kind.STARVED: ("The arms", reverse("admin:arms", args=[bandit.name])),
         Kind.FLAT: ("Calibration", reverse("admin:calibration")),
         Kind.UNCALIBRATED: ("Review", reverse("admin:review")),
     }
@@ -93,11 +93,3 @@ def ledger_of(arm: Arm | None) -> str:
     """The very entries that an arm's posterior is folded from."""
     query = "" if arm is None else f"?arm__id__exact={arm.pk}"
     return reverse("admin:bandit_ledgerentry_changelist") + query
-
-
-def optional(name: str, *args: str) -> str:
-    """The address of a page that the site may lack; empty where it does."""
-    try:
-        return reverse(name, args=args)
-    except NoReverseMatch:
-        return ""

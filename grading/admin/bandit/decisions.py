@@ -90,12 +90,8 @@ def is_substituted(row: Selection) -> bool:
 
 def lines(rows: Sequence[Selection]) -> list[Decision]:
     """The rows with their sessions, in one query."""
-    keys = [row.observation.removeprefix("session:") for row in rows]
-    sessions = Session.objects.with_reward().in_bulk([int(key) for key in keys if key.isdecimal()])
-    return [
-        Decision(row=row, session=sessions.get(int(key)) if key.isdecimal() else None, left_out=left_out(row.eligible))
-        for row, key in zip(rows, keys, strict=True)
-    ]
+    sessions = Session.objects.with_reward().by_observation(row.observation for row in rows)
+    return [Decision(row=row, session=sessions.get(row.observation), left_out=left_out(row.eligible)) for row in rows]
 
 
 def left_out(eligible: Mapping[str, Any]) -> list[str]:

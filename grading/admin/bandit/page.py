@@ -26,20 +26,15 @@ from grading.models.judging import JudgeRole
 
 
 def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
-    bandit = _with_pages().first()
+    bandit = Bandit.objects.that_learn().first()
     if bandit is None:
         raise Http404("there is no bandit yet; add one under Settings")
     return redirect("admin:bandit", name=bandit.name)
 
 
-def _with_pages() -> Any:
-    """The bandits that believe anything: those whose arms are only names have no page."""
-    return Bandit.objects.exclude(kind=Kind.NAMES).select_related("baseline").order_by("pk")
-
-
 def show(request: HttpRequest, name: str) -> TemplateResponse:
     """What the bandit believes now; by the address, what it believed then, or would believe if."""
-    bandits = list(_with_pages())
+    bandits = list(Bandit.objects.that_learn().select_related("baseline"))
     bandit = next((each for each in bandits if each.name == name), None)
     if bandit is None:
         raise Http404(f"there is no bandit {name}")
@@ -48,8 +43,6 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         "bandit": bandit,
         "bandits": bandits,
         "sources": charts.STACK[:-1],
-        "policy_url": advising.optional("admin:policy", name),
-        "arms_url": advising.optional("admin:arms", name),
         **_shown(bandit, request.GET, timezone.now()),
     }
     return TemplateResponse(request, "gradingsite/bandit.html", context)

@@ -22,6 +22,7 @@ from grading.judging.outlook import outages
 from grading.judging.outlook.outages import Period
 from grading.judging.outlook.standing import Standing
 from grading.models import Session
+from grading.models.sessions import OBSERVATION, observation_of
 from grading.review.promises import changes as changes_of
 from grading.templatetags.house import lasting, stamp
 
@@ -116,7 +117,7 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
 
 def find(text: str) -> Session:
     """The session of that number or id, or of an id that ends so. Raises Refused for none and for several."""
-    text = text.removeprefix("#").removeprefix("session:")
+    text = text.removeprefix("#").removeprefix(OBSERVATION)
     if not text or not text.isprintable():
         raise Refused("Which session? Expected its number, its id, or the end of its id.")
     ends = Q(external_id__iendswith=text) if len(text) >= TAIL else Q()
@@ -154,7 +155,7 @@ def _undone(belief: Belief, text: str, known: Sequence[Outage], titles: Mapping[
     if outage is None:
         raise Refused(f"No outage {shown(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
-    keys = [f"session:{pk}" for pk in sessions.values_list("pk", flat=True)]
+    keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries_of(belief.bandit.name, keys))
     changes = as_judged(entries, belief.rows)
     before, after = what_if_many(belief.bandit.name, changes, now, beside=_in_the_baseline(belief, keys))
