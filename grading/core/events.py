@@ -20,11 +20,29 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
 
 
+class Clarity(StrEnum):
+    """How much of a tool call we can read.
+
+    `UNDERSTOOD`: what it sets out to do is known. `OPAQUE`: well-formed, but its effect is unknown to us (a tool of a
+    server, a custom tool). `UNREADABLE`: it should say what it does, and could not be read (a shell call whose command
+    could not be found, code that could not be parsed).
+    """
+
+    UNDERSTOOD = "understood"
+    OPAQUE = "opaque"
+    UNREADABLE = "unreadable"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
+    """`record` identifies the log's own record that this event came from, the same in every copy of it: by it a log
+    copied from another session is recognised, whatever session id the copy claims. Empty where unknown.
+    """
+
     number: int
     at: datetime | None = None
     sidechain: bool = False
+    record: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +62,7 @@ class ToolCall(Event):
     arguments: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     path: str = ""
+    clarity: Clarity = Clarity.UNDERSTOOD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +121,8 @@ class Boundary(Event):
 class TranscriptHeader:
     """What a transcript says of itself. Every field is None where the format does not carry it.
 
-    `session_id` identifies the session whose log this is; `title` is a short human name of the task.
+    `session_id` identifies the session whose log this is; `title` is a short human name of the task. `parent_id`: the
+    session that started this one, where `is_subagent`.
     """
 
     harness: str
@@ -115,6 +135,7 @@ class TranscriptHeader:
     ended_at: datetime | None = None
     title: str | None = None
     is_subagent: bool = False
+    parent_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,8 @@ class Reason(StrEnum):
     FORMAT_UNKNOWN = "format_unknown"
     FORMAT_BLIND = "format_blind"
     UNREADABLE = "unreadable"
+    NOTHING_OBSERVABLE = "nothing_observable"
+    CARRIED = "carried"
     # the journal, artifacts
     NO_JOURNAL = "no_journal"
     NO_SIGNAL = "no_signal"
@@ -104,6 +106,8 @@ REASON_WORDS: dict[Reason, str] = {
     Reason.FORMAT_UNKNOWN: "The transcript's format is unknown",
     Reason.FORMAT_BLIND: "Nothing in the transcript was recognised",
     Reason.UNREADABLE: "The evidence could not be read",
+    Reason.NOTHING_OBSERVABLE: "No effect and no failure to see",
+    Reason.CARRIED: "All of it was carried over from another session",
     Reason.NO_JOURNAL: "No journal was submitted",
     Reason.NO_SIGNAL: "The journal names no outcome",
     Reason.NO_ARTIFACTS: "No ideas, tasks, posts or notes",

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from grading.core.changes import FileChange
 
+BLIND_SHARE = 0.3
+
 
 class EffectKind(StrEnum):
     """Work that a tool result showed. Commits and file changes have records of their own."""
@@ -75,6 +77,20 @@ class Signals:
     the first and the last dated event, None where undated. `final_message` is the number of the last assistant message.
     `task` is the first line of what a person first asked, cut: a name for the session where its log has none.
     `truncated`: a cap on records was reached; what is listed is still true.
+
+    How well the log could be read: `opaque_calls` are well-formed calls whose effect we cannot know,
+    `unreadable_calls` should say what they do and could not be read; `bare_shell_calls` of the `shell_calls` have no
+    command. How it went: `reads` are distinct things read successfully; `cut` is the reason (quota, rate_limit, auth,
+    overloaded, other) where the harness's own record says that an API error ended the log, else empty; `concluded`: the
+    assistant's last word comes after the last call and result. `rejected` are calls that the user refused.
+
+    What does not count: `undone` are hashes of commits that were reverted or reset; `linked_pull_requests` are
+    addresses that the harness linked, which opens nothing; `loosened_tests` are edits that deleted or loosened
+    assertions.
+
+    Conduct: of `must_print` calls, which cannot help printing something, `empty_results` printed nothing; `repeats` of
+    the `repeatable` calls were made again with the same result and nothing changed in between; `dead_start`: the
+    session did not get going.
     """
 
     tool_calls: Mapping[str, int] = field(default_factory=dict)
@@ -99,6 +115,41 @@ class Signals:
     final_message: int | None = None
     task: str = ""
     truncated: bool = False
+    opaque_calls: int = 0
+    unreadable_calls: int = 0
+    shell_calls: int = 0
+    bare_shell_calls: int = 0
+    reads: int = 0
+    cut: str = ""
+    concluded: bool = False
+    rejected: int = 0
+    undone: tuple[str, ...] = ()
+    linked_pull_requests: tuple[str, ...] = ()
+    loosened_tests: int = 0
+    must_print: int = 0
+    empty_results: int = 0
+    repeatable: int = 0
+    repeats: int = 0
+    dead_start: bool = False
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the log could not be read well enough to say anything of the session, good or bad.
+
+        More than 30 % of the calls are unreadable, or there are shell calls and none has a command, or there are
+        results and none says whether its call worked.
+        """
+        return (
+            self.unreadable_calls > BLIND_SHARE * self.calls
+            or 0 < self.shell_calls == self.bare_shell_calls
+            or (self.results > 0 and self.known_results == 0)
+        )
+
+    @property
+    def last_tests(self) -> bool | None:
+        """Whether the last run of every test runner passed; None where no test ran."""
+        last = {run.runner: run.passed for run in self.test_runs}
+        return all(last.values()) if last else None
 
     @property
     def calls(self) -> int:
@@ -141,5 +192,7 @@ class Signals:
                 "test_runs": tuple(TestRun(**row) for row in data["test_runs"]),
                 "tokens": Tokens(**data["tokens"]),
                 "models": tuple(data["models"]),
+                "undone": tuple(data.get("undone", ())),
+                "linked_pull_requests": tuple(data.get("linked_pull_requests", ())),
             }
         )
