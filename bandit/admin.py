@@ -93,13 +93,13 @@ class AliasInline(AnyAliasInline):
 
 
 class ArmAdmin(KeepAdmin):
-    list_display = ["name", "bandit", "title", "is_consumption", "is_low_stakes", "paused", "retired_at"]
-    list_filter = ["bandit", "is_consumption", "is_low_stakes", "paused", "probation"]
+    list_display = ["name", "bandit", "title", "is_consumption", "is_looking", "is_low_stakes", "paused", "retired_at"]
+    list_filter = ["bandit", "is_consumption", "is_looking", "is_low_stakes", "paused", "probation"]
     list_select_related = ["bandit"]
     search_fields = ["name", "title", "aliases__alias"]
     inlines = [AliasInline]
     fieldsets = [
-        (None, {"fields": ["bandit", "name", "title", "is_consumption", "is_low_stakes"]}),
+        (None, {"fields": ["bandit", "name", "title", "is_consumption", "is_looking", "is_low_stakes"]}),
         (
             "By an act with a name",
             {
@@ -120,7 +120,7 @@ class ArmAdmin(KeepAdmin):
             super().save_model(request, obj, form, change)
             ledger.touch(obj.bandit)
             return
-        flags = {"is_consumption": obj.is_consumption, "is_low_stakes": obj.is_low_stakes}
+        flags = {name: getattr(obj, name) for name in ("is_consumption", "is_looking", "is_low_stakes")}
         by = request.user.get_username()
         obj.pk = arms.add(obj.bandit.name, obj.name, by=by, title=obj.title, **flags).pk
 

@@ -224,6 +224,9 @@ class Arm(models.Model):
     name = models.CharField(max_length=100)
     title = models.CharField(max_length=100, blank=True)
     is_consumption = models.BooleanField(default=False, help_text="Its sessions read rather than produce.")
+    is_looking = models.BooleanField(
+        default=False, help_text="Its sessions look (triage, monitoring, review), and may rightly find nothing to do."
+    )
     is_low_stakes = models.BooleanField(default=False, help_text="Arms of other bandits may be tried out here.")
     paused = models.BooleanField(default=False, help_text="Not chosen until this is cleared.")
     probation = models.BooleanField(default=False, help_text="New: few sessions a day until some earned a reward.")
@@ -238,6 +241,9 @@ class Arm(models.Model):
             models.UniqueConstraint(fields=["bandit", "name"], name="bandit_arm_once"),
             models.CheckConstraint(condition=~Q(name=""), name="bandit_arm_named"),
             models.CheckConstraint(
+                condition=~Q(is_looking=True, is_consumption=True), name="bandit_arm_looks_or_reads"
+            ),
+            models.CheckConstraint(
                 condition=Q(merged_into__isnull=True) | ~Q(merged_into=F("pk")), name="bandit_arm_not_into_itself"
             ),
         ]
@@ -251,6 +257,8 @@ class Arm(models.Model):
 
     def clean(self) -> None:
         self.name = canonical(self.name)
+        if self.is_looking and self.is_consumption:
+            raise ValidationError({"is_looking": "A category either reads or looks; choose one of the two."})
         other = ArmAlias.objects.filter(bandit_id=self.bandit_id, alias=self.name).first()
         if other:
             raise ValidationError({"name": f"{other.alias!r} is already an alias of {other.arm}; remove that first."})

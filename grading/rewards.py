@@ -48,6 +48,8 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             reason=Reason(grade.reason),
             detail=grade.detail,
             withdraws=grade.withdraws_id,
+            stands=grade.evidence.get("stands"),
+            view=grade.evidence.get("view", ""),
         )
         for grade in grades
     ]

@@ -15,7 +15,9 @@ from grading.core import artifacts, consumption, journal, patch, trajectory
 from grading.core import signals as signals_core
 from grading.core.artifacts import Rule
 from grading.core.grade import SourceGrade, unscored
+from grading.core.patch import Patch
 from grading.core.plain import plain_json, plain_text
+from grading.core.production import NOTHING_FOREIGN, Facts, Foreign, collect
 from grading.core.signals import Signals
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session
@@ -29,19 +31,24 @@ KINDS = frozenset(ArtifactKind)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What there is to grade a session by. `fault`: why a transcript that should be readable was not."""
+    """What there is to grade a session by. `fault`: why a transcript or patch that should be readable was not;
+    `patch_fault` where it was the patch.
+    """
 
     session: Session
     transcript: Evidence | None
     signals: Signals | None
     patch: Evidence | None
-    has_independent_work: bool
+    changes: Patch | None
+    facts: Facts
+    foreign: Foreign = NOTHING_FOREIGN
     fault: str = ""
+    patch_fault: str = ""
 
     @property
-    def is_stub(self) -> bool:
-        """No tool call in the transcript, though the caller saw work: the log is not the whole session."""
-        return self.signals is not None and self.signals.calls == 0 and self.has_independent_work
+    def root(self) -> str:
+        """The folder that the transcript's absolute paths are below."""
+        return str(self.transcript.report.get("cwd", "")) if self.transcript else ""
 
 
 def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Signals | None:
@@ -71,14 +78,38 @@ def _look(session: Session, parsed: Mapping[str, Signals]) -> Seen:
     transcript = evidence.usable(session, EvidenceKind.TRANSCRIPT)
     changes = evidence.usable(session, EvidenceKind.PATCH)
     signals, fault = _signals(session, transcript, parsed)
-    work = Artifact.objects.filter(session=session, origin=Origin.FACTS).exclude(kind=ArtifactKind.CHECK_FAILED)
+    parsed_patch, patch_fault = _patch(changes)
     return Seen(
         session=session,
         transcript=transcript,
         signals=signals,
         patch=changes,
-        has_independent_work=bool(changes and changes.report.get("files")) or work.exists(),
-        fault=fault,
+        changes=parsed_patch,
+        facts=facts_of(session),
+        fault=fault or patch_fault,
+        patch_fault=patch_fault,
+    )
+
+
+def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
+    """The patch, which could be read when it came; and the fault, where it cannot be any more."""
+    if row is None:
+        return None, ""
+    try:
+        return patch.parse(evidence.text_of(row)), ""
+    except Exception as error:
+        logger.exception("%s of %s could not be read", row, row.session.observation)
+        return None, _last_line(error)
+
+
+def facts_of(session: Session) -> Facts:
+    """What the caller saw itself, as far as it is this session's."""
+    rows = session.artifacts.filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
+    keys = {kind: tuple(key for of, key in rows if of == kind) for kind in ArtifactKind}
+    return Facts(
+        commits=keys[ArtifactKind.COMMIT],
+        pull_requests=keys[ArtifactKind.PULL_REQUEST],
+        failed_checks=keys[ArtifactKind.CHECK_FAILED],
     )
 
 
@@ -123,20 +154,22 @@ def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
 
 
 def _trajectory(seen: Seen) -> Answer:
-    if seen.transcript is None:
-        reason, detail, inputs = _why_no_transcript(seen.session)
-        return unscored(Source.TRAJECTORY, reason, version=trajectory.VERSION, detail=detail), inputs
-    if seen.signals is None:
+    files = [row.sha256 for row in (seen.transcript, seen.patch) if row]
+    if seen.fault:
         failed = unscored(
-            Source.TRAJECTORY,
-            Reason.UNREADABLE,
-            version=trajectory.VERSION,
-            status=Status.FAILED,
-            detail=seen.fault,
+            Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=seen.fault
         )
-        return failed, _digest(seen.transcript.sha256)
-    stub = Reason.STUB_NO_TOOL_CALLS if seen.is_stub else None
-    return trajectory.grade(seen.signals, stub=stub), _digest(seen.transcript.sha256, stub or "")
+        return failed, _digest(*files)
+    absent, why, _ = (Reason.NONE, "", "") if seen.transcript else _why_no_transcript(seen.session)
+    category = seen.session.category
+    looking = category is not None and category.current.is_looking
+    production = collect(seen.signals, facts=seen.facts, patch=seen.changes, foreign=seen.foreign, root=seen.root)
+    answer = trajectory.grade(
+        trajectory.Seen(
+            signals=seen.signals, production=production, facts=seen.facts, absent=absent, why=why, looking=looking
+        )
+    )
+    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign))
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:
@@ -158,10 +191,17 @@ def _journal(session: Session) -> Answer:
 
 def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
     """The grade, and into `found` the artifacts that it counts."""
+    if seen.patch_fault:
+        failed = unscored(
+            Source.CONSUMPTION,
+            Reason.UNREADABLE,
+            version=consumption.VERSION,
+            status=Status.FAILED,
+            detail=seen.patch_fault,
+        )
+        return failed, _digest(seen.patch.sha256 if seen.patch else "")
     rules = _rules()
-    root = str(seen.transcript.report.get("cwd", "")) if seen.transcript else ""
-    changes = None if seen.patch is None else patch.parse(evidence.text_of(seen.patch))
-    found.extend(artifacts.find(rules, patch=changes, signals=seen.signals, root=root))
+    found.extend(artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root))
     category = seen.session.category
     is_consumption = category is not None and category.is_consumption
     # Without a single tool call nothing that a session left behind could be seen, so "nothing found" would be a guess.

@@ -1,6 +1,6 @@
 """From grade rows to one decision: judge, else trajectory, else journal, else floor; `max` with consumption; a failed
-mandatory check caps what machines say; a person overrides (20-chain.md). Pure and without a clock. This is the only
-place that knows how grades become a reward.
+mandatory check caps what machines say; a person overrides. Pure and without a clock. This is the only place that knows
+how grades become a reward.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeView:
-    """One grade row as the chain sees it. `id` orders rows; a row that `withdraws` another undoes it."""
+    """One grade row as the chain sees it. `id` orders rows; a row that `withdraws` another undoes it.
+
+    `stands`: a trajectory that the journal has nothing to add to, since it saw at least a commit's worth of work, or a
+    failure; None where the grade does not say, and the policy's threshold decides. `view`: what of the session it saw.
+    """
 
     id: int
     source: Source
@@ -31,6 +35,8 @@ class GradeView:
     reason: Reason = Reason.NONE
     detail: str = ""
     withdraws: int | None = None
+    stands: bool | None = None
+    view: str = ""
 
     @property
     def is_verdict(self) -> bool:
@@ -74,7 +80,7 @@ class Decision:
 
     @property
     def is_final(self) -> bool:
-        """A person or a judge has spoken, or the session says nothing about an arm (L12)."""
+        """A person or a judge has spoken, or the session says nothing about an arm."""
         return self.decider in (Source.HUMAN, None) or self.is_judged
 
     @property
@@ -134,9 +140,9 @@ def decide(
     outcome_reason: str = "",
     vetoes: Sequence[str] = (),
 ) -> Decision:
-    """The decision of 20-chain.md over all grade rows of one session, in any order.
+    """What the chain makes of all grade rows of one session, in any order.
 
-    `vetoes`: the mandatory checks that failed. With any, no machine's value is above `policy.veto_cap` (I45).
+    `vetoes`: the mandatory checks that failed. With any, no machine's value is above `policy.veto_cap`.
     """
     holds = current(grades)
     production, production_by = _production(holds, policy)
@@ -165,21 +171,22 @@ def decide(
 
 
 def _production(holds: Holds, policy: Policy) -> tuple[float | None, Source | None]:
-    """Rule 2: the judge; else the trajectory above the threshold; else the better of trajectory and journal."""
-    judge, trajectory, journal = (value_of(holds, s) for s in (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL))
-    if judge is not None:
-        return judge, Source.JUDGE
-    if trajectory is not None and (trajectory > policy.threshold or journal is None or journal <= trajectory):
-        return trajectory, Source.TRAJECTORY
-    if journal is not None:
-        return journal, Source.JOURNAL
-    return None, None
+    """The judge; else a trajectory that stands by itself; else the better of trajectory and journal."""
+    judge, trajectory, journal = (holds.get(s) for s in (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL))
+    if judge is not None and judge.value is not None:
+        return judge.value, Source.JUDGE
+    claimed = None if journal is None else journal.value
+    if trajectory is not None and trajectory.value is not None:
+        stands = trajectory.value > policy.threshold if trajectory.stands is None else trajectory.stands
+        if stands or claimed is None or claimed <= trajectory.value:
+            return trajectory.value, Source.TRAJECTORY
+    return (None, None) if claimed is None else (claimed, Source.JOURNAL)
 
 
 def _joined(
     production: float | None, production_by: Source | None, consumption: float | None
 ) -> tuple[float | None, Source | None]:
-    """Rule 3: `max` over those that exist; production decides where they are equal (L6)."""
+    """`max` over those that exist; production decides where they are equal."""
     if consumption is not None and (production is None or consumption > production):
         return consumption, Source.CONSUMPTION
     return production, production_by

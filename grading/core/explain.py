@@ -9,10 +9,13 @@ from grading.core.vocabulary import Outcome, Reason, Source, Status
 
 
 class StepState(StrEnum):
-    """What became of a source: it decides, was not needed or beaten, failed, was not reached, or may still come."""
+    """What became of a source: it decides, was not needed or beaten, abstained, failed, was not reached, or may still
+    come.
+    """
 
     DECIDES = "decides"
     BEATEN = "beaten"
+    ABSTAINED = "abstained"
     FAILED = "failed"
     SKIPPED = "skipped"
     WAITING = "waiting"
@@ -51,6 +54,8 @@ NOTHING_THERE = frozenset(
         Reason.NO_TRANSCRIPT,
     }
 )
+# Reasons that say "this was read, and says neither good nor bad".
+ABSTAINS = frozenset({Reason.NOTHING_OBSERVABLE, Reason.CARRIED})
 NAMED = 3
 DECIDERS = {
     Source.JUDGE: "The judge",
@@ -62,6 +67,9 @@ HEADLINES = {
     Reason.EXCLUDED: "Excluded",
     Reason.AWAITING_JUDGE: "Waiting",
     Reason.NOT_CONFIGURED: "Not configured",
+    Reason.NOTHING_OBSERVABLE: "Nothing observable",
+    Reason.CARRIED: "Carried over",
+    Reason.INFRASTRUCTURE: "Not asked",
 }
 
 
@@ -104,11 +112,18 @@ def sentence(decision: Decision) -> str:
         return _human_sentence(decision)
     if decision.decider is Source.FLOOR:
         effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
-        told = f"Not graded yet (floor {number(decision.value)}). No source could score it; it {effect}."
-        return f"{told}{_veto(decision)}{_hope(decision)}"
+        return f"{_abstention(decision)}; it {effect}.{_veto(decision)}{_hope(decision)}"
     finality = "final" if decision.is_final else "provisional"
     told = f"Reward {number(decision.value)}, {finality}. {_body(decision, decision.decider)}"
     return f"{told}{_veto(decision)}{_hope(decision)}"
+
+
+def _abstention(decision: Decision) -> str:
+    """Why no source scored the session, up to a semicolon."""
+    trajectory = decision.holds.get(Source.TRAJECTORY)
+    if trajectory is not None and trajectory.reason in ABSTAINS:
+        return f"No reward yet: {HEADLINES[trajectory.reason].lower()}. {trajectory.detail.rstrip('.')}"
+    return f"Not graded yet (floor {number(decision.value)}). No source could score it"
 
 
 def _human_sentence(decision: Decision) -> str:
@@ -207,7 +222,11 @@ def _state(grade: GradeView, *, decides: bool) -> StepState:
         return StepState.BEATEN
     if grade.reason is Reason.AWAITING_JUDGE:
         return StepState.WAITING
-    nothing_wrong = grade.status is Status.SKIPPED or grade.reason in NOTHING_THERE
+    if grade.reason in ABSTAINS:
+        return StepState.ABSTAINED
+    nothing_wrong = (
+        grade.reason is Reason.INFRASTRUCTURE or grade.status is Status.SKIPPED or grade.reason in NOTHING_THERE
+    )
     return StepState.SKIPPED if nothing_wrong else StepState.FAILED
 
 

@@ -1,183 +1,202 @@
-"""The trajectory grade: confirmed work in commit-equivalents, with diminishing returns (10-evidence.md).
+"""The trajectory grade: what can be seen of a session, from its log, its caller's facts and its patch, without a judge.
 
-Effort is not success: nothing here grows with the number of calls, turns or tokens.
+A low number needs evidence of failure: a session of which nothing could be seen, read or understood is unscored and
+says why. Effort is not success: nothing here grows with the number of calls, turns or tokens.
 """
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
+from enum import StrEnum
+from typing import Any
 
-from grading.core.changes import path_matches
 from grading.core.grade import SourceGrade, scored, unscored
+from grading.core.production import Facts, Production
 from grading.core.signals import EffectKind, Signals
 from grading.core.vocabulary import Reason, Source
 
-VERSION = "trajectory/1"
-# A complete session without an effect; apart from the floor of 0.1, which says that nothing is known.
-BASE = 0.08
-# Where doing nothing can be right (I47): looked, found nothing to change, without trouble.
-RESTRAINT = 0.35
+VERSION = "trajectory/2"
+# A category of looking (triage, monitoring, review): looked, found nothing to do, without trouble. A start, until
+# judges have said what such sessions are worth.
+LOOKED = 0.35
+LEAST_READS = 3
 TROUBLE = 0.25
+# A session without any effect that was seen to fail is worth no more than this.
+FAILED_AT_MOST = 0.2
+# From here on the journal has nothing to add: one commit, or evidence of failure.
+STANDS = 1.0
+BASE = 0.08
 GAIN = 0.87
 HALF_LIFE = 2.0
 LOWEST = 0.02
 ERROR_PENALTY = 0.10
 RETRY_PENALTY = 0.05
-UNITS = MappingProxyType(
-    {
-        EffectKind.PR_MERGED: 1.5,
-        EffectKind.PR_OPENED: 1.2,
-        EffectKind.CI_FIXED: 0.8,
-        EffectKind.ISSUE_CLOSED: 0.4,
-        EffectKind.PR_CLOSED: 0.4,
-        EffectKind.PR_REVIEWED: 0.4,
-        EffectKind.ISSUE_OPENED: 0.3,
-        EffectKind.TESTS_FIXED: 0.3,
-        EffectKind.COMMENT: 0.2,
-        EffectKind.PUSH: 0.1,
-    }
-)
-COMMIT_UNITS = 1.0
-FILE_UNITS = 0.3
-TESTS_PASS_UNITS = 0.2
-BOOKKEEPING_COMMIT_UNITS = 0.1
-BOOKKEEPING_FILE_UNITS = 0.03
-# Files a loop writes about itself (I32): a commit of nothing else is no work.
-BOOKKEEPING = (
-    "**/{journal,journals,state,memory}/**/*.{md,txt,json,jsonl,yml,yaml}",
-    "**/{.claude,.beads}/**",
-    "**/{*.log,*.lock,package-lock.json,pnpm-lock.yaml}",
-)
-# One and several of each, as people say it.
-WORDS = MappingProxyType(
-    {
-        "commit": ("commit", "commits"),
-        "push": ("push", "pushes"),
-        "pr_opened": ("pull request opened", "pull requests opened"),
-        "pr_merged": ("pull request merged", "pull requests merged"),
-        "pr_closed": ("pull request closed", "pull requests closed"),
-        "pr_reviewed": ("pull request reviewed", "pull requests reviewed"),
-        "issue_opened": ("issue opened", "issues opened"),
-        "issue_closed": ("issue closed", "issues closed"),
-        "comment": ("comment", "comments"),
-        "ci_fixed": ("CI run fixed", "CI runs fixed"),
-        "tests_fixed": ("test run fixed", "test runs fixed"),
-        "file": ("file changed", "files changed"),
-        "tests_pass": ("last test run passed", "last test run passed"),
-        "bookkeeping_commit": ("commit of bookkeeping", "commits of bookkeeping"),
-        "bookkeeping_file": ("bookkeeping file", "bookkeeping files"),
-    }
-)
-SCRATCH = re.compile(r"(?:/private)?/(?:var/)?tmp/(?:[^/]+|.*/scratchpad/.*)|.*\.tmp")
+
+
+class View(StrEnum):
+    """Which view of a session a grade rests on. Grades from different views are different measurements."""
+
+    FULL = "full"
+    PART = "part"
+    FACTS = "facts"
+    LOOKED = "looked"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
-    """One row of the sum: `count` things of `units` commit-equivalents each, which come to `adds` of them together."""
+class Seen:
+    """What there is to grade a session by.
 
-    kind: str
-    count: int
-    units: float
-
-    @property
-    def adds(self) -> float:
-        return self.units * math.log2(1 + self.count)
-
-    @property
-    def words(self) -> str:
-        return WORDS[self.kind][self.count != 1]
-
-
-def grade(signals: Signals, *, stub: Reason | None = None, restraint: bool = False) -> SourceGrade:
-    """How much confirmed work a transcript shows, in [0.02, 0.95]; more is never less, an error never more.
-
-    `0.08 + 0.87·(1 − exp(−u/2)) − 0.10·error rate − 0.05·retry rate`, where u is the sum of `units·log2(1 + count)`.
-    `stub`: the caller's finding that this transcript must not be graded. `restraint`: the category is one where finding
-    nothing to do is a right outcome; a session without an effect and without trouble is then worth 0.35.
+    `signals` None: there is no transcript that may be used, and `absent` with `why` says so. `looking`: the category is
+    one where finding nothing to do is a right outcome.
     """
-    if stub is not None:
-        return unscored(Source.TRAJECTORY, stub, version=VERSION, detail=f"{stub.words}; not graded from this log")
-    if not signals.has_model_turn:
-        return _without_a_turn(signals)
-    terms = work(signals)
-    units = math.fsum(term.adds for term in terms)
-    error_rate = _rate(signals.failed_calls, signals.known_results)
-    retry_rate = _rate(signals.retries, signals.calls)
-    is_calm = restraint and signals.calls > 0 and error_rate < TROUBLE
-    base = max(BASE + GAIN * -math.expm1(-units / HALF_LIFE), RESTRAINT if is_calm else 0.0)
-    penalty = ERROR_PENALTY * error_rate + RETRY_PENALTY * retry_rate
-    value = max(LOWEST, base - penalty)
-    return scored(
-        Source.TRAJECTORY,
-        value,
-        version=VERSION,
-        detail=_detail(terms, units),
-        terms=[
-            {"kind": t.kind, "words": t.words, "count": t.count, "units": t.units, "adds": round(t.adds, 6)}
-            for t in terms
-        ],
-        units=round(units, 6),
-        before_penalties=round(base, 6),
-        error_rate=round(error_rate, 6),
-        retry_rate=round(retry_rate, 6),
-        penalty=round(penalty, 6),
-    )
+
+    signals: Signals | None = None
+    production: Production
+    facts: Facts
+    absent: Reason = Reason.NO_TRANSCRIPT
+    why: str = ""
+    looking: bool = False
 
 
-def work(signals: Signals) -> tuple[Term, ...]:
-    """The confirmed work of a session by kind; kinds without any are left out."""
-    minor_commits = sum(_is_minor(commit.paths) for commit in signals.commits)
-    paths = {change.path for change in signals.files}
-    minor_paths = sum(_is_minor((path,)) for path in paths)
-    counts = [
-        Term(kind="commit", count=len(signals.commits) - minor_commits, units=COMMIT_UNITS),
-        *(Term(kind=kind.value, count=signals.count(kind), units=units) for kind, units in UNITS.items()),
-        Term(kind="file", count=len(paths) - minor_paths, units=FILE_UNITS),
-        Term(kind="tests_pass", count=int(_ends_green(signals)), units=TESTS_PASS_UNITS),
-        Term(kind="bookkeeping_commit", count=minor_commits, units=BOOKKEEPING_COMMIT_UNITS),
-        Term(kind="bookkeeping_file", count=minor_paths, units=BOOKKEEPING_FILE_UNITS),
-    ]
-    return tuple(term for term in counts if term.count > 0)
+def grade(seen: Seen) -> SourceGrade:
+    """What can be said of a session, decided in this order.
+
+    The log was cut by its infrastructure: unscored. Something was confirmed: a score, from the log, or from facts and
+    patch alone where the log cannot be used. Nothing was, but a failure was observed: a low score. The log cannot be
+    read: unscored. A category of looking that looked and found nothing to do: 0.35. Else unscored: nothing observable.
+    """
+    log = seen.signals
+    if log is not None and was_cut(log):
+        detail = f"An API error ended the log ({log.cut or ', '.join(sorted(log.api_errors))}); its work is not graded"
+        return _abstain(seen, Reason.INFRASTRUCTURE, detail)
+    unusable, why = _unusable(seen)
+    usable = None if unusable else log
+    failures = list(_failures(usable, seen.facts))
+    if seen.production.is_work:
+        view = _view(usable) if usable else View.FACTS
+        return _scored(seen, view, failures, _value(seen.production, usable), _told(seen, why))
+    if failures:
+        value = min(FAILED_AT_MOST, _value(seen.production, usable))
+        return _scored(seen, View.FAILED, failures, value, f"Nothing was brought about: {'; '.join(failures)}")
+    if unusable or usable is None:
+        return _abstain(seen, unusable, why)
+    if seen.looking and has_looked(usable):
+        detail = f"Looked at {usable.reads} things, found nothing to do, and said so"
+        return _scored(seen, View.LOOKED, failures, LOOKED, detail)
+    return _abstain(seen, Reason.NOTHING_OBSERVABLE, _nothing(usable))
 
 
-def _without_a_turn(signals: Signals) -> SourceGrade:
-    """No answer and no call: the session died before it began, or this is not its log."""
-    if signals.api_errors:
-        reasons = ", ".join(sorted(signals.api_errors))
-        return unscored(
-            Source.TRAJECTORY,
-            Reason.INFRASTRUCTURE,
-            version=VERSION,
-            detail=f"The model never answered; its API failed ({reasons})",
-        )
-    return unscored(
-        Source.TRAJECTORY,
-        Reason.STUB_NO_TOOL_CALLS,
-        version=VERSION,
-        detail="Neither an answer nor a tool call in the log; expected the whole transcript",
-    )
+def was_cut(log: Signals) -> bool:
+    """Whether the log itself records that its infrastructure ended it: an API error after which nothing came, before
+    the session had concluded, merged or seen its tests pass.
+    """
+    if not log.has_model_turn:
+        return bool(log.api_errors)
+    return bool(log.cut) and not has_finished(log)
 
 
-def _ends_green(signals: Signals) -> bool:
-    """Whether every test runner's last run passed, in a session that changed something to test."""
-    last = {run.runner: run.passed for run in signals.test_runs}
-    return bool(last) and all(last.values()) and bool(signals.files or signals.commits)
+def has_finished(log: Signals) -> bool:
+    """Whether a session had brought its work to an end: a final message, a merge, or its own last tests passed."""
+    return log.concluded or log.count(EffectKind.PR_MERGED) > 0 or log.last_tests is True
 
 
-def _is_minor(paths: Sequence[str]) -> bool:
-    return bool(paths) and all(
-        SCRATCH.fullmatch(path) is not None or any(path_matches(path, glob) for glob in BOOKKEEPING) for path in paths
-    )
+def has_looked(log: Signals) -> bool:
+    """Whether a session read several things without trouble and reported."""
+    errors = log.failed_calls / log.known_results if log.known_results else 0.0
+    return log.reads >= LEAST_READS and errors < TROUBLE and log.concluded
+
+
+def _unusable(seen: Seen) -> tuple[Reason, str]:
+    """Why the log cannot be graded by; an empty reason where it can."""
+    log = seen.signals
+    if log is None:
+        return seen.absent, seen.why or seen.absent.words
+    if not log.has_model_turn:
+        return Reason.STUB_NO_TOOL_CALLS, "Neither an answer nor a tool call in the log; expected the whole transcript"
+    if log.calls == 0 and (seen.facts.show_work or seen.production.is_work):
+        return Reason.STUB_NO_TOOL_CALLS, f"{Reason.STUB_NO_TOOL_CALLS.words}; not graded from this log"
+    if log.is_blind:
+        return Reason.FORMAT_BLIND, _blindness(log)
+    return Reason.NONE, ""
+
+
+def _blindness(log: Signals) -> str:
+    if log.results > 0 and log.known_results == 0:
+        return f"None of its {log.results} results says whether its call worked"
+    if 0 < log.shell_calls == log.bare_shell_calls:
+        return f"None of its {log.shell_calls} shell calls shows its command"
+    return f"{log.unreadable_calls} of its {log.calls} calls could not be read"
+
+
+def _failures(log: Signals | None, facts: Facts) -> Iterator[str]:
+    """What was seen to go wrong, in words. An error on the way is no failure of the session."""
+    for name in facts.failed_checks:
+        yield f"the mandatory check {name} failed"
+    if log is None:
+        return
+    if log.last_tests is False:
+        last = {run.runner: run.passed for run in log.test_runs}
+        yield f"the last run of {', '.join(sorted(name for name, passed in last.items() if not passed))} failed"
+    if log.undone:
+        yield f"its own {'commit was' if len(log.undone) == 1 else 'commits were'} taken back"
+    if log.rejected:
+        yield f"the user refused {log.rejected} of its calls"
+
+
+def _view(log: Signals) -> View:
+    return View.PART if log.truncated or log.unreadable_calls else View.FULL
+
+
+def _value(production: Production, log: Signals | None) -> float:
+    base = BASE + GAIN * -math.expm1(-production.units / HALF_LIFE)
+    errors = _rate(log.failed_calls, log.known_results) if log else 0.0
+    retries = _rate(log.retries, log.calls) if log else 0.0
+    return max(LOWEST, base - ERROR_PENALTY * errors - RETRY_PENALTY * retries)
 
 
 def _rate(part: int, whole: int) -> float:
     return min(1.0, part / whole) if whole > 0 else 0.0
 
 
-def _detail(terms: Sequence[Term], units: float) -> str:
-    if not terms:
-        return "The transcript is complete and shows no effect"
-    listed = ", ".join(f"{term.count} {term.words}" for term in terms)
-    return f"{listed}: {units:.1f} commit-equivalents"
+def _told(seen: Seen, why: str) -> str:
+    told = f"{seen.production.words}: {seen.production.units:.1f} commit-equivalents"
+    return f"{told}, from facts and patch alone ({why[:1].lower()}{why[1:]})" if why else told
+
+
+def _nothing(log: Signals) -> str:
+    """What was there to see, though it says neither good nor bad."""
+    if log.calls == 0:
+        return "No effect and no failure to see: it answered without a tool call"
+    opaque = f", {log.opaque_calls} of them of tools that the site does not know" if log.opaque_calls else ""
+    return f"No effect and no failure to see: {log.calls} tool calls{opaque}; none says what it changed"
+
+
+def _scored(seen: Seen, view: View, failures: list[str], value: float, detail: str) -> SourceGrade:
+    log = None if view is View.FACTS else seen.signals
+    return scored(
+        Source.TRAJECTORY,
+        value,
+        version=VERSION,
+        detail=detail,
+        view=view.value,
+        log=_unusable(seen)[0].value,
+        failures=failures,
+        stands=seen.production.units >= STANDS or bool(failures),
+        **_sum(seen.production),
+        **({} if log is None else _conduct(log)),
+    )
+
+
+def _abstain(seen: Seen, reason: Reason, detail: str) -> SourceGrade:
+    log = seen.signals
+    said = _sum(seen.production) | ({} if log is None else _conduct(log))
+    return unscored(Source.TRAJECTORY, reason, version=VERSION, detail=detail, **said)
+
+
+def _sum(production: Production) -> dict[str, Any]:
+    return {"terms": [term.as_dict() for term in production.terms], "units": round(production.units, 6)}
+
+
+def _conduct(log: Signals) -> dict[str, Any]:
+    return {"error_rate": round(_rate(log.failed_calls, log.known_results), 6)}

@@ -8,15 +8,11 @@ from django.utils import timezone
 from bandit import selection as decisions
 from bandit.models import Arm, Selection, UnknownArm
 from grading.core.plain import plain_text
-from grading.core.signals import Signals
 from grading.core.vocabulary import Outcome
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
 from grading.naming import named
 from grading.reading import Reading
-
-# Marks an outcome that was inferred from a transcript; a fuller transcript may take it back.
-NO_MODEL_TURN = "No model turn: "
 
 
 def describe(session: Session, said: SubmittedSession, transcript: Reading) -> tuple[bool, list[Problem]]:
@@ -33,32 +29,14 @@ def describe(session: Session, said: SubmittedSession, transcript: Reading) -> t
     if session.cost_usd is None:
         session.cost_usd = said.cost_usd
     if said.outcome is not None:
-        session.outcome = said.outcome
-        session.outcome_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
+        session.outcome_claimed = said.outcome
+        session.claim_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
     problems += _harness(session, said, transcript)
     problems += _category(session, said)
     changed = before != _state(session)
     if changed:
         session.save()
     return changed, problems
-
-
-def infer_outcome(session: Session, signals: Signals | None) -> None:
-    """A session that ended in API errors without any turn of the model died of infrastructure (L12, I23).
-
-    A stated outcome holds; an inferred one is taken back when a fuller transcript shows a turn.
-    """
-    inferred = session.outcome_reason.startswith(NO_MODEL_TURN)
-    if session.outcome != Outcome.COMPLETED and not inferred:
-        return
-    died = signals is not None and not signals.has_model_turn and bool(signals.api_errors)
-    outcome = Outcome.INFRASTRUCTURE if died else Outcome.COMPLETED
-    if outcome == session.outcome:
-        return
-    errors = ", ".join(sorted(signals.api_errors)) if signals else ""
-    session.outcome = outcome
-    session.outcome_reason = plain_text(f"{NO_MODEL_TURN}{errors}", 300) if died else ""
-    session.save(update_fields=["outcome", "outcome_reason"])
 
 
 def _state(session: Session) -> dict[str, Any]:

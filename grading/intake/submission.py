@@ -1,10 +1,8 @@
 """What a caller submits and what it is told: the metadata of a session, its facts, the receipt with its problems."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from grading.core.links import pull_request
 from grading.core.plain import UNSTORABLE
 from grading.core.vocabulary import Outcome, Reason
 from grading.models import Session
@@ -192,17 +191,7 @@ class CheckFact(Strict):
     mandatory: StrictBool = True
 
 
-def _pull_request(url: str) -> str:
-    """One spelling for one pull request: without query, user name, sub-page and upper case."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2].lower()
-    path = re.sub(r"(/(?:pull|pulls|merge_requests)/\d+)/.*$", r"\1", parts.path.rstrip("/").lower())
-    if parts.scheme not in {"http", "https"} or not host or not path:
-        raise ValueError("expected the pull request's address, https://…")
-    return f"https://{host}{path}"
-
-
-PullRequest = Annotated[Line, Field(max_length=400), AfterValidator(_pull_request)]
+PullRequest = Annotated[Line, Field(max_length=400), AfterValidator(pull_request)]
 CHECK: TypeAdapter[CheckFact] = TypeAdapter(CheckFact)
 COMMIT: TypeAdapter[CommitFact] = TypeAdapter(CommitFact)
 PULL_REQUEST: TypeAdapter[str] = TypeAdapter(PullRequest)

@@ -18,7 +18,7 @@ from grading import evidence, judging, reading, review, rewards, sources, transc
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
-from grading.intake import describing, lessons
+from grading.intake import describing, lessons, outcomes
 from grading.intake.facts import claim as claim_facts
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Evidence, Session
@@ -155,7 +155,7 @@ def _grade(received: Received, session: Session) -> None:
     """Grade, settle and inspect the session, and those that just lost a log to it."""
     row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
     parsed = {row.sha256: read.signals} if row is not None and read.signals is not None else {}
-    describing.infer_outcome(session, sources.grade(session, parsed))
+    outcomes.conclude(session, sources.grade(session, parsed))
     judging.enqueue(session)
     rewards.settle(session)
     review.look(session)

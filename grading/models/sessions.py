@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from grading.core.vocabulary import Outcome
+from grading.core.vocabulary import NO_REWARD, Outcome
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
 
@@ -67,8 +67,8 @@ class Session(models.Model):
 
     `category` and `harness` are the arms that ran; None where they are not known (yet). `category_claimed` is what the
     caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and `model_arm` the
-    name that people gave it (L13). `ended_at` is event time and gives the effective day; `received_at` is ingestion
-    time (N13).
+    name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is ingestion time.
+    `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the caller said of it.
     """
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
@@ -86,6 +86,8 @@ class Session(models.Model):
     exit_code = models.IntegerField(null=True, blank=True)
     outcome = enum_field(Outcome, default=Outcome.COMPLETED)
     outcome_reason = models.CharField(max_length=300, blank=True)
+    outcome_claimed = enum_field(Outcome, default=Outcome.COMPLETED)
+    claim_reason = models.CharField(max_length=300, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
     # What the trajectory says happened, as extracted by `signals_version`; None where no transcript could be read.
     signals = models.JSONField(null=True, blank=True)
@@ -99,6 +101,7 @@ class Session(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["agent", "external_id"], name="session_once_per_agent"),
             one_of("session", "outcome", Outcome),
+            one_of("session", "outcome_claimed", Outcome),
             models.CheckConstraint(
                 condition=Q(outcome=Outcome.COMPLETED) | ~Q(outcome_reason=""), name="session_failed_has_reason"
             ),
@@ -126,6 +129,14 @@ class Session(models.Model):
     def observation(self) -> str:
         """The name under which the bandits know this session."""
         return observation_of(self.pk)
+
+    @property
+    def unsupported_claim(self) -> str:
+        """The outcome that was claimed, would leave the session without a reward, and is not what happened, in words;
+        empty where there is none.
+        """
+        is_one = self.outcome_claimed in NO_REWARD and self.outcome not in NO_REWARD
+        return f"{self.outcome_claimed} ({self.claim_reason})" if is_one else ""
 
     @property
     def duration_seconds(self) -> float | None:

@@ -5,35 +5,62 @@ session settled again: its reward moves along.
 """
 
 import datetime as dt
+from abc import abstractmethod
 from collections.abc import Iterable
+from typing import ClassVar
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
-from grading.core.decide import current, value_of
-from grading.core.vocabulary import Source
+from grading.core.decide import Holds, current
+from grading.core.trajectory import View
+from grading.core.vocabulary import Reason, Source
 from grading.models import Artifact, Flag, Session
 from grading.models.evidence import ArtifactKind, Origin
+from grading.models.monitoring import FlagQuerySet
 from grading.monitoring.alarms import reopen_if_acknowledged
-from grading.monitoring.rule import Finding, Rule
+from grading.monitoring.rule import Finding, Rule, Severity
 from grading.rewards import policy, settle, views
 
 GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
-ACCOUNTED_FOR = "a real grade accounts for it now"
 
 
-class ImpossiblePair(Rule):
+WINDOW = dt.timedelta(days=7)
+
+
+class FlagRule(Rule):
+    """A rule about single sessions: it flags each that it finds implausible, and alarms where there are too many.
+
+    `settled`: why a flag cleared itself. One that a person cleared stays so.
+    """
+
+    settled: ClassVar[str]
+
+    @abstractmethod
+    def finding(self, session: Session, holds: Holds) -> str:
+        """What is implausible about the session as it stands, with the grades that hold, in words; empty where nothing
+        is.
+        """
+
+
+class ImpossiblePair(FlagRule):
     """The founding rule: no real grade although independent work exists."""
 
     id = "A1"
     title = "Pull request or commit, yet no real grade"
     means = (
         "Raises at the third session in seven days that left an independent commit or pull request, yet no judge, "
-        "person or trajectory above the floor graded it. It looks at the source of a grade, never at its value."
+        "person or log above the floor graded it. It looks at the source of a grade, never at its value."
     )
-    window = dt.timedelta(days=7)
+    settled = "a real grade accounts for it now"
     allowed = 2
+
+    def finding(self, session: Session, holds: Holds) -> str:
+        if _has_real_grade(holds):
+            return ""
+        proof = independent_work(session)
+        return f"{proof}, yet no judge, person or log above the floor graded it" if proof else ""
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         count = recent_flags(self.id, now).count()
@@ -44,21 +71,93 @@ class ImpossiblePair(Rule):
             )
 
 
-def inspect_flags(session: Session) -> None:
-    """Flag the session where its rewards and its work contradict each other, or clear the flag where not any more.
+class Blind(FlagRule):
+    """A harness changed its log's format, and nobody noticed: its sessions would all look alike."""
 
-    A flag clears itself once a real grade accounts for the work, and comes back where that grade goes; it counts
-    towards the alarm all the same. Settles the session where its flags changed.
+    id = "A4"
+    title = "A log cannot be read"
+    means = (
+        "Raises at once where more than 30 % of a log's calls could not be read, none of its shell calls shows a "
+        "command, or none of its results says whether its call worked. Such a session has no trajectory grade."
+    )
+    todo = "Compare the harness's version with the one that was read before; update the site, then grade again."
+    settled = "its log can be read now"
+
+    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+        trajectory = holds.get(Source.TRAJECTORY)
+        return trajectory.detail if trajectory is not None and trajectory.reason is Reason.FORMAT_BLIND else ""
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        rows = recent_flags(self.id, now).open().values("session__harness__name").annotate(count=Count("pk"))
+        for row in rows.order_by("session__harness__name"):
+            harness, count = row["session__harness__name"] or "an unknown harness", row["count"]
+            yield Finding(
+                about=harness,
+                detail=f"{count} {'log' if count == 1 else 'logs'} of {harness} in seven days could not be read well "
+                "enough to grade: its format may have changed. The judge still reads them; no rule does.",
+            )
+
+
+class UnsupportedOutcome(FlagRule):
+    """An agent may not take its own session out of the bandits."""
+
+    id = "A35"
+    title = "A session says that it does not count, and nothing supports it"
+    means = (
+        "Raises at the third session in seven days that was submitted as infrastructure or refused, while neither its "
+        "log nor its exit status shows that. It is graded as usual."
+    )
+    severity = Severity.ADVISORY
+    settled = "its log or its exit status supports it now"
+    allowed = 2
+
+    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+        claim = session.unsupported_claim
+        return (
+            f"submitted as {claim}, which neither its log nor its exit status shows; graded as usual" if claim else ""
+        )
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        rows = recent_flags(self.id, now).open().values("session__agent__name").annotate(count=Count("pk"))
+        for row in rows.filter(count__gt=self.allowed).order_by("session__agent__name"):
+            yield Finding(
+                about=row["session__agent__name"],
+                detail=f"{row['count']} sessions of {row['session__agent__name']} in seven days claimed an outcome "
+                "that would leave them without a reward, and nothing supports it. See what they have in common.",
+            )
+
+
+FLAG_RULES: tuple[FlagRule, ...] = (ImpossiblePair(), Blind(), UnsupportedOutcome())
+
+
+def inspect_flags(session: Session) -> None:
+    """Flag the session where something about it is implausible, or clear the flag where it no longer is.
+
+    A flag that cleared itself comes back where its reason does, and counts towards the alarm all the same. Settles the
+    session where its flags changed.
     """
-    if _has_real_grade(session):
-        open_flags = Flag.objects.open().filter(session=session, rule=ImpossiblePair.id)
-        changed = open_flags.update(cleared_at=timezone.now(), cleared_why=ACCOUNTED_FOR) > 0
-    else:
-        proof = independent_work(session)
-        why = f"{proof}, yet no judge, person or trajectory above the floor graded it"
-        changed = bool(proof) and _flag(session, ImpossiblePair.id, why)
-    if changed:
+    held = {flag.rule: flag for flag in Flag.objects.filter(session=session)}
+    holds = current(views(session.grades.chain()))
+    changes = [_state(session, rule, held.get(rule.id), rule.finding(session, holds)) for rule in FLAG_RULES]
+    if any(changes):
         settle(session)
+
+
+def _state(session: Session, rule: FlagRule, row: Flag | None, detail: str) -> bool:
+    """Make the rule's flag say what holds; whether it went up or down."""
+    if row is None:
+        if detail:
+            Flag.objects.create(session=session, rule=rule.id, detail=detail)
+            reopen_if_acknowledged(rule.id)
+        return bool(detail)
+    if row.cleared_at is None:
+        if not detail:
+            Flag.objects.filter(pk=row.pk).update(cleared_at=timezone.now(), cleared_why=rule.settled)
+        return not detail
+    if detail and row.cleared_why == rule.settled:
+        Flag.objects.filter(pk=row.pk).update(cleared_at=None, cleared_why="", detail=detail)
+        return True
+    return False
 
 
 def independent_work(session: Session) -> str:
@@ -93,30 +192,25 @@ def flagged_sessions() -> QuerySet[Flag]:
     return Flag.objects.open().select_related("session__agent", "session__category")
 
 
-def recent_flags(rule: str, now: dt.datetime) -> QuerySet[Flag]:
+def recent_flags(rule: str, now: dt.datetime) -> FlagQuerySet:
     """The rule's flags on sessions that ended in its window (event time), cleared or not."""
-    return Flag.objects.filter(rule=rule, session__ended_at__gt=now - ImpossiblePair.window)
+    return Flag.objects.filter(rule=rule, session__ended_at__gt=now - WINDOW)
 
 
 def _plural(count: int, noun: str) -> str:
     return "" if count == 0 else f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def _has_real_grade(session: Session) -> bool:
-    """Conditions on the source, not the value: an honest judge may say .1 of a session with commits."""
-    holds = current(views(session.grades.chain()))
-    trajectory = value_of(holds, Source.TRAJECTORY)
+def _has_real_grade(holds: Holds) -> bool:
+    """Conditions on the source, not the value: an honest judge may say .1 of a session with commits.
+
+    A trajectory accounts for the work where it saw it in the log: one from facts alone repeats the caller's word.
+    """
+    trajectory = holds.get(Source.TRAJECTORY)
     trusted = (Source.JUDGE, Source.HUMAN)
     return any(source in holds and holds[source].is_verdict for source in trusted) or (
-        trajectory is not None and trajectory > policy().threshold
+        trajectory is not None
+        and trajectory.value is not None
+        and trajectory.value > policy().threshold
+        and trajectory.view != View.FACTS
     )
-
-
-def _flag(session: Session, rule: str, detail: str) -> bool:
-    """Raise the rule's flag, or again where it had cleared itself; whether it was not up before."""
-    row, created = Flag.objects.get_or_create(session=session, rule=rule, defaults={"detail": detail})
-    if created:
-        reopen_if_acknowledged(rule)
-        return True
-    mine = Flag.objects.filter(pk=row.pk, cleared_why=ACCOUNTED_FOR)
-    return mine.update(cleared_at=None, cleared_why="", detail=detail) > 0

@@ -11,7 +11,7 @@ from grading.models import RuleRun, Session
 from grading.monitoring.alarms import keep
 from grading.monitoring.buckets import BucketsDiffer
 from grading.monitoring.calibration import Uncalibrated
-from grading.monitoring.flags import GRADED_BY_A_PERSON, ImpossiblePair, inspect_flags, restore_flags
+from grading.monitoring.flags import FLAG_RULES, GRADED_BY_A_PERSON, inspect_flags, restore_flags
 from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
 from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
 from grading.monitoring.outage import JudgeOut
@@ -41,7 +41,7 @@ class SilentRule(Rule):
 
 
 _ALL: tuple[Rule, ...] = (
-    ImpossiblePair(),
+    *FLAG_RULES,
     JudgeOut(),
     WastedJudging(),
     Monoculture(),

@@ -1,4 +1,4 @@
-"""Confirmed work and nothing else: I07, I17, I32, I47, and "effort is not success"."""
+"""A low number needs evidence of failure, and effort is not success."""
 
 from dataclasses import replace
 
@@ -8,9 +8,12 @@ from hypothesis import strategies as st
 
 from grading.core import trajectory
 from grading.core.changes import FileChange
+from grading.core.grade import SourceGrade
+from grading.core.production import Facts, collect
 from grading.core.signals import Commit, Effect, EffectKind, Signals
 from grading.core.signals import TestRun as Run
-from grading.core.vocabulary import Reason, Status
+from grading.core.trajectory import Seen, View
+from grading.core.vocabulary import Reason
 from tests.core.transcript import Transcript
 
 FLOOR = 0.1
@@ -25,8 +28,16 @@ def effects(*kinds: EffectKind) -> tuple[Effect, ...]:
     return tuple(Effect(kind=kind, key=str(n), at=n) for n, kind in enumerate(kinds))
 
 
+def graded(signals: Signals | None, facts: Facts | None = None, **options) -> SourceGrade:
+    facts = facts or Facts()
+    production = collect(signals, facts=facts)
+    return trajectory.grade(Seen(signals=signals, production=production, facts=facts, **options))
+
+
 def value(signals: Signals, **options) -> float:
-    return trajectory.grade(signals, **options).value
+    """The grade; nothing at all counts as less than any."""
+    found = graded(signals, **options).value
+    return 0.0 if found is None else found
 
 
 counts = st.integers(0, 30)
@@ -71,7 +82,8 @@ def test_one_more_error_or_retry_never_raises(signals):
     if signals.calls > signals.retries:
         assert value(replace(signals, retries=signals.retries + 1)) <= value(signals)
     red = replace(signals, test_runs=(*signals.test_runs, Run(runner="pytest", passed=False, at=99)))
-    assert value(red) <= value(signals)
+    if value(signals) > 0:
+        assert value(red) <= value(signals)
 
 
 @given(sessions, st.integers(2, 50))
@@ -89,16 +101,45 @@ def test_effort_alone_changes_nothing(signals, times):
     assert value(longer) == pytest.approx(value(signals), abs=1e-6)
 
 
-def test_a_complete_session_without_effect_is_low_with_confidence_and_not_the_floor():
-    result = trajectory.grade(SESSION)
-    assert result.status is Status.SCORED
-    assert 0.05 <= result.value <= 0.15
-    assert result.value != FLOOR
+def test_a_session_without_effect_or_failure_is_unscored():
+    """Twelve successful calls of unknown tools, an answered question, an honest "could not be done": all alike."""
+    for signals in (
+        SESSION,
+        replace(SESSION, opaque_calls=10, concluded=True),
+        Signals(assistant_turns=1, user_turns=1, concluded=True),
+        replace(SESSION, failed_calls=4),
+        replace(SESSION, files=(FileChange(path="journal/2026/today.md", at=1),)),
+    ):
+        result = graded(signals)
+        assert (result.value, result.reason) == (None, Reason.NOTHING_OBSERVABLE)
+        assert result.detail
+
+
+@pytest.mark.parametrize(
+    ("signals", "facts", "words"),
+    [
+        (replace(SESSION, test_runs=(Run(runner="pytest", passed=False, at=3),)), Facts(), "pytest failed"),
+        (SESSION, Facts(failed_checks=("ci",)), "check ci failed"),
+        (replace(SESSION, undone=("abc1234",)), Facts(), "taken back"),
+        (replace(SESSION, rejected=1), Facts(), "the user refused"),
+        (None, Facts(failed_checks=("ci",)), "check ci failed"),
+    ],
+)
+def test_an_observed_failure_without_any_effect_is_low_and_says_so(signals, facts, words):
+    result = graded(signals, facts)
+    assert result.value <= trajectory.FAILED_AT_MOST
+    assert result.evidence["view"] == View.FAILED
+    assert words in result.detail
+    assert result.evidence["failures"]
+
+
+def test_a_failure_beside_an_effect_is_no_low_number_by_itself():
+    red = replace(SESSION, commits=commits(2), test_runs=(Run(runner="pytest", passed=False, at=3),))
+    assert graded(red).evidence["view"] == View.FULL
 
 
 def test_more_work_is_worth_more_by_kind():
     ladder = [
-        value(SESSION),
         value(replace(SESSION, files=(FileChange(path="a.py", at=1),))),
         value(replace(SESSION, commits=commits(1))),
         value(replace(SESSION, effects=effects(EffectKind.PR_OPENED))),
@@ -106,9 +147,9 @@ def test_more_work_is_worth_more_by_kind():
         value(replace(SESSION, commits=commits(1), effects=effects(EffectKind.PUSH, EffectKind.PR_OPENED))),
     ]
     assert ladder == sorted(ladder)
-    assert ladder[1] > 0.15
-    assert 0.35 < ladder[2] < 0.5
-    assert 0.6 < ladder[-1] < 0.8
+    assert ladder[0] > 0.15
+    assert 0.35 < ladder[1] < 0.65
+    assert 0.6 < ladder[-1] < 0.95
 
 
 @pytest.mark.parametrize("kind", list(EffectKind))
@@ -118,16 +159,17 @@ def test_no_commit_is_no_floor_where_anything_else_was_done(kind):
 
 
 def test_the_tenth_commit_adds_less_than_the_first():
-    values = [value(replace(SESSION, commits=commits(count))) for count in (0, 1, 9, 10)]
-    assert values[1] - values[0] > 5 * (values[3] - values[2])
+    values = [value(replace(SESSION, commits=commits(count))) for count in (1, 2, 9, 10)]
+    assert values[1] - values[0] > 3 * (values[3] - values[2])
 
 
-def test_bookkeeping_alone_is_little():
-    """I32: commits of a loop's own diary are no work, whatever their subject says."""
-    diary = value(replace(SESSION, commits=commits(10, "journal/2026/today.md", "/home/x/state/queue.md")))
-    assert diary < value(replace(SESSION, commits=commits(1, "src/a.py", "journal/today.md")))
-    assert diary < 0.25
-    assert value(replace(SESSION, files=(FileChange(path="/tmp/out.txt", at=1),))) < 0.12  # noqa: S108 (a path as data)
+def test_bookkeeping_is_no_work():
+    """Commits of a loop's own diary, and scratch files, say neither good nor bad."""
+    diary = replace(SESSION, commits=commits(10, "journal/2026/today.md", "/home/x/state/queue.md"))
+    assert graded(diary).reason is Reason.NOTHING_OBSERVABLE
+    assert value(replace(SESSION, commits=commits(1, "src/a.py", "journal/today.md"))) > 0.3
+    scratch = replace(SESSION, files=(FileChange(path="/tmp/out.txt", at=1),))  # noqa: S108 (a path as data)
+    assert graded(scratch).reason is Reason.NOTHING_OBSERVABLE
 
 
 def test_every_harness_is_graded_alike():
@@ -146,35 +188,74 @@ def test_every_harness_is_graded_alike():
 
 
 def test_the_evidence_is_the_sum():
-    signals = replace(SESSION, commits=commits(3), effects=effects(EffectKind.PUSH), failed_calls=5, retries=1)
-    result = trajectory.grade(signals)
-    evidence = result.evidence
+    signals = replace(SESSION, commits=commits(3), effects=effects(EffectKind.PUSH), failed_calls=5)
+    evidence = graded(signals).evidence
     assert sum(term["adds"] for term in evidence["terms"]) == pytest.approx(evidence["units"])
-    assert result.value == pytest.approx(evidence["before_penalties"] - evidence["penalty"], abs=2e-6)
-    assert (evidence["error_rate"], evidence["retry_rate"]) == (0.5, 0.1)
-
-
-def test_a_stub_is_unscored_with_the_callers_reason():
-    result = trajectory.grade(SESSION, stub=Reason.LOG_TOO_SMALL)
-    assert (result.value, result.reason) == (None, Reason.LOG_TOO_SMALL)
-
-
-def test_no_turn_at_all_is_a_stub_or_an_infrastructure_death():
-    assert trajectory.grade(Signals(user_turns=1)).reason is Reason.STUB_NO_TOOL_CALLS
-    assert trajectory.grade(Transcript().api_error("quota").signals).reason is Reason.INFRASTRUCTURE
-    assert trajectory.grade(Transcript().says("hello").api_error("quota").signals).status is Status.SCORED
+    assert evidence["error_rate"] == 0.5
 
 
 @pytest.mark.parametrize(
-    ("signals", "restraint", "expected"),
+    ("signals", "reason"),
     [
-        (SESSION, True, 0.35),
-        (replace(SESSION, failed_calls=1), True, 0.34),
-        (replace(SESSION, failed_calls=5), True, 0.03),
-        (SESSION, False, 0.08),
-        (Signals(assistant_turns=1), True, 0.08),
+        (replace(SESSION, unreadable_calls=4), Reason.FORMAT_BLIND),
+        (replace(SESSION, shell_calls=3, bare_shell_calls=3), Reason.FORMAT_BLIND),
+        (replace(SESSION, known_results=0), Reason.FORMAT_BLIND),
+        (Signals(user_turns=1), Reason.STUB_NO_TOOL_CALLS),
     ],
 )
-def test_finding_nothing_to_do_is_an_outcome_where_the_category_says_so(signals, restraint, expected):
-    """I47: looked, no trouble, nothing to change."""
-    assert value(signals, restraint=restraint) == pytest.approx(expected)
+def test_a_log_that_cannot_be_read_is_unscored_and_facts_are_graded_without_it(signals, reason):
+    assert (graded(signals).value, graded(signals).reason) == (None, reason)
+    result = graded(signals, Facts(commits=("a" * 40,)))
+    assert (result.evidence["view"], result.evidence["log"]) == (View.FACTS, reason)
+    assert "from facts and patch alone" in result.detail
+
+
+def test_a_log_that_may_not_be_used_is_unscored_with_the_callers_reason():
+    result = graded(None, absent=Reason.LOG_TOO_SMALL, why="Too small: 12 bytes")
+    assert (result.value, result.reason, result.detail) == (None, Reason.LOG_TOO_SMALL, "Too small: 12 bytes")
+
+
+@pytest.mark.parametrize("reason", ["quota", "overloaded", "auth"])
+def test_a_log_cut_by_its_infrastructure_is_unscored_whatever_it_shows(reason):
+    """Else a session that was cut would count where it had effects, and vanish where it had none."""
+    for signals in (replace(SESSION, cut=reason), replace(SESSION, cut=reason, commits=commits(2))):
+        result = graded(signals)
+        assert (result.value, result.reason) == (None, Reason.INFRASTRUCTURE)
+    assert result.evidence["units"] > 1  # its work is shown all the same
+    assert graded(Signals(api_errors={"quota": 3})).reason is Reason.INFRASTRUCTURE
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {"concluded": True},
+        {"effects": effects(EffectKind.PR_MERGED)},
+        {"test_runs": (Run(runner="pytest", passed=True, at=3),)},
+    ],
+)
+def test_a_session_that_had_come_to_its_end_before_is_not_cut(end):
+    assert graded(replace(SESSION, cut="quota", commits=commits(1), **end)).value > 0.3
+
+
+@pytest.mark.parametrize(
+    ("change", "looking", "expected"),
+    [
+        ({}, True, 0.35),
+        ({"failed_calls": 1}, True, 0.35),
+        ({"failed_calls": 5}, True, None),
+        ({"reads": 2}, True, None),
+        ({"concluded": False}, True, None),
+        ({}, False, None),
+    ],
+)
+def test_finding_nothing_to_do_is_an_outcome_where_the_category_looks(change, looking, expected):
+    result = graded(replace(SESSION, **{"reads": 5, "concluded": True, **change}), looking=looking)
+    assert result.value == expected
+    if expected is not None:
+        assert result.evidence["view"] == View.LOOKED
+
+
+def test_one_commits_worth_of_work_or_a_failure_stands_beside_a_journal():
+    assert graded(replace(SESSION, commits=commits(1))).evidence["stands"]
+    assert graded(replace(SESSION, rejected=1)).evidence["stands"]
+    assert not graded(replace(SESSION, files=(FileChange(path="a.py", at=1),))).evidence["stands"]

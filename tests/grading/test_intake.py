@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bandit import ledger, selection
 from bandit.models import LedgerEntry
 from grading import intake, rewards
+from grading.core.trajectory import View
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.models import Artifact, Evidence, Flag, Grade, Session, Settlement
 from grading.models.evidence import Origin
@@ -175,22 +176,24 @@ def test_a_small_log_of_a_short_session_is_graded():
     assert last(session, Source.TRAJECTORY).status == Status.SCORED
 
 
-def test_a_stub_beside_facts_that_show_work_is_flagged_and_not_graded():
+def test_a_stub_beside_facts_that_show_work_is_flagged_and_graded_from_the_facts_alone():
     receipt = submit(transcript=logs.claude("71a3"), facts={"pull_requests": [PR]})
     grade = last(receipt.session, Source.TRAJECTORY)
-    assert (grade.status, grade.reason) == (Status.UNSCORED, Reason.STUB_NO_TOOL_CALLS)
+    assert (grade.status, grade.evidence["view"]) == (Status.SCORED, View.FACTS)
+    assert (grade.evidence["log"], grade.evidence["units"]) == (Reason.STUB_NO_TOOL_CALLS, 1.2)
     assert receipt.session.flags.get().rule == "A1"
 
 
-def test_a_transcript_without_tool_calls_and_without_facts_is_graded_as_it_is():
+def test_an_answer_without_a_tool_call_is_neither_good_nor_bad():
     session = submit(transcript=logs.claude("71a3")).session
-    assert last(session, Source.TRAJECTORY).status == Status.SCORED
+    assert last(session, Source.TRAJECTORY).reason == Reason.NOTHING_OBSERVABLE
+    assert rewards.live(session).weight == 0
 
 
-def test_facts_that_come_late_turn_a_graded_stub_into_an_ungraded_one():
+def test_facts_that_come_late_are_what_a_session_is_graded_from():
     session = submit(transcript=logs.claude("71a3")).session
     submit(facts={"commits": [{"sha": SHA}]})
-    assert last(session, Source.TRAJECTORY).reason == Reason.STUB_NO_TOOL_CALLS
+    assert last(session, Source.TRAJECTORY).evidence["view"] == View.FACTS
 
 
 def test_a_stub_says_nothing_about_what_a_reading_session_left_behind():

@@ -11,7 +11,7 @@ from django.utils import timezone
 from bandit.models import Bucket, Grader
 from grading import judging, monitoring, rewards
 from grading.core.shares import falls_into
-from grading.core.vocabulary import Reason, Source
+from grading.core.vocabulary import Outcome, Reason, Source
 from grading.judging import inputs, results, working
 from grading.judging.allowance import budget
 from grading.models import Grade, Rubric
@@ -325,7 +325,8 @@ def test_i44_a_verdict_of_an_unknown_stage_is_none(sim):
 
 
 def test_i44_a_session_that_never_began_is_neither_judged_nor_rewarded(sim):
-    session = submit("71a3", outcome="infrastructure", outcome_reason="the answer file could not be mounted")
+    session = submit("71a3", log=logs.claude("71a3", ("make build", "…"), said=""), exit_code=137)
+    assert session.outcome == Outcome.INFRASTRUCTURE
     assert work() == 0
     assert not sim.calls
     assert rewards.live(session).value is None

@@ -57,7 +57,6 @@ def consumption(session) -> float | None:
         (ideas(3) + TWEET, 0.60),
         (ideas(3) + TWEET + TASK, 0.70),
         (ideas(3) + TWEET + TASK + NOTE, 0.75),
-        (new_file("notes/nothing.md", "nothing"), 0.10),
     ],
 )
 def test_a_reading_session_gets_exactly_the_numbers_of_the_formula(patch, expected):

@@ -8,6 +8,7 @@ import pytest
 
 from bandit.models import Bucket, LedgerEntry
 from grading import intake, judging, rewards
+from grading.core.trajectory import View
 from grading.core.vocabulary import Reason, Source
 from grading.judging.allowance import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
@@ -75,15 +76,15 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
     client.force_login(cast.person("rita", "reviewer"))
     for session in sessions:
         settlement = rewards.live(session)
-        assert (settlement.source, settlement.final, settlement.weight) == (Source.JOURNAL, False, 0.3)
-        assert settlement.value == pytest.approx(0.32, abs=0.02)
+        assert (settlement.source, settlement.final, settlement.weight) == (Source.TRAJECTORY, False, 0.3)
+        assert settlement.value > 0.32  # the pull request that its caller saw is more than the journal's word for it
         assert session.judge_jobs.open().count() == 1
         shown = client.get(session.get_absolute_url()).content.decode()
         for words in ("Quota exhausted", "provisional", "operator-5e0c"):
             assert words in shown
         trajectory = Grade.objects.filter(session=session, source="trajectory").last()
-        assert trajectory.value is None
-        assert trajectory.reason in {Reason.LOG_TOO_SMALL, Reason.STUB_NO_TOOL_CALLS, Reason.LOG_OVERWRITTEN}
+        assert trajectory.evidence["view"] == View.FACTS
+        assert trajectory.evidence["log"] in {Reason.LOG_TOO_SMALL, Reason.STUB_NO_TOOL_CALLS, Reason.LOG_OVERWRITTEN}
     assert not LedgerEntry.objects.filter(value_micro=100_000).exists()
     assert set(Session.objects.filter(flags__rule="A1")) == set(sessions)
     dashboard = client.get("/").content.decode()
