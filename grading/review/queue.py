@@ -116,9 +116,7 @@ def want(item: ReviewItem, people: int) -> None:
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=item.session_id)
         item.wanted = people
-        state = state_of(item)
-        closed_at = None if state == ItemState.OPEN else timezone.now()
-        ReviewItem.objects.filter(pk=item.pk).update(wanted=people, state=state, closed_at=closed_at)
+        ReviewItem.objects.filter(pk=item.pk).update(wanted=people, **_turned(state_of(item)))
 
 
 def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
@@ -142,12 +140,11 @@ def take_off(session: Session, by: User, **said: Any) -> ReviewAnswer:
 
 def close(session: Session, state: ItemState, by: User) -> None:
     """End the session's item, and where it is dismissed the flags; an item is made where a person dismisses without."""
-    ended = {"state": state, "closed_at": timezone.now(), **FREE}
     if state == ItemState.DISMISSED:
         monitoring.clear_flags(session, by=by, why=monitoring.DISMISSED)
         made = {"entered_as": Entry.PERSON, "slice_probability": _chance(session)}
         ReviewItem.objects.get_or_create(session=session, defaults=made)
-    ReviewItem.objects.filter(session=session).update(**ended)
+    ReviewItem.objects.filter(session=session).update(**_turned(state))
 
 
 def state_of(item: ReviewItem) -> ItemState:
@@ -204,10 +201,17 @@ def _enter(session: Session, item: ReviewItem | None, entry: Entry, why: str) ->
     return item
 
 
+def _turned(state: ItemState) -> dict[str, Any]:
+    """The columns of an item that goes into this state: one that is closed says since when, and is nobody's."""
+    if state == ItemState.OPEN:
+        return {"state": state, "closed_at": None}
+    return {"state": state, "closed_at": timezone.now(), **FREE}
+
+
 def _restate(item: ReviewItem, reason: tuple[Entry, str] | None) -> None:
     """An open item gets the reason that holds now, or leaves without one."""
     mine = ReviewItem.objects.filter(pk=item.pk)
     if reason is None:
-        mine.update(state=ItemState.DONE, closed_at=timezone.now(), **FREE)
+        mine.update(**_turned(ItemState.DONE))
     elif reason != (item.entered_as, item.why):
         mine.update(entered_as=reason[0], why=reason[1])

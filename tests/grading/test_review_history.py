@@ -18,7 +18,7 @@ from grading.models.review import Answer, ItemState
 from grading.review import answers, claims, queue
 from grading.review.seen import is_outdated, persons_grade
 from tests import cast
-from tests.grading.review_cast import flagged, learned, settled
+from tests.grading.review_cast import flagged, item, learned, settled
 
 _numbers = itertools.count(1)
 TWINS = {"category": "code", "harness": "gptme"}
@@ -59,6 +59,16 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
         assert [(row[0], row[2:]) for row in twins] == [(row[0], row[2:]) for row in lived]
         assert audit.audit() == []
 
+    def test_an_item_that_is_done_once_fewer_people_are_wanted_gives_its_claim_back(self):
+        """One of two wanted people answered and another has the page open when one is found to be enough."""
+        session, rita, omar = flagged(), cast.person("rita", "reviewer"), cast.person("omar", "reviewer")
+        queue.want(item(session), 2)
+        answers.submit(session, rita, answer=Answer.ACCEPT)
+        assert queue.next_for(omar, "omar's page") == item(session)
+        queue.want(item(session), 1)
+        done = item(session)
+        assert (done.state, done.claim, done.claimed_by, done.claimed_until) == (ItemState.DONE, "", None, None)
+
     def _apply(self, clock, session, people, verb, person, given_value):
         reviewer, other = people[person], people[1 - person]
         before = learned()
@@ -75,7 +85,7 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
             self._arrives(session, given_value)
 
     def _person_acts(self, session, reviewer, other, verb, given_value):
-        item = ReviewItem.objects.filter(session=session).first()
+        waiting = ReviewItem.objects.filter(session=session).first()
         if verb in set(Answer) - {Answer.UNDO}:
             answers.submit(session, reviewer, answer=Answer(verb), value=given_value, reason="r", claim="page")
         elif verb == "undo" and (last := answers.last_of(reviewer)):
@@ -84,8 +94,8 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
             answers.let_hold(row, reviewer)
         elif verb == "double":
             self._again(session, reviewer)
-        elif verb == "want" and item:
-            queue.want(item, given_value)
+        elif verb == "want" and waiting:
+            queue.want(waiting, given_value)
         elif verb == "claim":
             queue.next_for(reviewer, f"page {next(_numbers)}")
 
@@ -108,12 +118,12 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
 
     def _check(self, session):
         """Nothing is lost: a grade that new evidence outdated waits again, unless somebody took it off the queue."""
-        item = ReviewItem.objects.filter(session=session).first()
+        found = ReviewItem.objects.filter(session=session).first()
         graded = persons_grade(session)
-        assert item is None or (item.state == ItemState.OPEN) == (item.closed_at is None)
-        assert item is None or item.state == ItemState.OPEN or not item.claim
+        assert found is None or (found.state == ItemState.OPEN) == (found.closed_at is None)
+        assert found is None or found.state == ItemState.OPEN or not found.claim
         outdated = graded is not None and is_outdated(graded)
-        assert not outdated or item.state != ItemState.DONE
+        assert not outdated or found.state != ItemState.DONE
         held = rewards.live(session)
         assert graded is None or (held.value, held.source) == (graded.value, "human")
 
