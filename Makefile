@@ -2,7 +2,7 @@
 PYTHON_ENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check bench drill lock clean
+.PHONY: help run demo test explore check bench drill lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -15,9 +15,13 @@ demo: ## the same with a simulated judge, in a state folder of its own (var/demo
 	@bin/setup
 	@unset DATABASE_URL REDIS_URL; JUDGE_SIMULATED=yes GRADINGSITE_STATE=var/demo exec $(PYTHON_ENV) manage.py up
 
-test: ## set up everything and run all tests on SQLite and PostgreSQL; ARGS="-k judge" runs some
+test: ## set up everything and run all tests on SQLite and PostgreSQL, the same examples every time; ARGS="-k judge" runs some
 	@bin/setup dev
 	@$(PYTHON_ENV) -m tests.run $(ARGS)
+
+explore: ## the tests by Hypothesis with fresh examples, ten times as many; SEED=17 makes those of another run again
+	@bin/setup dev
+	@$(PYTHON_ENV) -m tests.explore $(ARGS)
 
 check: ## format, lint, types, import layers, missing migrations, Django's own checks
 	@bin/setup dev

@@ -12,16 +12,19 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from django.conf import settings
 
 from gradingsite import broker
 from gradingsite.supervisor import die_with_parent
+from tests.examples import USUAL
 from tests.processes import for_the_site, started, stop
 
 if settings.configured:
     raise pytest.UsageError("settings were loaded before the tests' environment was made: unset DJANGO_SETTINGS_MODULE")
 
+hypothesis.settings.load_profile(USUAL)  # `--hypothesis-profile` is read later, and goes before
 STATE = Path(tempfile.mkdtemp(prefix="gradingsite-tests-"))
 BROKER = broker.prepare(STATE / "broker")
 # Whoever runs the tests may have the site configured in their shell.

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from bandit import holdout
@@ -10,6 +9,7 @@ from bandit.models import Arm, ArmAlias, Assignment, Bandit, LedgerEntry, Unknow
 from bandit.reading import version_of
 from tests import cast
 from tests.bandit.helpers import policy
+from tests.examples import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -151,7 +151,7 @@ def test_a_decision_needs_an_id(decision):
 
 
 @given(decision=st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=200), number=st.integers(1, 5))
-@hypothesis_settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(20, HealthCheck.function_scoped_fixture)
 def test_any_decision_repeats_itself(decision, number):
     assert taken(assign(decision, LESSONS[:number])) == taken(assign(decision, LESSONS[:number]))
     assert version_of(Bandit.objects.get(name="lesson")).holdout == 0.1

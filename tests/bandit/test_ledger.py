@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 from django.db.transaction import TransactionManagementError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -12,6 +12,7 @@ from bandit import audit, ledger
 from bandit.erasure import permit
 from bandit.models import Bucket, Erasure, LedgerEntry, UnknownArm
 from tests.bandit.helpers import DAY, buckets, credit, reward
+from tests.examples import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -138,7 +139,7 @@ MOVES = st.lists(st.tuples(st.sampled_from(["s1", "s2", "s3"]), STATES, st.integ
 
 
 class AnyHistory(TestCase):
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(moves=MOVES)
     def test_any_history_leaves_what_a_replay_of_its_ends_leaves(self, moves):
         """L5: late verdicts, corrections, removals and redeliveries, in any order."""

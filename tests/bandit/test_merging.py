@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -14,6 +14,7 @@ from bandit.models import Arm, ArmEvent, Bandit, Bucket, LedgerEntry
 from bandit.reading import baseline_of
 from bandit.selection import posterior_of, select
 from tests.bandit.helpers import DAY, policy, reward, with_cost
+from tests.examples import examples
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -206,7 +207,7 @@ PAIRS = st.lists(st.tuples(st.sampled_from(ARMS), st.sampled_from(ARMS)), min_si
 
 
 class AnyMerges(TestCase):
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(rewards=GIVEN, pairs=PAIRS)
     def test_any_merges_undone_leave_every_bit_and_a_clean_audit(self, rewards, pairs):
         for observation, values, age in rewards:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc
 
@@ -78,7 +78,6 @@ def test_one_arm_is_surely_the_best():
     assert p_best(np.array([3.0]), np.array([4.0])).tolist() == [1.0]
 
 
-@settings(deadline=None)
 @given(arms=st.lists(st.tuples(SHAPES, SHAPES), min_size=1, max_size=12))
 def test_p_best_is_a_distribution_and_the_same_again(arms):
     alpha, beta = (np.array(column) for column in zip(*arms, strict=True))

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
@@ -121,7 +121,6 @@ rewards = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(rows=st.lists(rewards, max_size=30), data=st.data())
 def test_order_splitting_and_undone_rows_change_no_bit(rows, data):
     """L5: only the sums matter."""

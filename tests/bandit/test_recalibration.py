@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.core.recalibration import SPREAD, K, Pair, fit
@@ -79,7 +79,6 @@ def test_more_pairs_narrow_the_interval_and_leave_less_to_the_parent():
     assert found[-1].offset == pytest.approx(0.4, abs=2e-3)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_the_order_of_pairs_changes_no_bit(data):
     values = st.integers(0, 10).map(lambda tenth: tenth / 10)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.core.posterior import Policy, fold
@@ -70,7 +70,6 @@ def test_a_rectified_arm_is_read_as_if_its_source_had_been_right():
     assert read(wrong, {("a", "journal", "flagged"): 0.48}).arms["a"].evidence[0].mean == pytest.approx(0.8)
 
 
-@settings(deadline=None)
 @given(rewards)
 def test_without_a_rectifier_strata_change_no_bit(rows):
     """The default must leave every posterior as it was before there were strata, its name included."""
@@ -90,7 +89,6 @@ def test_the_numbers_of_before_there_were_strata():
     assert "rectifier" not in repr(PLAIN)
 
 
-@settings(deadline=None)
 @given(rows=rewards, moved=offsets, data=st.data())
 def test_order_splitting_and_undone_rewards_change_no_bit_under_a_rectifier(rows, moved, data):
     undone = data.draw(st.lists(reward(), max_size=3))
@@ -110,7 +108,6 @@ def test_rectified_sums_are_sums_of_rewards(rows, moved):
         assert each.q <= each.s * MICRO
 
 
-@settings(deadline=None)
 @given(rows=rewards, moved=offsets)
 def test_moving_one_arm_leaves_the_evidence_of_the_others(rows, moved):
     only_a = {key: offset for key, offset in moved.items() if key[0] == "a"}

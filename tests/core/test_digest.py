@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.core import digest, formats, prompt
@@ -64,7 +64,6 @@ def test_a_budget_is_used_where_there_is_enough_to_show():
     assert 0.95 * 8000 <= made.tokens <= 8000
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.text(max_size=400), st.text(max_size=3000)), max_size=40),
     st.integers(1800, 6000),

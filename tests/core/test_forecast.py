@@ -3,10 +3,11 @@
 import datetime as dt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.core.forecast import HORIZON, Allowance, Conditions, Ending, forecast, pace, past
+from tests.examples import examples
 
 NOW = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
 MIDNIGHT = dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
@@ -107,7 +108,7 @@ def test_a_month_of_work_is_farther_than_the_horizon():
     assert forecast(NOW, conditions(waiting=100_000, arrivals=0, rate=1)).ending is Ending.FAR
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     waiting=st.integers(0, 10**6),
     arrivals=st.floats(0, 10**6),

@@ -7,7 +7,6 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from bandit.models import Selection
@@ -15,6 +14,7 @@ from grading import intake
 from grading.core.vocabulary import Source
 from grading.models import ApiToken, Session
 from tests import cast
+from tests.examples import examples
 from tests.grading import logs
 
 SESSIONS = "/api/v1/sessions"
@@ -178,7 +178,7 @@ def test_a_torn_body_is_refused(bob):
     assert_explained(bob.client.post(SESSIONS, b"x", content_type="multipart/form-data"), 400)
 
 
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, HealthCheck.function_scoped_fixture)
 @given(st.binary(max_size=400), st.sampled_from(["metadata", "transcript", "patch", "facts", "journal", "\x00"]))
 def test_no_body_is_a_500(bob, data, name):
     part = f'--x\r\nContent-Disposition: form-data; name="{name}"; filename="f"\r\n\r\n'.encode() + data

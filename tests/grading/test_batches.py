@@ -10,7 +10,6 @@ import time_machine
 from django.db import transaction
 from django.utils import timezone
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from grading import judging, tasks
@@ -21,6 +20,7 @@ from grading.judging.batches import ending, gathering, polling, provider, sendin
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from tests.examples import examples
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -593,7 +593,7 @@ PASSING = ["verdict", "expired", "canceled", "overloaded", "server_error", "rate
 CALLS = ["verdict", "overloaded", "server_error", "rate_limit", "no_credit", "drop", "not_json"]
 
 
-@hypothesis_settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(12, HealthCheck.function_scoped_fixture)
 @given(st.lists(st.sampled_from(PASSING), max_size=8), st.lists(st.sampled_from(CALLS), max_size=4))
 def test_every_session_ends_with_one_live_verdict_and_every_attempt_on_record(sim, results, calls):
     with transaction.atomic():

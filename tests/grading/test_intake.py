@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -20,6 +19,7 @@ from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.models import Artifact, Evidence, Flag, Grade, Session, Settlement
 from grading.models.evidence import Origin
 from tests import cast
+from tests.examples import examples
 from tests.grading import logs
 
 SHA = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d"
@@ -285,7 +285,7 @@ def test_a_parser_that_breaks_leaves_a_failed_row_and_is_tried_again(monkeypatch
     assert last(session, Source.TRAJECTORY).status == Status.SCORED
 
 
-@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, HealthCheck.function_scoped_fixture)
 @given(
     st.dictionaries(
         st.sampled_from(["transcript", "journal", "patch", "facts"]),

@@ -9,7 +9,6 @@ import time_machine
 from django.db import connection, connections, transaction
 from django.utils import timezone
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from grading import judging, rewards
@@ -21,6 +20,7 @@ from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator
 from tests import cast
+from tests.examples import examples
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -329,7 +329,7 @@ def test_evidence_that_cannot_be_read_is_recorded_and_never_sent(sim, settings, 
     assert not sim.calls
 
 
-@hypothesis_settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, HealthCheck.function_scoped_fixture)
 @given(st.lists(st.sampled_from([mode for mode in Mode if mode not in (Mode.VERDICT, Mode.HANG)]), max_size=6))
 def test_no_sequence_of_answers_makes_a_grade_without_a_verdict(sim, modes):
     with transaction.atomic():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.core.effect import Kind, Verdict
@@ -19,6 +19,7 @@ from grading.lessons.lesson import Lesson, Sample
 from grading.models import SessionLesson
 from tests import cast
 from tests.bandit.helpers import policy
+from tests.examples import examples
 from tests.grading import lesson_cast
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +62,7 @@ def offsets(reward, day, context):
     means=st.lists(st.integers(20, 80), min_size=2, max_size=5),
     shares=st.lists(st.integers(10, 90), min_size=5, max_size=5),
 )
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_a_lesson_given_at_random_within_categories_does_nothing(means, shares):
     """I112: however unlike the categories are, and however often each has the lesson."""
     context = np.repeat([f"category-{i}" for i in range(len(means))], 400)

@@ -3,9 +3,8 @@
 import datetime as dt
 import itertools
 
-import hypothesis
 import time_machine
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -18,6 +17,7 @@ from grading.models.review import Answer, ItemState
 from grading.review import answers, claims, queue
 from grading.review.seen import is_outdated, persons_grade
 from tests import cast
+from tests.examples import examples
 from tests.grading.review_cast import flagged, item, learned, settled
 
 _numbers = itertools.count(1)
@@ -42,7 +42,7 @@ step = st.one_of(
 
 
 class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
-    @hypothesis.settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @examples(30)
     @given(st.lists(st.tuples(st.integers(0, 1), step), max_size=16))
     def test_any_interleaving_of_review_equals_the_replay_of_the_final_grades(self, history):
         with time_machine.travel(cast.NOON, tick=False) as clock:

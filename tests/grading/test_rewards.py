@@ -1,10 +1,9 @@
 """Settling, correcting and undoing leave the bandits exactly as if only the final grades had ever been (L4, L5)."""
 
-import hypothesis
 import pytest
 import time_machine
 from django.db import DatabaseError, IntegrityError, transaction
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -15,6 +14,7 @@ from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
 from tests import cast
+from tests.examples import examples
 
 
 def buckets(name="category"):
@@ -231,7 +231,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
     Strata included: a rule's flag is a consequence of the grades, a person's is a fact like them.
     """
 
-    @hypothesis.settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @examples(40)
     @given(st.lists(st.tuples(st.integers(0, 2), step), max_size=14))
     def test_any_interleaving_equals_the_replay_of_the_final_grades(self, history):
         reviewer = cast.person("rita", "reviewer")

@@ -5,7 +5,7 @@ from contextlib import suppress
 from io import BytesIO
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.core.events import Event
@@ -18,6 +18,7 @@ from grading.core.formats.lines import Tally
 from grading.core.formats.reader import Parser
 from grading.core.formats.values import words as formats_words
 from tests.core.formats.logs import FIXTURES, GPTME_PROMPT, claude, codex_meta, jsonl
+from tests.examples import examples
 
 WORDS = sorted(
     formats_words(
@@ -71,7 +72,6 @@ def consume(data: bytes) -> list[Event]:
     return events
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=2000))
 def test_no_bytes_raise_anything_but_the_named_faults(data: bytes):
     detect(data)
@@ -80,21 +80,19 @@ def test_no_bytes_raise_anything_but_the_named_faults(data: bytes):
 
 
 @pytest.mark.parametrize("prefix", PREFIXES.values(), ids=PREFIXES)
-@settings(deadline=None)
 @given(data=st.binary(max_size=500))
 def test_no_bytes_after_a_good_start_raise(prefix: bytes, data: bytes):
     consume(prefix + data)
 
 
 @pytest.mark.parametrize("prefix", PREFIXES.values(), ids=PREFIXES)
-@settings(deadline=None)
 @given(hostile=st.lists(records, max_size=5))
 def test_no_records_of_familiar_words_raise(prefix: bytes, hostile: list):
     consume(prefix + jsonl(*hostile))
 
 
 @pytest.mark.parametrize("parser", KINDS, ids=lambda parser: parser.format)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(data=st.data())
 def test_no_shape_of_a_known_record_raises(parser: type[Parser], data: st.DataObject):
     """Right kind, wrong everything else: each field may be of any type."""
@@ -108,7 +106,7 @@ def test_no_shape_of_a_known_record_raises(parser: type[Parser], data: st.DataOb
 
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.jsonl")), ids=lambda path: path.stem)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_real_logs_with_damage_are_read(path, data: st.DataObject):
     """Cut anywhere, a few bytes overwritten, a piece repeated."""
