@@ -2,13 +2,11 @@
 
 The ratio of the medians is the figure: near 1 where intake is O(log n). Queries per intake are counted too.
 
-    python benchmarks/intake.py [--quick]
+    python benchmarks/intake.py [--quick | --smoke]
 """
 
-import argparse
 import io
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -17,33 +15,27 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-SAMPLE = 40
+from benchmarks import scratch
+from benchmarks.scratch import Size
+
+# How many sessions fill the site, and how many are taken in to measure.
+SIZES = {Size.FULL: (20_000, 40), Size.QUICK: (2_000, 40), Size.SMOKE: (20, 2)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="2,000 sessions instead of 20,000")
-    large = 2_000 if parser.parse_args().quick else 20_000
+    parser = scratch.parser(__doc__, quick="2,000 sessions instead of 20,000", smoke="20 sessions")
+    large, sample = SIZES[parser.parse_args().size]
     with tempfile.TemporaryDirectory() as state:
-        os.environ["GRADINGSITE_STATE"] = state
-        os.environ["DJANGO_SETTINGS_MODULE"] = "gradingsite.settings"
-        os.environ.pop("DATABASE_URL", None)
-        os.environ["LOG_LEVEL"] = "ERROR"
-        import django
-
-        django.setup()
-        run(large)
+        scratch.site(state)
+        run(large, sample)
 
 
-def run(large: int) -> None:
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
-    small_ms, queries = measure("small")
+def run(large: int, sample: int) -> None:
+    small_ms, queries = measure("small", sample)
     fill(large)
-    large_ms, _queries = measure("large")
+    large_ms, _queries = measure("large", sample)
     print(
-        f"intake of one session, median of {SAMPLE}: {small_ms:.1f} ms empty, {large_ms:.1f} ms at {large:,} sessions"
+        f"intake of one session, median of {sample}: {small_ms:.1f} ms empty, {large_ms:.1f} ms at {large:,} sessions"
     )
     figures = {"ratio": round(large_ms / small_ms, 3), "queries": queries, "small_ms": round(small_ms, 2)}
     print(json.dumps({**figures, "large_ms": round(large_ms, 2), "sessions": large}))
@@ -61,13 +53,13 @@ def submit(name: str) -> None:
     intake.submit(agent=agent, metadata=metadata, journal=io.BytesIO(journal.encode()))
 
 
-def measure(label: str) -> tuple[float, int]:
+def measure(label: str, sample: int) -> tuple[float, int]:
     """Median milliseconds of one intake, and the number of queries of the last."""
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
     times = []
-    for number in range(SAMPLE):
+    for number in range(sample):
         start = time.perf_counter()
         submit(f"{label}-{number}")
         times.append((time.perf_counter() - start) * 1000)
@@ -82,12 +74,12 @@ def fill(count: int) -> None:
 
     from django.utils import timezone
 
-    from bandit.models import Arm, Grader, LedgerEntry
+    from bandit.models import Arm, LedgerEntry
     from grading.models import Agent, Grade, Session, Settlement
 
     agent = Agent.objects.get(name="bench")
     arm = Arm.objects.resolve("category", "code")
-    grader, _created = Grader.objects.get_or_create(source="journal", model="", route="", rubric="")
+    grader = LedgerEntry.objects.filter(arm=arm)[0].grader  # of those taken in just now
     now = timezone.now()
     sessions = Session.objects.bulk_create(
         [

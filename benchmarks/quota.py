@@ -9,10 +9,9 @@ gets, and ends when fewer sessions are left than there are threads. Used is what
 × time, and what the bucket held more at first than at last. Answered 429 is refusals ÷ calls then. Calls that gave no
 verdict, over the whole run, are wasted.
 
-    python benchmarks/quota.py [--quick]
+    python benchmarks/quota.py [--quick | --smoke]
 """
 
-import argparse
 import json
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import scratch
 from benchmarks.backlog import rivals, stand, work
 from benchmarks.backlog.stand import CELERY, THREADS, WORKERS, Contender, Run, Stand
 from benchmarks.backlog.window import Window, steady
@@ -30,6 +30,9 @@ from benchmarks.backlog.work import Size
 FULL = Size(sessions=2000, rate=5, filled=1.0, reserved=0.2, latency=1.0, longest=700)
 # Buckets that are nearly empty at first have their steady state at once.
 QUICK = Size(sessions=64, rate=4, filled=0.1, reserved=0.0, latency=0.4, longest=12)
+# Judged in this process, one after the other: there is no steady state, and no rival.
+SMOKE = Size(sessions=3, rate=50, filled=1.0, reserved=0.0, latency=0.0, longest=5)
+SIZES = {scratch.Size.FULL: FULL, scratch.Size.QUICK: QUICK, scratch.Size.SMOKE: SMOKE}
 RIVALS = {
     "sdk": "the SDK's retries, then queued again",
     "celery": "Celery's autoretry, backoff and jitter",
@@ -37,17 +40,20 @@ RIVALS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="64 sessions against buckets that are nearly empty at first, ours beside the rivals",
+    parser = scratch.parser(
+        __doc__,
+        quick="64 sessions against buckets that are nearly empty at first, ours beside the rivals",
+        smoke="three sessions, without workers and rivals",
     )
-    size = QUICK if parser.parse_args().quick else FULL
+    size = SIZES[parser.parse_args().size]
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         work.site(place)
         limits = work.backlog(place, size)
+        if size is SMOKE:
+            judge_here(limits)
+            print(json.dumps({"used": None, "answered_429": None, "lost": lost()}))
+            return
         # One after another, so that none takes the processor from another; a quick look has no time for that.
         with ThreadPoolExecutor(1) as beside:
             early = beside.submit(ours, place, size, limits) if size is QUICK else None
@@ -59,6 +65,18 @@ def main() -> None:
 
 
 # --- the runs --------------------------------------------------------------------------------------------------------
+
+
+def judge_here(limits: Mapping[str, int]) -> None:
+    from django.conf import settings
+
+    from grading import judging
+    from grading.simulator import Limits, Simulator
+
+    allowed = Limits(**{name.replace("-", "_"): limit for name, limit in limits.items()})
+    with Simulator(limits=allowed) as simulator:
+        settings.ANTHROPIC_BASE_URL = simulator.url
+        judging.pump()
 
 
 def rival(place: Path, name: str, words: str, size: Size, limits: Mapping[str, int]) -> Window:

@@ -4,10 +4,9 @@ The world of `benchmarks/regret.py`, where the best arm loses 36 % of its grades
 A good review reads the evidence; a careless one starts from the number shown (`benchmarks/simulation/people.py`). The
 journal has no cap here: that limits a bias whatever it is, and leaves recalibration nothing to win (`regret.py`).
 
-    python benchmarks/recalibration.py [--quick]
+    python benchmarks/recalibration.py [--quick | --smoke]
 """
 
-import argparse
 import json
 import sys
 from dataclasses import replace
@@ -15,9 +14,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import scratch
+from benchmarks.scratch import Size
 from benchmarks.simulation import figures
 from benchmarks.simulation.regimes import JOURNAL, NO_CAPS, NOBODY, ORACLE, REVIEWS
 from benchmarks.simulation.run import runs
+from benchmarks.simulation.world import DAYS
 
 CARELESS = replace(REVIEWS, name="twenty careless reviews a week, recalibrated", reviews=20, careful=False, target=None)
 COMPARED = (
@@ -31,13 +33,15 @@ COMPARED = (
     replace(CARELESS, name="twenty careless reviews a week, no recalibration", recalibrated=False),
     CARELESS,
 )
+# Runs, and days of each.
+SIZES = {Size.FULL: (40, DAYS), Size.QUICK: (4, DAYS), Size.SMOKE: (1, 14)}
 REGIMES = tuple(replace(regime, caps=NO_CAPS) for regime in COMPARED)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="4 runs instead of 40")
-    found = runs(range(4 if parser.parse_args().quick else 40), REGIMES)
+    parser = scratch.parser(__doc__, quick="4 runs instead of 40", smoke="one run of 14 days")
+    count, days = SIZES[parser.parse_args().size]
+    found = runs(range(count), REGIMES, days=days)
     print(figures.table(found, REGIMES))
     ratios = {regime.name: round(figures.ratio(found, regime), 2) for regime in REGIMES[1:]}
     oracle = round(figures.mean_regret(found, ORACLE), 1)

@@ -9,10 +9,9 @@ runs moved the oracle's regret by 3 % and the ratios by .02 at most (the floor's
 
 Then seed 000's: what reading is worth, and how often it is chosen, where commits are counted and where artifacts are.
 
-    python benchmarks/regret.py [--quick] [--runs N] [--workers N] [--reads N] [--days N]
+    python benchmarks/regret.py [--quick | --smoke] [--runs N] [--workers N] [--reads N] [--days N]
 """
 
-import argparse
 import json
 import os
 import sys
@@ -23,6 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import scratch
+from benchmarks.scratch import Size
 from benchmarks.simulation import figures, stories
 from benchmarks.simulation.regimes import (
     ADVISED,
@@ -41,7 +42,8 @@ from benchmarks.simulation.run import Found, runs
 from benchmarks.simulation.stories import Story
 from benchmarks.simulation.world import A_DAY, DAYS, LOSS
 
-RUNS, QUICK = 200, 4
+# Runs, and days of each.
+SIZES = {Size.FULL: (200, DAYS), Size.QUICK: (4, DAYS), Size.SMOKE: (1, 14)}
 # Reading needs fewer runs: one for so many.
 READING_EVERY = 10
 NAMED = {
@@ -76,16 +78,16 @@ REGIMES = (ORACLE, *NAMED.values(), *BESIDE.values())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK} runs instead of {RUNS}")
+    parser = scratch.parser(__doc__, quick="4 runs instead of 200", smoke="one run of 14 days")
     parser.add_argument("--runs", type=int, help="how many runs; each has a seed of its own, from 0 up")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; their number changes no figure")
     parser.add_argument("--reads", type=int, default=1, choices=[n for n in range(1, A_DAY + 1) if A_DAY % n == 0])
-    parser.add_argument("--days", type=int, default=DAYS, help="of a run")
+    parser.add_argument("--days", type=int, help="of a run")
     given = parser.parse_args()
-    seeds = range(given.runs or (QUICK if given.quick else RUNS))
-    found = runs(seeds, REGIMES, days=given.days, reads=given.reads, workers=given.workers)
-    told = stories.stories(seeds[::READING_EVERY], days=given.days, workers=given.workers)
+    usual_runs, usual_days = SIZES[given.size]
+    seeds, days = range(given.runs or usual_runs), given.days or usual_days
+    found = runs(seeds, REGIMES, days=days, reads=given.reads, workers=given.workers)
+    told = stories.stories(seeds[::READING_EVERY], days=days, workers=given.workers)
     print(report(found, told))
     print(json.dumps(measured(found, told)))
 

@@ -2,14 +2,12 @@
 
 The ratio of a page at the end to one at the start is the figure: near 1 where the length doesn't matter.
 
-    python benchmarks/transcript.py [--quick]
+    python benchmarks/transcript.py [--quick | --smoke]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import resource
 import statistics
 import sys
@@ -21,6 +19,9 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks import scratch
+from benchmarks.scratch import Size
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -28,33 +29,22 @@ if TYPE_CHECKING:
 
     from grading.models import Evidence
 
-REPEATS = 15
+# Events of the transcript, and how often a page is opened.
+SIZES = {Size.FULL: (50_000, 15), Size.QUICK: (5_000, 15), Size.SMOKE: (200, 2)}
 WORDS = "the guard retries a failed call once and tells the caller why it was refused so that nothing is ever lost"
 NEEDLE = "Prüfsumme"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="10 MB and 5,000 events")
-    events = 5_000 if parser.parse_args().quick else 50_000
+    parser = scratch.parser(__doc__, quick="10 MB and 5,000 events", smoke="200 events")
     with tempfile.TemporaryDirectory() as state:
-        os.environ["GRADINGSITE_STATE"] = state
-        os.environ["DJANGO_SETTINGS_MODULE"] = "gradingsite.settings"
-        os.environ.pop("DATABASE_URL", None)
-        os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"
-        os.environ["LOG_LEVEL"] = "ERROR"
-        import django
-
-        django.setup()
-        run(events)
+        scratch.site(state)
+        run(*SIZES[parser.parse_args().size])
 
 
-def run(events: int) -> None:
-    from django.core.management import call_command
-
+def run(events: int, repeats: int) -> None:
     from grading import transcripts
 
-    call_command("migrate", verbosity=0)
     client, row = site(events)
     address, last = row.session.get_absolute_url(), events
     held = memory()
@@ -65,7 +55,7 @@ def run(events: int) -> None:
     pending = client.get(f"{address}events/?from={last}").content.decode()
     waited = clocked(lambda: wait(row)) / 1000
     pages = {
-        name: median(lambda number=number: client.get(f"{address}events/?from={number}"))
+        name: median(lambda number=number: client.get(f"{address}events/?from={number}"), repeats)
         for name, number in {"start": 1, "middle": last // 2, "end": last}.items()
     }
     search, requests, hits = searched(client, f"{address}events/find/")
@@ -152,8 +142,8 @@ def searched(client: Client, address: str) -> tuple[float, int, int]:
     return slowest, requests, hits
 
 
-def median(work: Callable[[], object]) -> float:
-    return statistics.median(clocked(work) for _ in range(REPEATS))
+def median(work: Callable[[], object], repeats: int) -> float:
+    return statistics.median(clocked(work) for _ in range(repeats))
 
 
 def clocked(work: Callable[[], object]) -> float:

@@ -2,12 +2,12 @@
 
 import io
 import json
-import os
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from benchmarks import scratch
 from benchmarks.backlog import sessions
 from benchmarks.backlog.stand import THREADS
 
@@ -30,23 +30,15 @@ class Size:
 
 def site(place: Path) -> None:
     """A site of its own in this process, without a broker: nothing is judged while the backlog is made."""
-    os.environ |= {
-        "GRADINGSITE_STATE": str(place / "site"),
-        "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
-        "LOG_LEVEL": "CRITICAL",
-        "REDIS_URL": "redis://127.0.0.1:1/0",
-        "ANTHROPIC_API_KEY": "ours",
-        "JUDGE_MODEL": MODEL,
-        "WORKER_CONCURRENCY": str(THREADS),
-        "RIVAL_STATE": str(place),
-    }
-    os.environ.pop("DATABASE_URL", None)
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
+    (place / "site").mkdir()
+    scratch.site(
+        place / "site",
+        LOG_LEVEL="CRITICAL",
+        ANTHROPIC_API_KEY="ours",
+        JUDGE_MODEL=MODEL,
+        WORKER_CONCURRENCY=str(THREADS),
+        RIVAL_STATE=str(place),
+    )
 
 
 def backlog(place: Path, size: Size) -> dict[str, int]:

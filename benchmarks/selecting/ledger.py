@@ -5,14 +5,15 @@ import sys
 from datetime import timedelta
 from random import Random
 
+from benchmarks import scratch
 from benchmarks.selecting import site
 from benchmarks.selecting.clock import clocked, median
 
 ARMS = 8
 
 
-def main(state: str, rows: str, repeats: str, url: str | None = None) -> None:
-    site.start(state, url)
+def main(state: str, rows: str, repeats: str, url: str = "") -> None:
+    scratch.site(state, database=url)
     from bandit.audit import replay
 
     bandit, names = site.bandit_with(ARMS)

@@ -1,8 +1,7 @@
-"""A site of its own in this process, on a database of its own, with a ledger of as many rows as wanted."""
+"""A bandit with as many arms, and a ledger of as many rows, as wanted."""
 
 from __future__ import annotations
 
-import os
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -24,25 +23,6 @@ SQLITE = (
     "(WITH RECURSIVE n(i) AS (SELECT {} UNION ALL SELECT i + 1 FROM n WHERE i < {} - 1) SELECT i FROM n)",
     f"date('{FIRST_DAY}', '+' || (i % {DAYS}) || ' days')",
 )
-
-
-def start(state: str, url: str | None = None) -> None:
-    """Sets Django up with this state folder, and this database instead of an SQLite file in it."""
-    os.environ |= {
-        "GRADINGSITE_STATE": state,
-        "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
-        "REDIS_URL": "redis://127.0.0.1:1/0",
-        "LOG_LEVEL": "ERROR",
-    }
-    os.environ.pop("DATABASE_URL", None)
-    if url:
-        os.environ["DATABASE_URL"] = url
-    import django
-
-    django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
 
 
 def bandit_with(arms: int) -> tuple[Bandit, list[str]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc, betaincinv
 
+from benchmarks import scratch
 from benchmarks.selecting import ledger, rivals, site
 from benchmarks.selecting.clock import clocked, median, own_time
 
@@ -35,7 +36,7 @@ COMPUTED = ("plain quadrature", "our quadrature", "select")
 
 
 def main(state: str, repeats: str, *sizes: str) -> None:
-    site.start(state)
+    scratch.site(state)
     print(json.dumps({arms: at(int(arms), int(repeats)) for arms in sizes}))
 
 

@@ -1,16 +1,25 @@
-"""The arithmetic behind the figures that are published."""
+"""The arithmetic behind the figures that are published; and that every benchmark still runs."""
 
 import json
+import os
+import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bandit.core.propensity import p_best
+from benchmarks import scratch
 from benchmarks.backlog.window import steady
 from benchmarks.selecting import sizes
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+# A benchmark chooses its databases itself.
+once = pytest.mark.skipif(
+    os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="runs once, with the tests on SQLite"
+)
 LIMITS = {"requests": 600, "input-tokens": 6000}
 
 
@@ -55,6 +64,36 @@ def test_too_little_work_has_no_steady_state():
         steady(run(second(5), second(1)), LIMITS, sessions=6, threads=1, filled=0.01)
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory, django_db_setup, django_db_blocker) -> Path:
+    """A copy of the tests' database, migrated and otherwise empty, so that no benchmark need migrate its own."""
+    from django.db import connection
+
+    copy = tmp_path_factory.mktemp("template") / "db.sqlite3"
+    with django_db_blocker.unblock(), sqlite3.connect(connection.settings_dict["NAME"]) as database:
+        database.execute("VACUUM INTO ?", [str(copy)])
+    return copy
+
+
+def no_number(text: str) -> float:
+    raise ValueError(f"a figure is {text}: print null where there is none")
+
+
+@once
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_every_benchmark_runs_and_ends_with_its_figures(path, template):
+    """In a few seconds by `--smoke`, which every benchmark has (`benchmarks/scratch`)."""
+    environment = {**os.environ, scratch.TEMPLATE: str(template)}
+    command = [sys.executable, str(path), "--smoke"]
+    done = subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1], parse_constant=no_number)
+    assert isinstance(figures, dict)
+    assert figures
+
+
+@once
 def test_the_transcript_benchmark_runs():
     """Its times are not tested: they are this machine's."""
     command = [sys.executable, "benchmarks/transcript.py", "--quick"]
@@ -64,6 +103,7 @@ def test_the_transcript_benchmark_runs():
     assert figures["ratio"] > 0
 
 
+@once
 def test_the_bandit_benchmark_runs_on_both_databases_with_or_without_the_rivals():
     """Its times are not tested: they are this machine's."""
     command = [sys.executable, "benchmarks/bandit.py", "--quick"]
