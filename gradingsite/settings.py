@@ -11,6 +11,7 @@ from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
 
 from gradingsite import broker
+from gradingsite.privacy import keep_private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -58,6 +59,7 @@ def env_list(name: str, default: str = "") -> list[str]:
 
 # Everything the site writes lives here: database, evidence, broker, secrets.
 STATE_DIR = Path(env("GRADINGSITE_STATE", str(BASE_DIR / "var"))).resolve()
+keep_private(STATE_DIR)
 
 
 def generated_secret(path: Path) -> str:
@@ -190,6 +192,8 @@ USE_TZ = True
 
 STATIC_URL = "static/"
 MEDIA_ROOT = STATE_DIR / "evidence"
+# Django sets these modes whatever the umask says.
+FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o600, 0o700
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

