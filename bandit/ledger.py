@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from operator import add
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from django.db import connection, transaction
 from django.db.models import F, Max
@@ -60,9 +59,10 @@ class GraderKey:
     standing: str = ""
     agent: str = ""
 
-
-# What a key did not name before it did: rewards from before have these empty.
-ADDED = MappingProxyType({"version": "", "view": "", "witness": "", "standing": "", "agent": ""})
+    @property
+    def unsaid(self) -> Self:
+        """The key as it was before it said what was seen, and whose session: rewards from then have these empty."""
+        return replace(self, version="", view="", witness="", standing="", agent="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,12 +237,11 @@ def _resolved(bandit: str, credits: Mapping[str, Credit]) -> dict[Arm, Credit]: 
 def _same(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:
     """Whether the entry is what `credit` asks for.
 
-    One whose key says nothing of what was ADDED is from before: it is compared by the rest. Else every old session
-    that is opened, flagged or settled anew would be reversed and applied again, with nothing learnt from it.
+    One whose key says as little as keys once did is from before, and compared by that. Else every old session that is
+    flagged, corrected or settled anew would be reversed and applied again, with nothing learnt from it.
     """
     key = GraderKey(**_fields(entry.grader))
-    is_old = not renew and key == replace(key, **ADDED)
-    wanted = replace(credit.grader, **ADDED) if is_old else credit.grader
+    wanted = credit.grader.unsaid if key == key.unsaid and not renew else credit.grader
     held = (entry.value_micro, entry.cost_micro, key, entry.effective_day)
     return held == (credit.micro, credit.cost_micro, wanted, day)
 

@@ -380,7 +380,7 @@ class Grader(models.Model):
                     "agent",
                 ],
                 name="bandit_grader_once",
-            ),  # fmt: skip
+            ),
             models.CheckConstraint(condition=~Q(source=""), name="bandit_grader_has_source"),
             models.CheckConstraint(condition=Q(salience__gte=0, salience__lte=100), name="bandit_salience_in_percent"),
         ]

@@ -164,14 +164,13 @@ def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | No
 
 def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
     """How many observations of each arm could not be graded, over the same days: one query."""
-    read = (oldest_day(policy.long_run_half_life, today), today)
+    days = {"bandit": bandit, "effective_day__range": (oldest_day(policy.long_run_half_life, today), today)}
     if known_by is None:
-        counted = Bucket.objects.abstentions().values_list("arm__name").annotate(total=Sum("n"))
-        found = counted.filter(bandit=bandit, effective_day__range=read)
-    else:
-        signed = LedgerEntry.objects.abstentions().values_list("arm__name").annotate(total=Sum(sign_of_entry()))
-        found = signed.filter(bandit=bandit, effective_day__range=read, recorded_at__lte=known_by)
-    return {arm: int(n) for arm, n in found.order_by() if n}
+        counted = Bucket.objects.abstentions().filter(**days).order_by().values_list("arm__name")
+        return {arm: int(n) for arm, n in counted.annotate(total=Sum("n")) if n}
+    entries = LedgerEntry.objects.abstentions().filter(**days, recorded_at__lte=known_by).order_by()
+    signed = entries.values_list("arm__name").annotate(total=Sum(sign_of_entry()))
+    return {arm: int(n) for arm, n in signed if n}
 
 
 # What the rows of either table are told apart by, in the order of `_row`.
