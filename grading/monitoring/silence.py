@@ -38,10 +38,10 @@ class SilentFailure(Rule):
     title = "Sessions of an arm leave nothing to grade"
     means = (
         "Raises where sessions of one arm of the category bandit that could not be graded, or that infrastructure "
-        "ended, come in a run too long for chance at the rate of the other arms and its own before (p < .001 among the arm's "
-        f"sessions of {WINDOW_DAYS} days); or where infrastructure ends an arm's sessions more often than the others' "
-        "(Fisher's exact test, p < .001). Sessions that wait for the judge do not count. An outage that hits several "
-        "arms at once is one alarm."
+        "ended, come in a run too long for chance at the rate of the other arms and its own before (p < .001 among the "
+        f"arm's sessions of {WINDOW_DAYS} days); or where infrastructure ends an arm's sessions more often than the "
+        "others' (Fisher's exact test, p < .001). Sessions that wait for the judge do not count. An outage that hits "
+        "several arms at once is one alarm."
     )
     todo = (
         "Look at the sessions, and say what it was: infrastructure (they stay without a reward), really bad (a grade "
