@@ -115,10 +115,10 @@ def _streak(streak: Streak, ended: dict[int, dt.datetime]) -> str:
     if streak.others is None:
         arms = Counter(each.arm for each in streak.sessions)
         said += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
-        return f"{said}. At the bandit's rate of {streak.usual:.0%} before, that happens {once}."
+        return f"{said}. At the bandit's rate of {_percent(streak.usual)} before, that happens {once}."
     return (
-        f"{said}. At the other arms' rate of {streak.others:.0%}, {streak.usual:.0%} with its own before, that happens "
-        f"{once}."
+        f"{said}. At the other arms' rate of {_percent(streak.others)}, {_percent(streak.usual)} with its own before, "
+        f"that happens {once}."
     )
 
 
@@ -128,6 +128,10 @@ def _excess(excess: Excess) -> str:
         f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
         f"{_rounded(round(1 / excess.p)):,} times."
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _rounded(often: int) -> int:
