@@ -88,12 +88,12 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
 
 
 def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
-    """What is live for these observations, with its sign turned."""
-    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations)]
+    """The rewards that are live for these observations, with their sign turned."""
+    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations).rewards()]
 
 
 def row_of(entry: LedgerEntry, *, sign: int) -> Row:
-    """One entry as a row: 1 for a reward that comes, −1 for one that goes."""
+    """One reward's entry as a row: 1 for one that comes, −1 for one that goes."""
     return _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
 
 
@@ -116,6 +116,11 @@ def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: i
         stratum=grader.stratum,
         context=grader.context,
         salience=grader.salience,
+        version=grader.version,
+        view=grader.view,
+        witness=grader.witness,
+        standing=grader.standing,
+        agent=grader.agent,
         day=day,
         n=sign,
         s=sign * micro,
