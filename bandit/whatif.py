@@ -44,14 +44,22 @@ def what_if_many(
     Some ten queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside
     [0, 1] or an arm of an observation that is changed twice.
     """
+    moved = {name: _moved(name, own) for name, own in {**(beside or {}), bandit: changes}.items()}
+    return what_if_moved(bandit, moved, now)
+
+
+def what_if_moved(bandit: str, moved: Mapping[str, Sequence[Row]], now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook now, and as it would be with these rows more (with `n` of −1, less), by the bandit that they are of.
+
+    Raises UnknownBandit.
+    """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = policy_of(row)
     rows = rows_of(row, policy, today)
     freed = with_baseline(row, policy, today)
-    moved = [] if row.baseline is None else _moved(row.baseline.name, (beside or {}).get(row.baseline.name, ()))
-    after = with_baseline(row, policy, today, moved=moved) if moved else freed
-    changed = [*rows, *_moved(bandit, changes)]
-    return outlook(row, freed, rows, today), outlook(row, after, changed, today)
+    baseline = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
+    after = with_baseline(row, policy, today, moved=baseline) if baseline else freed
+    return outlook(row, freed, rows, today), outlook(row, after, [*rows, *moved.get(bandit, ())], today)
 
 
 def _moved(bandit: str, changes: Sequence[Change]) -> list[Row]:

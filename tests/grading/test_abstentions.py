@@ -73,7 +73,7 @@ def test_a_reward_says_what_gave_it():
     cast.grade(session, Source.TRAJECTORY, 0.4, version="trajectory/2")
     rewards.settle(session)
     grader = ledger.live_entries("category", session.observation).get().grader
-    assert (grader.version, grader.view, grader.agent) == ("trajectory/2", "full log", "alice")
+    assert (grader.version, grader.view, grader.agent) == ("trajectory/2", "", "alice")
     cast.grade(session, Source.TRAJECTORY, 0.4, version="trajectory/2", evidence={"view": "part of it"})
     rewards.settle(session)
     assert ledger.live_entries("category", session.observation).get().grader.view == "part of it"

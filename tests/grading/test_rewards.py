@@ -252,7 +252,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             self._replay(session, reviewer)
         assert [row[1:] for row in buckets() if row[0] == "code"] == [row[1:] for row in lived]
 
-    def _apply(self, session, verb, given_value, reviewer):
+    def _apply(self, session, verb, given_value, reviewer):  # noqa: C901 - a table of verbs
         if verb == "human":
             review.record_correction(session, reviewer, value=given_value, exclude=given_value is None, reason="r")
         elif verb == "undo":
