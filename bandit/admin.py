@@ -147,8 +147,11 @@ class SelectionAdmin(RecordAdmin):
 
 
 class GraderAdmin(RecordAdmin):
-    list_display = ["source", "model", "route", "rubric", "stratum", "context", "salience"]
-    list_filter = ["source", "stratum"]
+    list_display = [
+        "source", "model", "route", "rubric", "version", "stratum", "context", "salience", "view", "witness",
+        "standing", "agent",
+    ]  # fmt: skip
+    list_filter = ["source", "stratum", "view", "standing", "agent"]
 
 
 class RectifierAdmin(RecordAdmin):

@@ -152,9 +152,9 @@ def consumption_today(bandit: Bandit, today: date) -> int:
 
     An abandoned decision counts: what it started is unknown until the day is over.
     """
-    rewarded = Bucket.objects.filter(bandit=bandit, arm__is_consumption=True, effective_day=today)
+    rewarded = Bucket.objects.rewards().filter(bandit=bandit, arm__is_consumption=True, effective_day=today)
     reading = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
-    live = LedgerEntry.objects.filter(bandit=bandit, observation=OuterRef("observation")).live()
+    live = LedgerEntry.objects.rewards().filter(bandit=bandit, observation=OuterRef("observation")).live()
     unrewarded = _of_day(bandit, today).filter(reading).exclude(Exists(live)).count()
     return unrewarded + int(rewarded.aggregate(total=Sum("n"))["total"] or 0)
 

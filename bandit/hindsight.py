@@ -43,7 +43,7 @@ def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[Draw], Cou
     of what a choice leads to.
     """
     latest = list(bandit.selections.filter(created__lte=now).select_related("arm")[:limit])
-    entries = ledger.live_entries_of(bandit.name, {each.observation for each in latest})
+    entries = ledger.live_entries_of(bandit.name, {each.observation for each in latest}).rewards()
     rewards = {entry.observation: entry.value for entry in entries}
     draws, left_out = [], Counter[str]()
     for each in reversed(latest):
@@ -112,7 +112,7 @@ class Known:
         self._arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
         self._policy = policy_from(variant, rectifying.in_force(bandit))
         self._rows = rows_of(bandit, self._policy, site_day(start), start)
-        entries = LedgerEntry.objects.filter(bandit=bandit, recorded_at__gt=start, recorded_at__lte=end)
+        entries = LedgerEntry.objects.rewards().filter(bandit=bandit, recorded_at__gt=start, recorded_at__lte=end)
         self._later = list(entries.select_related("arm", "grader").order_by("-recorded_at"))
         self._of_day: tuple[date, Policy] | None = None
 

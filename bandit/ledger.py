@@ -8,16 +8,27 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 from django.db import connection, transaction
 from django.db.models import F, Max
 
 from bandit.core.table import MOMENTS
-from bandit.models import MICRO, Arm, Assignment, Bandit, Bucket, Grader, LedgerEntry, LedgerEntryQuerySet, Selection
+from bandit.models import (
+    ABSTAINED,
+    MICRO,
+    Arm,
+    Assignment,
+    Bandit,
+    Bucket,
+    Grader,
+    LedgerEntry,
+    LedgerEntryQuerySet,
+    Selection,
+)
 
 APPLY, REVERSE = LedgerEntry.Op.APPLY, LedgerEntry.Op.REVERSE
 MOST_USD = 1_000_000
@@ -31,7 +42,8 @@ class GraderKey:
     """Who gave a value, in the caller's words; opaque here but for `source`, by which evidence is weighted.
 
     `stratum` divides one grader's rewards further, where the caller knows that it is off by more on some of them;
-    `context` is what the bandit's baseline is taken for; `salience` in percent, how much was the arm's doing.
+    `context` is what the bandit's baseline is taken for; `salience` in percent, how much was the arm's doing. The rest
+    is as in `bandit.models.Grader`.
     """
 
     source: str
@@ -41,13 +53,24 @@ class GraderKey:
     stratum: str = ""
     context: str = ""
     salience: int = 100
+    version: str = ""
+    view: str = ""
+    witness: str = ""
+    standing: str = ""
+    agent: str = ""
+
+    @property
+    def unsaid(self) -> Self:
+        """The key as it was before it said what was seen, and whose session: rewards from then have these empty."""
+        return replace(self, version="", view="", witness="", standing="", agent="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credit:
     """A reward in [0, 1], who gave it, and what the session cost in dollars, None where that is not known.
 
-    Raises ValueError for any other value, NaN included.
+    An abstention, of the source ABSTAINED, has the value 0, which nothing reads. Raises ValueError for any other value,
+    NaN included.
     """
 
     value: float
@@ -57,6 +80,8 @@ class Credit:
     def __post_init__(self) -> None:
         if not math.isfinite(self.value) or not 0 <= self.value <= 1:
             raise ValueError(f"a reward must be a number from 0 to 1; got {self.value!r}")
+        if self.grader.source == ABSTAINED and self.value:
+            raise ValueError(f"an abstention has no value, which is written 0; got {self.value!r}")
         if self.cost_usd is not None and not 0 <= self.cost_usd <= MOST_USD:
             raise ValueError(f"a cost is a number of dollars from 0 to {MOST_USD:,}; got {self.cost_usd!r}")
 
@@ -89,12 +114,15 @@ def set_reward(
     settlement: str,
     policy_version: str,
     provisional: bool = False,
+    renew: bool = False,
 ) -> Change:
     """Make `credits` (arm name to credit) the live rewards of this observation in this bandit; none if empty.
 
     Whatever is live and differs in arm, value, cost, grader or day is reversed on the day it was given, then what holds
     is applied as the next revision. A call that would change none of these records nothing: `settlement`,
-    `policy_version` and `provisional` describe the row they came with and are no reason for a new one.
+    `policy_version` and `provisional` describe the row they came with and are no reason for a new one. Nor is a key
+    that says more of the same reward than was said when it was given, unless `renew` asks for it: a look at an old
+    session moves nothing.
 
     Must run in the caller's transaction, so that a grade and its reward commit together, and holds the bandit's row
     until that ends: writers of one bandit take turns, which also keeps their bucket updates from deadlocking.
@@ -109,7 +137,7 @@ def set_reward(
     undone = []
     for entry in live_entries(bandit, observation):
         credit = wanted.get(entry.arm)
-        if credit and _same(entry, credit, effective_day):
+        if credit and _same(entry, credit, effective_day, renew=renew):
             del wanted[entry.arm]
         else:
             undone.append(entry)
@@ -206,9 +234,16 @@ def _resolved(bandit: str, credits: Mapping[str, Credit]) -> dict[Arm, Credit]: 
     return wanted
 
 
-def _same(entry: LedgerEntry, credit: Credit, day: date) -> bool:
-    held = (entry.value_micro, entry.cost_micro, GraderKey(**_fields(entry.grader)), entry.effective_day)
-    return held == (credit.micro, credit.cost_micro, credit.grader, day)
+def _same(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:
+    """Whether the entry is what `credit` asks for.
+
+    One whose key says as little as keys once did is from before, and compared by that. Else every old session that is
+    flagged, corrected or settled anew would be reversed and applied again, with nothing learnt from it.
+    """
+    key = GraderKey(**_fields(entry.grader))
+    wanted = credit.grader.unsaid if key == key.unsaid and not renew else credit.grader
+    held = (entry.value_micro, entry.cost_micro, key, entry.effective_day)
+    return held == (credit.micro, credit.cost_micro, wanted, day)
 
 
 def _next_revisions(

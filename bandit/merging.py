@@ -4,6 +4,7 @@ After a part every bucket is bit for bit what it was before the merge, but for r
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,7 +22,10 @@ REWARD = ("value_micro", "cost_micro", "grader", "effective_day")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """`moved` rewards went to the other arm; `kept` observations had one there already, which stays as it is."""
+    """`moved` rewards went to the other arm; `kept` observations had one there already, which stays as it is.
+
+    Abstentions move along and are not counted.
+    """
 
     moved: int
     kept: int
@@ -58,7 +62,7 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
         ledger.rewrite(held.bandit, undone=[*moving, *doubles], given=given, settlement=settlement)
         held.merged.update(merged_into=target)
         done(held, Act.MERGED, other=target, by=by, why=why, merged_into=target)
-    return Merged(moved=len(moving), kept=len(doubles))
+    return _counted(moving, doubles)
 
 
 def part(arm: Arm, *, by: str, why: str = "") -> Parted:
@@ -77,7 +81,7 @@ def part(arm: Arm, *, by: str, why: str = "") -> Parted:
         Arm.objects.filter(pk__in=_came_with(held, into)).update(merged_into=held)
         done(held, Act.PARTED, other=into, by=by, why=why, merged_into=None)
     restored = {entry.observation for entry in back}
-    return Parted(moved=len(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
+    return Parted(moved=_rewards(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
@@ -86,13 +90,14 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     moving, doubles = _to_move(arm, target)
     row, today = arm.bandit, site_day(now)
     policy, rows = evidence_of(row, today)
-    without = [*rows, *(row_of(entry, sign=-1) for entry in doubles)]
+    without = [*rows, *(row_of(entry, sign=-1) for entry in doubles if not entry.is_abstention)]
     moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
     before = outlook(row, policy, rows, today)
     posterior = outlook(row, policy, moved, today).posterior
     odds = chances(posterior.chance_of_best(before.chances.keys() - {arm.name}), policy.floor)
-    merged = Merged(moved=len(moving), kept=len(doubles))
-    return MergePreview(merged=merged, before=before, after=Outlook(posterior=posterior, chances=odds))
+    return MergePreview(
+        merged=_counted(moving, doubles), before=before, after=Outlook(posterior=posterior, chances=odds)
+    )
 
 
 def _settlement(arm: Arm) -> str:
@@ -122,6 +127,14 @@ def _to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[LedgerEntry
     entries = list(own)
     moving = [entry for entry in entries if entry.observation not in taken]
     return moving, [entry for entry in entries if entry.observation in taken]
+
+
+def _counted(moving: Sequence[LedgerEntry], doubles: Sequence[LedgerEntry]) -> Merged:
+    return Merged(moved=_rewards(moving), kept=_rewards(doubles))
+
+
+def _rewards(entries: Iterable[LedgerEntry]) -> int:
+    return sum(not entry.is_abstention for entry in entries)
 
 
 def _live(arm: Arm) -> LedgerEntryQuerySet:

@@ -14,6 +14,8 @@ from django.utils import timezone
 from bandit.core.names import canonical, nearest
 
 MICRO = 1_000_000
+# The source of an abstention: an observation that nobody could grade is on record, with no value and no weight.
+ABSTAINED = "unscored"
 
 
 class UnknownArm(LookupError):
@@ -350,7 +352,9 @@ class Grader(models.Model):
 
     The rest divides one grader's rewards further: `stratum` in the caller's own way, such as those that look wrong;
     `context` by what a baseline is taken from them for, such as the category; `salience` by how much of the session
-    was the arm's doing, in percent.
+    was the arm's doing, in percent. `version` names what computed the value, `view` what it could see of the session
+    (of an abstention: why it abstained), `witness` who vouches for the evidence, `standing` whether something speaks
+    against the value, `agent` whose session it was: all in the caller's words, empty where nobody has said.
     """
 
     source = models.CharField(max_length=20)
@@ -360,11 +364,29 @@ class Grader(models.Model):
     stratum = models.CharField(max_length=40, blank=True, default="")
     context = models.CharField(max_length=100, blank=True, default="")
     salience = models.PositiveSmallIntegerField(default=100)
+    version = models.CharField(max_length=80, blank=True, default="")
+    view = models.CharField(max_length=40, blank=True, default="")
+    witness = models.CharField(max_length=20, blank=True, default="")
+    standing = models.CharField(max_length=20, blank=True, default="")
+    agent = models.CharField(max_length=80, blank=True, default="")
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["source", "model", "route", "rubric", "stratum", "context", "salience"],
+                fields=[
+                    "source",
+                    "model",
+                    "route",
+                    "rubric",
+                    "stratum",
+                    "context",
+                    "salience",
+                    "version",
+                    "view",
+                    "witness",
+                    "standing",
+                    "agent",
+                ],
                 name="bandit_grader_once",
             ),
             models.CheckConstraint(condition=~Q(source=""), name="bandit_grader_has_source"),
@@ -374,10 +396,18 @@ class Grader(models.Model):
     def __str__(self) -> str:
         salience = "" if self.salience == 100 else f"{self.salience} %"  # noqa: PLR2004 - percent
         parts = (self.source, self.model, self.route, self.rubric[:8], self.stratum, self.context, salience)
-        return " ".join(part for part in parts if part)
+        seen = (self.version, self.view, self.witness, self.standing, self.agent)
+        return " ".join(part for part in (*parts, *seen) if part)
 
 
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
+    def rewards(self) -> Self:
+        """Without abstentions: what figures are made of."""
+        return self.exclude(grader__source=ABSTAINED)
+
+    def abstentions(self) -> Self:
+        return self.filter(grader__source=ABSTAINED)
+
     def live(self) -> Self:
         """Applied and not reversed: what counts today."""
         reverses = LedgerEntry.objects.filter(
@@ -391,7 +421,7 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
 
 
 class LedgerEntry(models.Model):
-    """One move of one reward, appended by `bandit.ledger` and never changed (N2, N3).
+    """One move of one reward, or of one abstention, appended by `bandit.ledger` and never changed (N2, N3).
 
     A reverse repeats the value, cost, day and grader of the apply that it undoes. Triggers refuse UPDATE, DELETE, an
     apply while the revision before it is live, a reverse that differs from its apply, and an arm of another bandit. Two
@@ -440,6 +470,20 @@ class LedgerEntry(models.Model):
     def value(self) -> float:
         return self.value_micro / MICRO
 
+    @property
+    def is_abstention(self) -> bool:
+        """Whether it says that the observation could not be graded: no reward, and none of 0."""
+        return self.grader.source == ABSTAINED
+
+
+class BucketQuerySet(models.QuerySet["Bucket"]):
+    def rewards(self) -> Self:
+        """Without abstentions: what figures are made of."""
+        return self.exclude(grader__source=ABSTAINED)
+
+    def abstentions(self) -> Self:
+        return self.filter(grader__source=ABSTAINED)
+
 
 class Bucket(models.Model):
     """What one grader gave one arm for one day, as integers: n rewards, their sum and their sum of squares.
@@ -458,6 +502,8 @@ class Bucket(models.Model):
     q = models.BigIntegerField(default=0)
     cost = models.BigIntegerField(default=0)
     costed = models.BigIntegerField(default=0)
+
+    objects = BucketQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -152,18 +152,34 @@ def policy_from(version: PolicyVersion, rectifier: Rectifier | None = None) -> P
 def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[Row]:
     """What the ledger amounts to, by what names a `Row`, as far back as the policy reads: one query, exact integers.
 
-    From the buckets, or from the ledger itself where only what was recorded by `known_by` counts.
+    From the buckets, or from the ledger itself where only what was recorded by `known_by` counts. Abstentions are none.
     """
     read = (oldest_day(policy.long_run_half_life, today), today)
     if known_by is None:
-        buckets = Bucket.objects.filter(bandit=bandit, effective_day__range=read, n__gt=0)
+        buckets = Bucket.objects.rewards().filter(bandit=bandit, effective_day__range=read, n__gt=0)
         return [_row(*each) for each in buckets.values_list(*KEY, *MOMENTS).order_by()]
-    entries = LedgerEntry.objects.filter(bandit=bandit, effective_day__range=read, recorded_at__lte=known_by)
+    entries = LedgerEntry.objects.rewards().filter(bandit=bandit, effective_day__range=read, recorded_at__lte=known_by)
     return [_row(*each) for each in entries.values_list(*KEY).annotate(**signed_sums()).order_by()]
 
 
+def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
+    """How many observations of each arm could not be graded, over the same days: one query."""
+    days = {"bandit": bandit, "effective_day__range": (oldest_day(policy.long_run_half_life, today), today)}
+    if known_by is None:
+        counted = Bucket.objects.abstentions().filter(**days).order_by().values_list("arm__name")
+        return {arm: int(n) for arm, n in counted.annotate(total=Sum("n")) if n}
+    entries = LedgerEntry.objects.abstentions().filter(**days, recorded_at__lte=known_by).order_by()
+    signed = entries.values_list("arm__name").annotate(total=Sum(sign_of_entry()))
+    return {arm: int(n) for arm, n in signed if n}
+
+
 # What the rows of either table are told apart by, in the order of `_row`.
-KEY = ("arm__name", "grader__source", "grader__stratum", "grader__context", "grader__salience", "effective_day")
+KEY = (
+    "arm__name",
+    *(f"grader__{name}" for name in ("source", "stratum", "context", "salience")),
+    *(f"grader__{name}" for name in ("version", "view", "witness", "standing", "agent")),
+    "effective_day",
+)
 
 
 def sign_of_entry() -> Case:
@@ -186,6 +202,11 @@ def _row(  # noqa: PLR0917 - a row of the query
     stratum: str,
     context: str,
     salience: int,
+    version: str,
+    view: str,
+    witness: str,
+    standing: str,
+    agent: str,
     day: date,
     n: Any,
     s: Any,
@@ -200,6 +221,11 @@ def _row(  # noqa: PLR0917 - a row of the query
         stratum=stratum,
         context=context,
         salience=salience,
+        version=version,
+        view=view,
+        witness=witness,
+        standing=standing,
+        agent=agent,
         day=day,
         n=int(n),
         s=int(s),

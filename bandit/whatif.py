@@ -44,14 +44,22 @@ def what_if_many(
     Some ten queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside
     [0, 1] or an arm of an observation that is changed twice.
     """
+    moved = {name: _moved(name, own) for name, own in {**(beside or {}), bandit: changes}.items()}
+    return what_if_moved(bandit, moved, now)
+
+
+def what_if_moved(bandit: str, moved: Mapping[str, Sequence[Row]], now: datetime) -> tuple[Outlook, Outlook]:
+    """The outlook now, and as it would be with these rows more (with `n` of −1, less), by the bandit that they are of.
+
+    Raises UnknownBandit.
+    """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = policy_of(row)
     rows = rows_of(row, policy, today)
     freed = with_baseline(row, policy, today)
-    moved = [] if row.baseline is None else _moved(row.baseline.name, (beside or {}).get(row.baseline.name, ()))
-    after = with_baseline(row, policy, today, moved=moved) if moved else freed
-    changed = [*rows, *_moved(bandit, changes)]
-    return outlook(row, freed, rows, today), outlook(row, after, changed, today)
+    baseline = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
+    after = with_baseline(row, policy, today, moved=baseline) if baseline else freed
+    return outlook(row, freed, rows, today), outlook(row, after, [*rows, *moved.get(bandit, ())], today)
 
 
 def _moved(bandit: str, changes: Sequence[Change]) -> list[Row]:
@@ -88,12 +96,12 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
 
 
 def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
-    """What is live for these observations, with its sign turned."""
-    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations)]
+    """The rewards that are live for these observations, with their sign turned."""
+    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations).rewards()]
 
 
 def row_of(entry: LedgerEntry, *, sign: int) -> Row:
-    """One entry as a row: 1 for a reward that comes, −1 for one that goes."""
+    """One reward's entry as a row: 1 for one that comes, −1 for one that goes."""
     return _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
 
 
@@ -116,6 +124,11 @@ def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: i
         stratum=grader.stratum,
         context=grader.context,
         salience=grader.salience,
+        version=grader.version,
+        view=grader.view,
+        witness=grader.witness,
+        standing=grader.standing,
+        agent=grader.agent,
         day=day,
         n=sign,
         s=sign * micro,

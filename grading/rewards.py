@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from bandit import ledger
 from bandit.ledger import Credit, GraderKey
-from bandit.models import Arm
+from bandit.models import ABSTAINED, Arm
 from grading.core.chain import Resolution, resolve
-from grading.core.decide import GradeView, Policy
+from grading.core.decide import GradeView, Policy, current
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.models import Flag, Grade, Session, Settlement
 from grading.models.evidence import ArtifactKind, Origin
@@ -21,6 +21,8 @@ from grading.models.judging import Purpose
 FLAGGED = "flagged"
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
+# Who vouches for the evidence, where nobody has said; and a value that nothing speaks against.
+UNKNOWN, PLAIN = "unknown", "plain"
 
 
 def policy() -> Policy:
@@ -113,11 +115,12 @@ def _lessons(session: Session, context: str) -> Iterable[Learner]:
     return known.values()
 
 
-def settle(session: Session) -> Settlement:
+def settle(session: Session, *, renew: bool = False) -> Settlement:
     """Resolve the session's grades; append a settlement and move the bandits where the result differs.
 
     Runs in a transaction of its own or the caller's, with the session locked. Settling twice records once. To be called
-    wherever a grade, a failed check or an open flag of the session came or went.
+    wherever a grade, a failed check or an open flag of the session came or went. With `renew` a reward from before the
+    ledger's keys said as much as they do is given anew under its full key, where else it stays as it is.
     """
     with transaction.atomic():
         locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
@@ -132,8 +135,7 @@ def settle(session: Session) -> Settlement:
         )
         name_engine(locked)
         settlement = _append(locked, resolution)
-        grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
-        _record(locked, settlement, _credit(locked, settlement, grade))
+        _record(locked, settlement, _credit(locked, settlement, grades), renew=renew)
     return settlement
 
 
@@ -168,7 +170,7 @@ def _says_the_same(held: Settlement, new: Settlement) -> bool:
     return all(getattr(held, field) == getattr(new, field) for field in fields)
 
 
-def _record(session: Session, settlement: Settlement, credit: Credit | None) -> None:
+def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
     credited: dict[str, dict[str, Credit]] = {bandit: {} for bandit in ALWAYS}
     for each in learners(session):
@@ -185,24 +187,50 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None) -> 
             settlement=f"settlement:{settlement.pk}",
             policy_version=settlement.policy_version,
             provisional=not settlement.final,
+            renew=renew,
         )
 
 
-def _credit(session: Session, settlement: Settlement, grade: Grade | None) -> Credit | None:
-    """What the bandits learn: nothing where there is no reward, or where its source carries no evidence (L2).
+def _credit(session: Session, settlement: Settlement, grades: list[Grade]) -> Credit | None:
+    """What the bandits are told: nothing where there is no reward, or where its source carries no evidence (L2); where
+    no source could grade the session, that it is so.
 
     A machine's reward of a session that stands flagged is in a stratum of its own: it is likely to be off by more.
     """
-    if settlement.value is None or settlement.weight == 0:
+    if settlement.value is None:
         return None
+    said = GraderKey(source=settlement.source, witness=UNKNOWN, standing=PLAIN, agent=session.agent.name)
+    if settlement.weight == 0:
+        return _abstention(said, grades) if settlement.source == Source.FLOOR else None
     stratum = "" if settlement.source == Source.HUMAN or not is_flagged(session) else FLAGGED
+    grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
     if grade is None:
-        return Credit(value=settlement.value, grader=GraderKey(source=settlement.source, stratum=stratum))
+        return Credit(value=settlement.value, grader=replace(said, stratum=stratum))
     return Credit(
         value=settlement.value,
-        grader=GraderKey(
-            source=grade.source, model=grade.model, route=grade.route, rubric=grade.rubric, stratum=stratum
+        grader=replace(
+            said,
+            model=grade.model,
+            route=grade.route,
+            rubric=grade.rubric,
+            stratum=stratum,
+            version=grade.version,
+            view=grade.evidence.get("view", ""),
         ),
+    )
+
+
+def _abstention(said: GraderKey, grades: list[Grade]) -> Credit:
+    """That nobody could grade the session, and why: what the trajectory says, which looks at every one.
+
+    It is kept so that silence can be read at what such sessions were worth where somebody judged them. It has no value
+    and no weight; a grade that comes takes its place.
+    """
+    holds = current(views(grades)).get(Source.TRAJECTORY)
+    row = next((grade for grade in grades if holds is not None and grade.pk == holds.id), None)
+    reason, version = (row.reason, row.version) if row is not None else ("", "")
+    return Credit(
+        value=0.0, grader=replace(said, source=ABSTAINED, version=version, view=reason or Reason.NO_EVIDENCE.value)
     )
 
 

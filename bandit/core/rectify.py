@@ -38,6 +38,8 @@ def rectified(
     """The rows, added up by all that names them, and moved by the `offsets` of their (arm, source, stratum).
 
     `baseline` moves them further by their context. Rows with neither stay as they are. All in units of reward, −1 to 1.
+    By what else tells them apart no offset differs, so that rows are added up over that first: each sum is clipped
+    once, however many agents, views or versions it came from.
     """
     sums: dict[Cell, Sums] = {}
     for row in rows:

@@ -28,6 +28,7 @@ class Row:
     `stratum` is the caller's own further division of them, "" for none; `context` the circumstance that a baseline is
     taken from them for, "" for none. `salience` in percent says how much of these sessions was this arm's doing.
     `cost` is Σ of what is known of their cost, in micro-dollars, and `costed` of how many rewards it is known.
+    `version`, `view`, `witness`, `standing` and `agent` say who graded what, as in the ledger; nothing is read by them.
     """
 
     arm: str
@@ -41,6 +42,11 @@ class Row:
     salience: int = 100
     cost: int = 0
     costed: int = 0
+    version: str = ""
+    view: str = ""
+    witness: str = ""
+    standing: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,23 @@
 """Alarms: rules that fired too often, what they found, and who has taken note."""
 
 from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from grading import monitoring
+from bandit.models import Arm
+from grading import monitoring, worth
 from grading.models import Alarm, Flag, RuleRun, Session
+from grading.models.review import Answer
+from grading.review import bulk
 from grading.templatetags.house import is_advisory
 
 LISTED = 50
@@ -18,6 +25,13 @@ LISTED = 50
 
 def show(request: HttpRequest) -> TemplateResponse:
     alarms = list(Alarm.objects.select_related("acknowledged_by")[:LISTED])
+    ways = (
+        _ways_out()
+        if any(each.rule == monitoring.SILENT_FAILURE and each.resolved_at is None for each in alarms)
+        else {}
+    )
+    for alarm in alarms:
+        alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
     context = {
         "title": "Alarms",
         "open": sorted(
@@ -28,6 +42,22 @@ def show(request: HttpRequest) -> TemplateResponse:
         "flags": _with_rewards(monitoring.flagged_sessions()[:LISTED]),
     }
     return TemplateResponse(request, "gradingsite/alarms.html", context)
+
+
+def _ways_out() -> dict[str, dict[str, Any]]:
+    """What a person may do about the sessions of each case that holds now, by what it is about."""
+    found = {}
+    for case in monitoring.cases(timezone.now()):
+        chosen = urlencode({"session": case.sessions[-bulk.MOST :]}, doseq=True)
+        there = f"{reverse('admin:bulk')}?{chosen}&answer="
+        found[case.arm] = {
+            "infrastructure": there + Answer.EXCLUDE,
+            "bad": there + Answer.GRADE,
+            "arm": Arm.objects.of(worth.BANDIT).select_related("bandit").filter(name=case.arm).first(),
+            "total": len(case.sessions),
+            "shown": min(len(case.sessions), bulk.MOST),
+        }
+    return found
 
 
 def _with_rewards(flags: Iterable[Flag]) -> list[Flag]:

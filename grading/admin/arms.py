@@ -92,7 +92,7 @@ def _sessions(bandit: Bandit) -> dict[int, int]:
     if bandit.kind == Kind.NAMES:
         seen = Session.objects.exclude(model_arm=None).order_by().values_list("model_arm")
         return dict(seen.annotate(n=Count("pk")))
-    counted = Bucket.objects.filter(bandit=bandit).order_by().values_list("arm")
+    counted = Bucket.objects.rewards().filter(bandit=bandit).order_by().values_list("arm")
     return {arm: int(n) for arm, n in counted.annotate(total=Sum("n"))}
 
 

@@ -41,7 +41,7 @@ class BulkForm(VerdictForm):
 def show(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     seen = _seen(given)
-    form = BulkForm(request.POST) if request.method == "POST" else BulkForm()
+    form = BulkForm(request.POST) if request.method == "POST" else BulkForm(initial=_suggested(request.GET))
     context: dict[str, Any] = {"name": _name(given)}
     if request.method == "POST" and "preview" not in request.POST and form.is_valid():
         try:
@@ -64,6 +64,12 @@ def show(request: HttpRequest) -> HttpResponse:
         "too_many": len(seen) > bulk.MOST,
     }
     return TemplateResponse(request, "gradingsite/bulk.html", context)
+
+
+def _suggested(given: QueryDict) -> dict[str, str]:
+    """What the page that led here proposes; nothing is saved by that."""
+    answer = given.get("answer", "")
+    return {"answer": answer if answer in bulk.VERDICTS else Answer.GRADE}
 
 
 def _save(request: HttpRequest, form: BulkForm, seen: Mapping[int, int], name: str) -> int:

@@ -95,11 +95,24 @@ def _settlement(settlement: Settlement) -> Entry:
 
 
 def _ledger(entry: LedgerEntry) -> Entry:
+    if entry.is_abstention:
+        return _abstention(entry)
     verb = "Learned" if entry.op == LedgerEntry.Op.APPLY else "Unlearned"
     return Entry(
         at=entry.recorded_at,
         what=f"{verb} by the {entry.bandit.name} bandit",
         detail=f"{number(entry.value)} on {entry.arm}, revision {entry.revision}",
+        while_blind=verb,
+    )
+
+
+def _abstention(entry: LedgerEntry) -> Entry:
+    verb = "Noted" if entry.op == LedgerEntry.Op.APPLY else "No longer noted"
+    reason = Reason(entry.grader.view).words if entry.grader.view in set(Reason) else entry.grader.view
+    return Entry(
+        at=entry.recorded_at,
+        what=f"{verb} as not graded by the {entry.bandit.name} bandit",
+        detail=f"{reason}; no reward on {entry.arm}, revision {entry.revision}",
         while_blind=verb,
     )
 

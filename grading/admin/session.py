@@ -181,8 +181,9 @@ def _diff_class(line: str) -> str:
 
 
 def _live(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
-    """What counts in the bandits now: applied and not reversed."""
+    """What counts in the bandits now: rewards that are applied and not reversed."""
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
+    held = [e for e in held if not e.is_abstention]
     weights = {bandit: weights_of(version_of(bandit)) for bandit in {entry.bandit for entry in held}}
     return [{"entry": entry, "weight": weights[entry.bandit].get(entry.grader.source, 0)} for entry in held]

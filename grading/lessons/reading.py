@@ -96,7 +96,8 @@ def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
 
 def _rewards(since: dt.datetime) -> dict[str, tuple[str, float]]:
     """The category and the reward of each observation that has one."""
-    live = LedgerEntry.objects.filter(bandit__name=CATEGORY, effective_day__gte=timezone.localdate(since)).live()
+    rewards = LedgerEntry.objects.rewards().filter(bandit__name=CATEGORY)
+    live = rewards.filter(effective_day__gte=timezone.localdate(since)).live()
     name = Coalesce("arm__merged_into__name", "arm__name")
     rows = live.order_by().values_list("observation", name, "value_micro")
     return {observation: (context, micro / MICRO) for observation, context, micro in rows}
@@ -106,7 +107,7 @@ def _credit(bandit: Bandit, floor: float) -> dict[int, tuple[int, float]]:
     """The rewards of each lesson, and how many they count as: f + (1 − f)·salience each (I109)."""
     found: Counter[int] = Counter()
     credit: dict[int, float] = defaultdict(float)
-    cells = Bucket.objects.filter(bandit=bandit, n__gt=0).order_by("arm", "grader__salience")
+    cells = Bucket.objects.rewards().filter(bandit=bandit, n__gt=0).order_by("arm", "grader__salience")
     arm = Coalesce("arm__merged_into_id", "arm_id")
     for lesson, salience, n in cells.values_list(arm, "grader__salience").annotate(total=Sum("n")):
         found[lesson] += n

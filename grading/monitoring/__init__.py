@@ -16,9 +16,10 @@ from grading.monitoring.flags import (
 )
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Rule, Severity
+from grading.monitoring.silence import Case, SilentFailure, cases
 from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch, watch_at_night
 
-IMPOSSIBLE_PAIR, JUDGE_OUT = ImpossiblePair.id, JudgeOut.id
+IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE = ImpossiblePair.id, JudgeOut.id, SilentFailure.id
 
 
 def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
@@ -32,9 +33,12 @@ __all__ = [
     "IMPOSSIBLE_PAIR",
     "JUDGE_OUT",
     "RULES",
+    "SILENT_FAILURE",
+    "Case",
     "Rule",
     "Severity",
     "acknowledge",
+    "cases",
     "clear_flags",
     "flagged_sessions",
     "independent_work",

@@ -16,6 +16,7 @@ from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
 from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
 from grading.monitoring.outage import JudgeOut
 from grading.monitoring.rule import Finding, Rule, stamp
+from grading.monitoring.silence import SilentFailure
 from grading.monitoring.waits import NoticesFail, ReviewWaits
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ _ALL: tuple[Rule, ...] = (
     *FLAG_RULES,
     JudgeOut(),
     WastedJudging(),
+    SilentFailure(),
     Monoculture(),
     Unforeseen(),
     Unresolving(),

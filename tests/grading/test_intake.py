@@ -92,7 +92,8 @@ def test_a_session_without_evidence_is_stored_and_says_what_is_missing():
     assert last(session, Source.TRAJECTORY).reason == Reason.NO_TRANSCRIPT
     assert last(session, Source.JOURNAL).reason == Reason.NO_JOURNAL
     assert rewards.live(session).source == Source.FLOOR
-    assert not LedgerEntry.objects.exists()
+    assert not LedgerEntry.objects.rewards().exists()
+    assert ledger.live_entries("category", session.observation).get().grader.view == Reason.NO_TRANSCRIPT
 
 
 @pytest.mark.django_db(transaction=True)

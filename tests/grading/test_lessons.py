@@ -234,10 +234,10 @@ def test_a_lesson_that_was_held_out_earns_nothing():
 
 
 def test_a_session_without_a_reward_teaches_its_lessons_nothing():
-    """I78: consumers read the ledger, which has no row without a grade."""
+    """I78: consumers read the ledger, which has no reward without a grade."""
     receipt = submit(metadata={"lessons": [{"name": "ask-first"}]})
     assert rewards.live(receipt.session).weight == 0
-    assert credited(receipt.session) == {}
+    assert not LedgerEntry.objects.rewards().filter(observation=receipt.session.observation).exists()
     assert posterior_of("lesson", cast.NOON).arms["ask-first"].evidence == ()
     cast.grade(receipt.session, Source.JUDGE, 0.7)
     rewards.settle(receipt.session)

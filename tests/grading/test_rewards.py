@@ -31,6 +31,11 @@ def buckets(name="category"):
             "s",
             "q",
             "grader__stratum",
+            "grader__version",
+            "grader__view",
+            "grader__witness",
+            "grader__standing",
+            "grader__agent",
         )
     )
 
@@ -46,12 +51,13 @@ def test_settling_twice_records_once():
 
 
 @pytest.mark.django_db
-def test_a_session_that_nothing_graded_teaches_nothing():
+def test_a_session_that_nothing_graded_teaches_nothing_but_that():
     session = cast.session()
     cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
     settlement = rewards.settle(session)
     assert (settlement.value, settlement.source, settlement.weight) == (0.1, "floor", 0)
-    assert not LedgerEntry.objects.exists()
+    assert not LedgerEntry.objects.rewards().exists()
+    assert [row[1] for row in buckets()] == ["unscored"]
 
 
 @pytest.mark.django_db
@@ -204,8 +210,9 @@ def test_the_database_refuses_a_grade_that_breaks_a_law(fields):
 
 
 value = st.integers(0, 100).map(lambda n: n / 100)
+abstention = st.sampled_from([Reason.NOTHING_OBSERVABLE, Reason.FORMAT_BLIND, Reason.NO_TRANSCRIPT])
 step = st.one_of(
-    st.tuples(st.just("trajectory"), st.none() | value),
+    st.tuples(st.just("trajectory"), abstention | value),
     st.tuples(st.just("journal"), st.none() | value),
     st.tuples(st.just("consumption"), st.none() | value),
     st.tuples(st.just("judge"), st.none() | value),
@@ -236,6 +243,8 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
     def test_any_interleaving_equals_the_replay_of_the_final_grades(self, history):
         reviewer = cast.person("rita", "reviewer")
         sessions = [cast.session(external_id=f"s{n}") for n in range(3)]
+        for session in sessions:
+            rewards.settle(session)
         for number, (verb, given_value) in history:
             self._apply(sessions[number], verb, given_value, reviewer)
         lived = buckets()
@@ -243,7 +252,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             self._replay(session, reviewer)
         assert [row[1:] for row in buckets() if row[0] == "code"] == [row[1:] for row in lived]
 
-    def _apply(self, session, verb, given_value, reviewer):
+    def _apply(self, session, verb, given_value, reviewer):  # noqa: C901 - a table of verbs
         if verb == "human":
             review.record_correction(session, reviewer, value=given_value, exclude=given_value is None, reason="r")
         elif verb == "undo":
@@ -261,8 +270,11 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         elif verb == "unflag" and by_hand(session):
             review.unflag(by_hand(session), reviewer)
         elif verb in set(Source):
-            reason = Reason.NONE if given_value is not None else Reason.TIMEOUT
-            cast.grade(session, Source(verb), given_value, reason)
+            if isinstance(given_value, Reason):
+                cast.grade(session, Source(verb), None, given_value)
+            else:
+                reason = Reason.NONE if given_value is not None else Reason.TIMEOUT
+                cast.grade(session, Source(verb), given_value, reason)
         rewards.settle(session)
         monitoring.inspect(session)
 

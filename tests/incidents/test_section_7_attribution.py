@@ -147,7 +147,7 @@ def test_i121_a_day_of_floors_is_no_bad_day():
         cast.grade(session, Source.JUDGE, None, reason="quota_exhausted")
         settlement = rewards.settle(session)
         assert (settlement.source, settlement.weight) == ("floor", 0)
-    assert not Bucket.objects.exists()
+    assert not Bucket.objects.rewards().exists()
     assert posterior_of("category", cast.NOON).arms["cross-repo"].mean == 0.5
 
 

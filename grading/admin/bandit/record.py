@@ -27,7 +27,7 @@ class Record:
     """One arm's rewards: `n` of them, `productive` ones above .5, their plain mean and the mean as they are read.
 
     `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions that ended
-    without a reward to give, by no doing of the arm's.
+    without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade.
     """
 
     n: int
@@ -37,6 +37,7 @@ class Record:
     cost_usd: float | None
     costed: int
     infrastructure: int
+    ungraded: int
 
 
 def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
@@ -54,6 +55,7 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
             cost_usd=found["cost"] / found["costed"] / MICRO if found["costed"] else None,
             costed=found["costed"],
             infrastructure=died.get(name, 0),
+            ungraded=belief.ungraded.get(name, 0),
         )
         for name, found in sums.items()
     }

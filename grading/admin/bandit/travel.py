@@ -16,7 +16,7 @@ from bandit.core.residual import Baseline
 from bandit.core.table import Row
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
-from bandit.reading import outlook, policy_from, rows_of, version_of, with_baseline
+from bandit.reading import abstentions_of, outlook, policy_from, rows_of, version_of, with_baseline
 from bandit.selection import Outlook
 from grading import charts
 from grading.admin.bandit.asked import Refused, shown
@@ -73,6 +73,7 @@ class Belief:
     version: PolicyVersion
     rectifier: Rectifier | None
     rows: list[Row]
+    ungraded: Mapping[str, int]
     outlook: Outlook
 
     @property
@@ -186,6 +187,7 @@ def read(bandit: Bandit, at: Moments) -> Belief:
         version=version,
         rectifier=rectifier,
         rows=rows,
+        ungraded=abstentions_of(bandit, policy, at.day, at.known_by),
         outlook=outlook(bandit, policy, rows, at.day),
     )
 
@@ -207,7 +209,7 @@ def sliders(bandit: Bandit, first: Standing | None, now: dt.datetime) -> Sliders
 
 def _first_day(bandit: Bandit, today: dt.date) -> dt.date:
     """The first day of which anything is recorded, or on which anything was."""
-    of_day = Bucket.objects.filter(bandit=bandit).aggregate(day=Min("effective_day"))["day"]
-    entry = LedgerEntry.objects.filter(bandit=bandit).order_by("pk").first()
+    of_day = Bucket.objects.rewards().filter(bandit=bandit).aggregate(day=Min("effective_day"))["day"]
+    entry = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").first()
     days = [of_day, entry and timezone.localdate(entry.recorded_at)]
     return min((day for day in days if day), default=today)

@@ -156,7 +156,7 @@ def _undone(belief: Belief, text: str, known: Sequence[Outage], titles: Mapping[
         raise Refused(f"No outage {shown(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
-    entries = list(ledger.live_entries_of(belief.bandit.name, keys))
+    entries = list(ledger.live_entries_of(belief.bandit.name, keys).rewards())
     changes = as_judged(entries, belief.rows)
     before, after = what_if_many(belief.bandit.name, changes, now, beside=_in_the_baseline(belief, keys))
     found = moves(before, after, titles)
@@ -205,7 +205,7 @@ def _in_the_baseline(belief: Belief, keys: Sequence[str]) -> dict[str, list[Chan
     if other is None:
         return {}
     rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
-    return {other.name: as_judged(list(ledger.live_entries_of(other.name, keys)), rows)}
+    return {other.name: as_judged(list(ledger.live_entries_of(other.name, keys).rewards()), rows)}
 
 
 def _estimate(ended: int, entries: Sequence[LedgerEntry], changed: int) -> str:

@@ -1,0 +1,177 @@
+"""Sessions without a grade that come too thick for chance: long runs of them, and too many that infrastructure ended.
+
+What fails silently leaves nothing to grade. Where an arm's sessions all at once cannot be graded, or end by
+infrastructure far more often than those of other arms, what is missing may speak against the arm.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+
+from scipy.stats import fisher_exact
+
+LEVEL = 0.001
+# What was found before stays found until chance would have it so much more easily: it does not come and go.
+STAYING = 10
+# As many sessions of other arms weigh as much as an arm's own in what is usual for it.
+SHRINKAGE = 20
+# What is usual is never taken for more, so that an arm that was never graded is found as well.
+MOST_USUAL = 0.5
+
+
+class Ending(StrEnum):
+    """What came of a session. The last two say nothing of how good it was."""
+
+    GRADED = "graded"
+    UNSCORED = "unscored"
+    INFRASTRUCTURE = "infrastructure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A session by its key, the arm that ran in it, and what came of it."""
+
+    key: int
+    arm: str
+    ending: Ending
+
+    @property
+    def is_missing(self) -> bool:
+        return self.ending is not Ending.GRADED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streak:
+    """A run of `sessions` without a grade, of one `arm` or, where that is None, of several.
+
+    `usual` is the share in (0, .5] that it is measured by, `others` that of the other arms in [0, 1] (None for a run of
+    several arms).
+    """
+
+    arm: str | None
+    sessions: tuple[Seen, ...]
+    usual: float
+    others: float | None
+
+    @property
+    def chance(self) -> float:
+        """That sessions which go on from any graded one are as many without a grade: usual^length."""
+        return self.usual ** len(self.sessions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excess:
+    """An arm whose `died` of `n` sessions ended by infrastructure, against `others_died` of `others`; `p` by Fisher's
+    exact test, one-sided.
+    """
+
+    arm: str
+    died: tuple[Seen, ...]
+    n: int
+    others_died: int
+    others: int
+    p: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is too much for chance. A session of a streak of several arms is in nothing else."""
+
+    streaks: tuple[Streak, ...]
+    excesses: tuple[Excess, ...]
+
+
+def find(sessions: Sequence[Seen], known: Collection[str | None] = ()) -> Found:
+    """What is too much for chance in these sessions of one bandit, in order of time.
+
+    `known`: the arms of which something was found before, None for several at once.
+    """
+
+    def level(arm: str | None) -> float:
+        return LEVEL * STAYING if arm in known else LEVEL
+
+    outages = _of_several(sessions, level(None))
+    taken = {each.key for streak in outages for each in streak.sessions}
+    rest = [each for each in sessions if each.key not in taken]
+    arms = sorted({each.arm for each in rest})
+    streaks = [streak for arm in arms for streak in _of_one(arm, rest, level(arm))]
+    found = (_excess(arm, rest, level(arm)) for arm in arms)
+    return Found(streaks=(*outages, *streaks), excesses=tuple(each for each in found if each is not None))
+
+
+def _of_several(sessions: Sequence[Seen], level: float) -> list[Streak]:
+    """Runs over all arms that are too long, and would be without the arm that has most of them."""
+    missing = _so_far(sessions)
+    tries = len(sessions) - missing[-1] + 1
+    found = []
+    for start, run in _runs(sessions):
+        usual = min(_share(missing[start], start), MOST_USUAL)
+        streak = Streak(arm=None, sessions=run, usual=usual, others=None)
+        most = Counter(each.arm for each in run).most_common(1)[0][1]
+        if _is_rare(streak, tries, level) and usual ** (len(run) - most) < level:
+            found.append(streak)
+    return found
+
+
+def _of_one(arm: str, sessions: Sequence[Seen], level: float) -> list[Streak]:
+    """Runs of the arm that are too long at the rate of the other arms until their end and its own before them."""
+    own = [each for each in sessions if each.arm == arm]
+    at = {each.key: place for place, each in enumerate(sessions, start=1)}
+    missing, own_missing = _so_far(sessions), _so_far(own)
+    tries = len(own) - own_missing[-1] + 1
+    found = []
+    for start, run in _runs(own):
+        end, own_end = at[run[-1].key], start + len(run)
+        others = _share(missing[end] - own_missing[own_end], end - own_end)
+        usual = min((SHRINKAGE * others + own_missing[start]) / (SHRINKAGE + start), MOST_USUAL)
+        streak = Streak(arm=arm, sessions=run, usual=usual, others=others)
+        if _is_rare(streak, tries, level):
+            found.append(streak)
+    return found
+
+
+def _is_rare(streak: Streak, tries: int, level: float) -> bool:
+    """Whether none so long is to be expected after any of `tries` graded sessions: 1 − (1 − chance)^tries < level.
+
+    A run may begin after each of them. At .001 for each alone, a site of fifty sessions a day where all is well would
+    have one every two months.
+    """
+    return -math.expm1(tries * math.log1p(-streak.chance)) < level
+
+
+def _excess(arm: str, sessions: Sequence[Seen], level: float) -> Excess | None:
+    own = [each for each in sessions if each.arm == arm]
+    others = [each for each in sessions if each.arm != arm]
+    died, elsewhere = ([each for each in some if each.ending is Ending.INFRASTRUCTURE] for some in (own, others))
+    if not died or not others:
+        return None
+    table = [[len(died), len(own) - len(died)], [len(elsewhere), len(others) - len(elsewhere)]]
+    p = float(fisher_exact(table, alternative="greater").pvalue)
+    if p >= level:
+        return None
+    return Excess(arm=arm, died=tuple(died), n=len(own), others_died=len(elsewhere), others=len(others), p=p)
+
+
+def _runs(sessions: Sequence[Seen]) -> list[tuple[int, tuple[Seen, ...]]]:
+    """The longest runs without a grade, each with the place where it begins."""
+    found: list[tuple[int, tuple[Seen, ...]]] = []
+    start = 0
+    for place in range(len(sessions) + 1):
+        if place == len(sessions) or not sessions[place].is_missing:
+            if place > start:
+                found.append((start, tuple(sessions[start:place])))
+            start = place + 1
+    return found
+
+
+def _so_far(sessions: Iterable[Seen]) -> list[int]:
+    """How many of the first 0, 1, 2, … sessions are without a grade."""
+    return list(accumulate((each.is_missing for each in sessions), initial=0))
+
+
+def _share(missing: int, n: int) -> float:
+    """The share without a grade, in (0, 1): of none it is a half."""
+    return (missing + 1) / (n + 2)

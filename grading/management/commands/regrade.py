@@ -1,0 +1,123 @@
+"""Take over a new set of rules: grade what is stored anew, after showing what that would change."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from tqdm import tqdm
+
+from grading import regrading
+from grading.core.explain import number
+from grading.models import Agent, Session
+from grading.regrading import Move, Regraded, Standing
+
+KINDS = 20
+
+
+class Command(BaseCommand):
+    help = (
+        "Grade the stored sessions anew by the rules that hold now. First shows how many would change and which arms "
+        "would move by how much; then asks. Old grades, settlements and ledger rows stay; the bandits end up as if the "
+        "new grades had been there from the start. Stopping it half way loses nothing: run it again."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--agent", help="the sessions of one agent alone")
+        parser.add_argument("--since", type=_day, metavar="YYYY-MM-DD", help="sessions that ended on that day or later")
+        parser.add_argument("--preview", action="store_true", help="show what would change, and stop")
+        parser.add_argument("--yes", action="store_true", help="show it and do it without asking")
+
+    def handle(self, *_args: Any, agent: str | None, since: datetime | None, **options: Any) -> None:
+        if options["preview"] and options["yes"]:
+            raise CommandError("expected --preview or --yes, not both: --preview changes nothing, --yes asks nothing")
+        sessions = list(_sessions(agent, since).values_list("pk", flat=True))
+        if not sessions:
+            self.stdout.write("No session matches; nothing to grade anew.")
+            return
+        seen = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
+        self.stdout.write(summary(seen))
+        self._show(regrading.moves(seen, timezone.now()))
+        if not any(each.changed or each.moved for each in seen):
+            self.stdout.write("Nothing would change.")
+            return
+        if options["preview"] or not (options["yes"] or self._agreed()):
+            self.stdout.write("Nothing was changed. Run it again with --yes to take this over.")
+            return
+        done = self._each(sessions, regrading.regrade, "Grading anew")
+        self.stdout.write(f"Graded {len(done):,} sessions anew; {sum(each.changed for each in done):,} changed.")
+
+    def _each(self, sessions: Iterable[Session], work: Callable[[Session], Regraded], what: str) -> list[Regraded]:
+        """The same for every session, with progress. One that breaks is named, and stops none of the others."""
+        done = []
+        for key in tqdm(sessions, desc=what, unit="session", disable=None):
+            session = Session.objects.with_people().filter(pk=key).first()
+            if session is None:  # erased meanwhile
+                continue
+            try:
+                done.append(work(session))
+            except Exception as error:  # noqa: BLE001 - whatever one session holds
+                self.stderr.write(f"{session} could not be graded anew: {error!r}; it stays as it was")
+        return done
+
+    def _agreed(self) -> bool:
+        if not sys.stdin.isatty():
+            return False
+        return input("Take this over? Type yes: ").strip().lower() == "yes"
+
+    def _show(self, moves: Iterable[Move]) -> None:
+        for move in sorted(moves, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
+            self.stdout.write(
+                f"  {move.bandit}: {move.arm}, mean {_thousandths(move.mean_before)} → "
+                f"{_thousandths(move.mean_after)}, of the next hundred {move.share_before:.1f} → {move.share_after:.1f}"
+            )
+
+
+def summary(done: list[Regraded]) -> str:
+    """How many sessions change, by what they were and would be, the most frequent first."""
+    changed = [each for each in done if each.changed]
+    lines = [f"{len(done):,} sessions: {len(changed):,} would change."]
+    kinds = Counter((_kind(each.before), _kind(each.after)) for each in changed)
+    for (before, after), count in kinds.most_common(KINDS):
+        examples = [each for each in changed if (_kind(each.before), _kind(each.after)) == (before, after)]
+        first = examples[0]
+        shown = f"{number(first.before.learned)} → {number(first.after.learned)}"
+        lines.append(f"{count:6,}  {before} → {after}, for example {first.session}: {shown}")
+    if len(kinds) > KINDS:
+        lines.append(f"        and {len(kinds) - KINDS} kinds of change more")
+    asked = sum(each.asked for each in done)
+    if asked:
+        lines.append(f"{asked:6,}  of them will be judged: they were without a reward and are not any more")
+    return "\n".join(lines)
+
+
+def _kind(standing: Standing) -> str:
+    if standing.value is None:
+        return f"no reward ({standing.why})" if standing.why else "no reward"
+    if standing.source == "floor":
+        return f"not graded ({standing.why[:1].lower()}{standing.why[1:]})" if standing.why else "not graded"
+    return f"{standing.source} at weight {standing.weight:g}"
+
+
+def _thousandths(mean: float) -> str:
+    return f"{mean:.3f}".removeprefix("0")
+
+
+def _sessions(agent: str | None, since: datetime | None) -> Any:
+    found = Session.objects.order_by("pk")
+    if agent is not None:
+        if not Agent.objects.filter(name=agent).exists():
+            names = ", ".join(Agent.objects.order_by("name").values_list("name", flat=True)[:20]) or "there is none"
+            raise CommandError(f"expected the name of an agent, got {agent!r}; known are {names}")
+        found = found.filter(agent__name=agent)
+    return found if since is None else found.filter(ended_at__gte=since)
+
+
+def _day(text: str) -> datetime:
+    try:
+        return timezone.make_aware(datetime.strptime(text, "%Y-%m-%d"))  # noqa: DTZ007 - made aware at once
+    except ValueError as error:
+        raise CommandError(f"expected a day like 2026-03-31, got {text!r}") from error

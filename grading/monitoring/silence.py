@@ -1,0 +1,139 @@
+"""Sessions of an arm that leave no grade, more of them than chance would have (A14)."""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Coalesce
+
+from grading.core.streaks import Ending, Excess, Seen, Streak, find
+from grading.core.vocabulary import Outcome, Source
+from grading.days import midnight, start_of_day
+from grading.models import Alarm, JudgeJob, Session
+from grading.models.judging import Purpose
+from grading.models.sessions import reward_columns
+from grading.monitoring.rule import Finding, Rule, stamp
+
+WINDOW_DAYS = 28
+ALL_ARMS = "all arms"
+# Rarer than this is not counted out.
+RAREST = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Sessions that a person should say something of: of one `arm`, or of ALL_ARMS; their keys, and why, in words."""
+
+    arm: str
+    sessions: tuple[int, ...]
+    detail: str
+
+
+class SilentFailure(Rule):
+    """A14. Where failures leave no trace and successes do, an arm looks good by what is missing."""
+
+    id = "A14"
+    title = "Sessions of an arm leave nothing to grade"
+    means = (
+        "Raises where sessions of one arm of the category bandit that could not be graded, or that infrastructure "
+        "ended, come in a run too long for chance at the rate of the other arms and its own before (p < .001 among the "
+        f"arm's sessions of {WINDOW_DAYS} days); or where infrastructure ends an arm's sessions more often than the "
+        "others' (Fisher's exact test, p < .001). Sessions that wait for the judge do not count. An outage that hits "
+        "several arms at once is one alarm."
+    )
+    todo = (
+        "Look at the sessions, and say what it was: infrastructure (they stay without a reward), really bad (a grade "
+        "for each), or pause the arm."
+    )
+    every = dt.timedelta(hours=1)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        return [Finding(about=case.arm, detail=f"{case.detail} {self.todo}") for case in cases(now)]
+
+
+def cases(now: dt.datetime) -> list[Case]:
+    """What holds at `now`, at most one case an arm: two queries. What has an open alarm holds a little longer."""
+    rows = {key: (seen, ended_at) for seen, key, ended_at in _sessions(now)}
+    opened = Alarm.objects.filter(rule=SilentFailure.id, resolved_at=None).values_list("about", flat=True)
+    found = find([seen for seen, _ in rows.values()], {None if about == ALL_ARMS else about for about in opened})
+    ended = {key: ended_at for key, (_, ended_at) in rows.items()}
+    words: dict[str, list[str]] = {}
+    sessions: dict[str, dict[int, None]] = {}
+    for streak in found.streaks:
+        words.setdefault(streak.arm or ALL_ARMS, []).append(_streak(streak, ended))
+        sessions.setdefault(streak.arm or ALL_ARMS, {}).update((each.key, None) for each in streak.sessions)
+    for excess in found.excesses:
+        words.setdefault(excess.arm, []).append(_excess(excess))
+        sessions.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
+    return [Case(arm=arm, sessions=tuple(sessions[arm]), detail=" ".join(said)) for arm, said in words.items()]
+
+
+def _sessions(now: dt.datetime) -> Iterable[tuple[Seen, int, dt.datetime]]:
+    """The settled sessions of the window, in order of time: of arms that are in use, and that nobody excluded."""
+    since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
+    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
+    columns = reward_columns("pk")
+    rows = (
+        Session.objects.filter(ended_at__gte=since, ended_at__lte=now)
+        .exclude(category=None)
+        .annotate(
+            arm=Coalesce("category__merged_into__name", "category__name"),
+            is_out=Coalesce("category__merged_into__paused", "category__paused"),
+            reward_value=columns["reward_value"],
+            reward_source=columns["reward_source"],
+            waits=Exists(waiting),
+        )
+        .filter(waits=False, is_out=False, reward_source__isnull=False)
+        .order_by("ended_at", "pk")
+    )
+    names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
+    for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
+        ending = _ending(outcome, source, value)
+        if ending is not None:
+            yield Seen(key=key, arm=arm, ending=ending), key, ended_at
+
+
+def _ending(outcome: str, source: str, value: float | None) -> Ending | None:
+    """None for a session that a person excluded, or that the agent refused: somebody has said what it was."""
+    if source == Source.FLOOR:
+        return Ending.UNSCORED
+    if value is not None:
+        return Ending.GRADED
+    return Ending.INFRASTRUCTURE if source == "" and outcome == Outcome.INFRASTRUCTURE else None
+
+
+def _streak(streak: Streak, ended: dict[int, dt.datetime]) -> str:
+    n = len(streak.sessions)
+    died = sum(each.ending is Ending.INFRASTRUCTURE for each in streak.sessions)
+    parts = [f"{n - died} could not be graded" * (n > died), f"{died} ended by infrastructure" * (died > 0)]
+    first, last = (stamp(ended[streak.sessions[at].key]) for at in (0, -1))
+    said = f"{n} sessions in a row from {first} to {last}: {' and '.join(filter(None, parts))}"
+    often = round(1 / streak.chance)
+    once = f"once in {_rounded(often):,} runs" if often < RAREST else "less than once in a billion runs"
+    if streak.others is None:
+        arms = Counter(each.arm for each in streak.sessions)
+        said += f", of {len(arms)} arms (most of them of {arms.most_common(1)[0][0]})"
+        return f"{said}. At the bandit's rate of {_percent(streak.usual)} before, that happens {once}."
+    return (
+        f"{said}. At the other arms' rate of {_percent(streak.others)}, {_percent(streak.usual)} with its own before, "
+        f"that happens {once}."
+    )
+
+
+def _excess(excess: Excess) -> str:
+    return (
+        f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
+        f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
+        f"{_rounded(round(1 / excess.p)):,} times."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _rounded(often: int) -> int:
+    """To two digits, as people say it."""
+    return int(float(f"{often:.2g}"))

@@ -1,0 +1,152 @@
+"""Grading anew what is stored, by the rules that hold now: old rows stay, and the ledger moves exactly.
+
+What comes in: a session with its evidence. What comes out: what it was worth and is worth now, and the ledger's moves.
+A preview does the very same and rolls it back, one session at a time, so that nobody waits for it for long.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Max
+
+from bandit.core.table import Row
+from bandit.models import ABSTAINED, Bandit, LedgerEntry
+from bandit.reading import Outlook
+from bandit.whatif import row_of, what_if_moved
+from grading import judging, review, rewards, sources
+from grading.core.vocabulary import NO_REWARD, Source
+from grading.intake import outcomes
+from grading.models import Session, Settlement
+
+# An arm that moves by less, in mean or in its number of the next hundred, has not moved to the eye.
+LEAST_MEAN, LEAST_SHARE = 0.0005, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a session's reward was or is: `value` in [0, 1] or None for no reward, who decided, and at what weight.
+
+    `why` names an abstention or an outcome without a reward, in plain words.
+    """
+
+    value: float | None = None
+    source: str = ""
+    weight: float = 0.0
+    why: str = "never graded"
+
+    @property
+    def learned(self) -> float | None:
+        """The value that a bandit learns; None where it learns nothing."""
+        return self.value if self.weight > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regraded:
+    """One session graded anew: before, after, the rows that its bandits gain and lose, and whether a judge is asked."""
+
+    session: Session
+    before: Standing
+    after: Standing
+    moved: Mapping[str, tuple[Row, ...]]
+    asked: bool
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """An arm of a bandit before and after: its mean, and its expected number of the next hundred."""
+
+    bandit: str
+    arm: str
+    mean_before: float
+    mean_after: float
+    share_before: float
+    share_after: float
+
+
+def preview(session: Session) -> Regraded:
+    """What `regrade` would do, by doing it and rolling it back."""
+    with transaction.atomic():
+        done = regrade(session)
+        transaction.set_rollback(True)
+    return done
+
+
+def regrade(session: Session) -> Regraded:
+    """Ask the sources again, read the outcome again, settle; all or nothing. Doing it twice changes nothing more.
+
+    A reward from before the ledger's keys said who and what was seen is given anew under its full key. A judge is asked
+    only where the session was without a reward and no longer is: other verdicts hold.
+    """
+    with transaction.atomic():
+        held = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+        before, last = standing(rewards.live(held), held), _last_entry()
+        had_none = held.outcome in NO_REWARD
+        outcomes.conclude(held, sources.grade(held))
+        asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
+        rewards.settle(held, renew=True)
+        review.look(held)
+        after = standing(rewards.live(held), held)
+        return Regraded(session=held, before=before, after=after, moved=_moved_since(last), asked=asked)
+
+
+def standing(settlement: Settlement | None, session: Session) -> Standing:
+    """What a settlement says, in short."""
+    if settlement is None:
+        return Standing()
+    why = ""
+    if settlement.value is None:
+        why = session.outcome_reason or settlement.reason
+    elif settlement.source == Source.FLOOR:
+        trajectory = session.grades.filter(source=Source.TRAJECTORY).order_by("-pk").first()
+        why = "" if trajectory is None else trajectory.get_reason_display()
+    return Standing(value=settlement.value, source=settlement.source, weight=settlement.weight, why=why)
+
+
+def moves(done: Iterable[Regraded], now: datetime) -> list[Move]:
+    """What all of it together does to the arms of every bandit that learns: those that move to the eye."""
+    rows: dict[str, list[Row]] = {}
+    for each in done:
+        for bandit, moved in each.moved.items():
+            rows.setdefault(bandit, []).extend(moved)
+    found = []
+    for name in Bandit.objects.that_learn().values_list("name", flat=True):
+        before, after = what_if_moved(name, rows, now)
+        found += [move for arm in before.arms if _is_seen(move := _move(name, arm, before, after))]
+    return found
+
+
+def _move(bandit: str, arm: str, before: Outlook, after: Outlook) -> Move:
+    return Move(
+        bandit=bandit,
+        arm=arm,
+        mean_before=before.arms[arm].mean,
+        mean_after=after.arms[arm].mean,
+        share_before=before.share_of_next_100(arm),
+        share_after=after.share_of_next_100(arm),
+    )
+
+
+def _is_seen(move: Move) -> bool:
+    moved, share = abs(move.mean_after - move.mean_before), abs(move.share_after - move.share_before)
+    return moved >= LEAST_MEAN or share >= LEAST_SHARE
+
+
+def _last_entry() -> int:
+    last: int | None = LedgerEntry.objects.aggregate(last=Max("pk"))["last"]
+    return last or 0
+
+
+def _moved_since(last: int) -> dict[str, tuple[Row, ...]]:
+    """The ledger's moves after that entry, by bandit. Abstentions are in no posterior."""
+    found: dict[str, list[Row]] = {}
+    entries = LedgerEntry.objects.filter(pk__gt=last).exclude(grader__source=ABSTAINED)
+    for entry in entries.select_related("bandit", "arm", "grader"):
+        sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
+        found.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
+    return {bandit: tuple(rows) for bandit, rows in found.items()}

@@ -1,0 +1,201 @@
+"""An arm whose sessions leave nothing to grade: one alarm, its arithmetic in words, and three ways out."""
+
+import datetime as dt
+import random
+import re
+from html import unescape
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from bandit import arms
+from bandit.models import Arm
+from grading import monitoring, review, rewards
+from grading.core.vocabulary import Outcome, Reason, Source
+from grading.models import Alarm, Settlement
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
+ARMS = ("code", "infra", "news", "triage")
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(cast.NOON, tick=False) as moving:
+        yield moving
+
+
+def session(arm, ago, *, graded, **fields):
+    made = cast.session(category=arm, ended_at=cast.NOON - ago, **fields)
+    if graded:
+        cast.grade(made, Source.TRAJECTORY, 0.5)
+    else:
+        cast.grade(made, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
+    rewards.settle(made)
+    return made
+
+
+def usual():
+    """Twenty days of four arms, every fifth session without a grade, and no two in a row."""
+    for n in range(20):
+        for place, arm in enumerate(ARMS):
+            session(arm, (22 - n) * DAY - place * HOUR, graded=(n + 2 * place) % 5 != 3)
+
+
+def silent(arm, n, *, since=1 * DAY, **fields):
+    return [session(arm, since - number * HOUR, graded=False, **fields) for number in range(n)]
+
+
+def look():
+    monitoring.watch()
+    return [(alarm.about, alarm.detail) for alarm in open_now()]
+
+
+def open_now():
+    return monitoring.open_alarms().filter(rule="A14").order_by("pk")
+
+
+def test_a_run_is_one_alarm_that_says_its_arithmetic():
+    usual()
+    assert look() == []
+    silent("code", 9)
+    ((about, detail),) = look_again()
+    assert about == "code"
+    assert detail.startswith("9 sessions in a row from 30 Mar 12:00 UTC to 30 Mar 20:00 UTC: 9 could not be graded.")
+    others, both = (12 + 1) / 62, (20 * 13 / 62 + 4) / 40
+    said = re.search(
+        r"At the other arms' rate of (\d+) %, (\d+) % with its own before, that happens once in (.+) runs", detail
+    )
+    assert [int(said[1]), int(said[2])] == [round(100 * others), round(100 * both)]
+    assert int(said[3].replace(",", "")) == int(float(f"{both**-9:.2g}"))
+
+
+def look_again():
+    """After the hour in which the rule does not look."""
+    return look_later(HOUR)
+
+
+def look_later(later):
+    with time_machine.travel(timezone.now() + later, tick=False):
+        return look()
+
+
+def test_it_is_not_opened_again_while_nothing_new_happens(clock):
+    usual()
+    silent("code", 9)
+    for _ in range(48):
+        look()
+        clock.shift(HOUR)
+    assert Alarm.objects.filter(rule="A14").count() == 1
+
+
+def test_sessions_that_wait_for_the_judge_do_not_count():
+    usual()
+    for each in silent("code", 9):
+        cast.open_judge_job(each)
+    assert look() == []
+
+
+def test_a_grade_within_the_run_resolves_it(rita):
+    usual()
+    run = silent("code", 9)
+    assert look()
+    review.record_correction(run[4], rita, value=0.7, reason="it works")
+    assert look_again() == []
+
+
+def test_a_person_who_says_that_it_was_infrastructure_resolves_it(rita):
+    usual()
+    run = silent("code", 9)
+    assert look()
+    for each in run:
+        review.record_correction(each, rita, exclude=True, reason="the disk was full")
+    assert look_again() == []
+
+
+def test_an_arm_that_is_paused_is_not_looked_at():
+    usual()
+    silent("code", 9)
+    assert look()
+    arms.pause(Arm.objects.resolve("category", "code"), by="otto")
+    assert look_again() == []
+
+
+def test_an_outage_that_hits_all_arms_is_one_alarm(clock):
+    usual()
+    start = 1 * DAY
+    for n in range(12):
+        for place, arm in enumerate(ARMS):
+            session(arm, start - n * HOUR - place * 10 * dt.timedelta(minutes=1), graded=False)
+            with time_machine.travel(cast.NOON - start + n * HOUR + HOUR, tick=False):
+                monitoring.watch()
+    ((about, detail),) = look_later(2 * HOUR)
+    assert about == "all arms"
+    assert "could not be graded, of 4 arms" in detail
+    assert Alarm.objects.filter(rule="A14").count() == 1
+
+
+def test_infrastructure_that_ends_the_sessions_of_one_arm_is_an_alarm():
+    usual()
+    for n in range(10):
+        ended = {"outcome": Outcome.INFRASTRUCTURE, "outcome_reason": "out of memory"}
+        session("code", 2 * DAY - 3 * n * HOUR, graded=False, **ended)
+        session("code", 2 * DAY - (3 * n + 1) * HOUR, graded=True)
+    ((about, detail),) = look()
+    assert about == "code"
+    assert "Infrastructure ended 10 of its 40 sessions of 28 days, and 0 of 60 of the other arms" in detail
+
+
+def test_the_page_offers_the_three_ways_out(client):
+    usual()
+    run = silent("code", 9)
+    look()
+    client.force_login(cast.person("olga", "operator"))
+    page = unescape(client.get("/alarms/").content.decode())
+    links = re.findall(r'href="(/[^"]*answer=(\w+))"', page)
+    assert [answer for _, answer in links] == ["exclude", "grade"]
+    for link, answer in links:
+        form = client.get(link).content.decode()
+        assert all(f'name="session" value="{each.pk}" checked' in form for each in run)
+        assert f'value="{answer}" checked' in form
+    action = re.search(r'action="(/[^"]*)"><input type="hidden" name="csrf[^>]*><input[^>]*><button[^>]*>Pause', page)[
+        1
+    ]
+    client.post(action, {"do": "pause", "why": "A14"})
+    assert Arm.objects.resolve("category", "code").paused
+
+
+def test_a_viewer_is_offered_nothing(client):
+    usual()
+    silent("code", 9)
+    look()
+    client.force_login(cast.person("vera", "viewer"))
+    page = client.get("/alarms/").content.decode()
+    assert "A14 · Sessions of an arm leave nothing to grade" in page
+    assert "It was infrastructure" not in page
+    assert "Pause" not in page
+
+
+def test_a_site_where_all_is_well_is_hardly_disturbed(clock):
+    """Eight arms, fifty sessions a day, one to three in ten of them without a grade: sixty days, two looks a day."""
+    chance = random.Random(7)
+    names = ("code", "infra", "news", "triage", "content", "research", "social", "cross-repo")
+    rates = {name: chance.uniform(0.1, 0.3) for name in names}
+    for _ in range(60):
+        for _half in range(2):
+            made = []
+            for n in range(25):
+                arm = chance.choice(names)
+                source = "floor" if chance.random() < rates[arm] else "trajectory"
+                made.append(
+                    (cast.session(category=arm, ended_at=timezone.now() + n * dt.timedelta(minutes=20)), source)
+                )
+            Settlement.objects.bulk_create(
+                Settlement(session=each, revision=1, value=0.1, source=source, final=False, weight=0, steps=[])
+                for each, source in made
+            )
+            clock.shift(12 * HOUR)
+            monitoring.watch()
+    assert Alarm.objects.filter(rule="A14").count() <= 1
