@@ -154,6 +154,13 @@ def test_a_merge_takes_abstentions_along_and_counts_rewards_only():
     assert social.entries.live().count() == 2
 
 
+def test_reading_that_could_not_be_graded_uses_one_of_the_days_sessions():
+    decision = select(bandit="category", decision_id="d", supply={"news": 1}, now=cast.NOON - HOUR)
+    session = silent(category="news", selection=decision)
+    complete(decision, observation=session.observation, executed_arm="news", now=cast.NOON)
+    assert consumption_today(Bandit.objects.get(name="category"), cast.NOON.date()) == 1
+
+
 def test_the_page_of_the_bandit_says_how_many_could_not_be_graded(client):
     for _ in range(12):
         silent(category="code")

@@ -252,7 +252,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
             self._replay(session, reviewer)
         assert [row[1:] for row in buckets() if row[0] == "code"] == [row[1:] for row in lived]
 
-    def _apply(self, session, verb, given_value, reviewer):  # noqa: C901 - a table of verbs
+    def _apply(self, session, verb, given_value, reviewer):
         if verb == "human":
             review.record_correction(session, reviewer, value=given_value, exclude=given_value is None, reason="r")
         elif verb == "undo":
@@ -270,13 +270,16 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
         elif verb == "unflag" and by_hand(session):
             review.unflag(by_hand(session), reviewer)
         elif verb in set(Source):
-            if isinstance(given_value, Reason):
-                cast.grade(session, Source(verb), None, given_value)
-            else:
-                reason = Reason.NONE if given_value is not None else Reason.TIMEOUT
-                cast.grade(session, Source(verb), given_value, reason)
+            self._grade(session, Source(verb), given_value)
         rewards.settle(session)
         monitoring.inspect(session)
+
+    def _grade(self, session, source, given_value):
+        """A value, or the reason for which there is none."""
+        if given_value is None or isinstance(given_value, Reason):
+            cast.grade(session, source, None, given_value or Reason.TIMEOUT)
+        else:
+            cast.grade(session, source, given_value)
 
     def _replay(self, session, reviewer):
         """A session of another arm in which only what finally holds ever happened."""
