@@ -26,11 +26,16 @@ SENTENCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A result: its readable text, whether the call worked (None: the format does not say), and its event's number."""
+    """A result: its readable text, whether the call worked (None: the format does not say), and its event's number.
+
+    `is_running`: the call has not ended. `session`: the id of the running shell or task that it names, if any.
+    """
 
     text: str
     ok: bool | None
     at: int
+    is_running: bool = False
+    session: str = ""
 
     def may_confirm(self, intent: Intent) -> bool:
         """Whether a failure of the call leaves it open that this part of it worked (I17)."""
@@ -46,7 +51,7 @@ def commits(intents: Sequence[Intent], shown: Shown) -> list[tuple[Commit, Inten
     if not intents:
         return []
     has_script = any(intent.opaque for intent in intents)
-    plain = [intent for intent in intents if not intent.opaque]
+    plain = [intent for intent in intents if not intent.opaque for _ in range(intent.times)][:MAX_COMMITS]
     lines = list(outputs.commit_lines(shown.text))
     # With fewer commands than lines, those that git followed with its count of files come first.
     lines = sorted(lines, key=lambda line: not line.has_stat) if len(lines) > len(plain) else lines
@@ -111,8 +116,10 @@ def check_outcomes(intent: Intent, shown: Shown) -> dict[str, bool]:
     if intent.kind is Check.CI and (runs := outputs.workflow_runs(shown.text)):
         return runs
     said = outputs.check_outcome(shown.text) if intent.kind is Check.CI else outputs.test_outcome(shown.text)
-    if said is None and shown.ok is False and intent.kind is Check.TESTS and intent.is_last:
-        said = None if outputs.NOT_RUN.search(shown.text) or outputs.REJECTED.match(shown.text) else False
+    if intent.kind is Check.TESTS and shown.ok is False and intent.is_last and (said or intent.is_first):
+        said = None if said is None and outputs.never_ran(shown.text) else False
     if said is None and shown.ok is True and intent.proven:
         said = True
+    if said and shown.is_running:
+        said = None
     return {} if said is None else {intent.target: said}

@@ -152,7 +152,7 @@ class _Collector:
             shown = replace(shown, ok=None)
         self.counts["failed"] += shown.ok is False
         if opened is None or _reads_on(opened):
-            self.work.confirm_carried(replace(shown, ok=None))
+            self.work.confirm_carried(replace(shown, ok=None, session=_session(opened.call) if opened else ""))
         if opened is None:
             return
         if shown.ok is False:
@@ -216,6 +216,12 @@ class _Collector:
 def _reads_on(opened: _Open) -> bool:
     """Whether a call only waits for, or answers, what runs already: a log it prints is not the commit's output."""
     return is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands)
+
+
+def _session(call: ToolCall) -> str:
+    """The running shell or task that a call reads on in."""
+    named = (call.arguments.get(key) for key in ("session_id", "bash_id", "shell_id", "task_id"))
+    return next((str(value)[:60] for value in named if isinstance(value, int | str)), "")
 
 
 def _worked(result: ToolResult) -> bool | None:

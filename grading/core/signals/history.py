@@ -39,6 +39,7 @@ class History:
     def __init__(self) -> None:
         self.commits: list[Commit] = []
         self.undone: list[str] = []
+        self.gone: dict[str, str] = {}
         self.loose: list[Commit] = []
         self.again: set[str] = set()
         self.hidden: list[_Hidden] = []
@@ -51,8 +52,8 @@ class History:
         if any(known.is_same(commit.hash) for known in self.commits) or commit.hash in self.undone:
             return False
         earlier = self.find(commit.subject) if intent.rewrites or commit.subject in self.again else None
-        if earlier is None and intent.amends and self.commits:
-            earlier = len(self.commits) - 1
+        if earlier is None and intent.amends:
+            earlier = self.last_of(commit.branch)
         if earlier is not None:
             self.again.discard(commit.subject)
             self.commits[earlier] = commit
@@ -72,6 +73,11 @@ class History:
         found = (index for index in range(len(self.commits) - 1, -1, -1) if self.commits[index].subject == subject)
         return next(found, None) if subject else None
 
+    def last_of(self, branch: str) -> int | None:
+        """The index of the last commit on a branch, one of an unknown branch included."""
+        found = (index for index in range(len(self.commits) - 1, -1, -1))
+        return next((at for at in found if not branch or self.commits[at].branch in (branch, "")), None)
+
     def take_back(self, commit: Commit) -> bool:
         """Whether a commit only reverts one of the session's own; then neither counts."""
         match = REVERT.match(commit.subject)
@@ -84,6 +90,7 @@ class History:
 
     def undo(self, commits: Sequence[Commit]) -> None:
         self.undone = [*self.undone, *(commit.hash for commit in commits)][-MAX_COMMITS:]
+        self.gone = dict([*self.gone.items(), *((one.hash, one.subject) for one in commits)][-MAX_HIDDEN:])
 
     def hide(self, intent: Intent, shown: Shown, paths: tuple[str, ...]) -> None:
         """A commit command that did not fail, as far as its result shows, and of which git said nothing."""
@@ -168,14 +175,27 @@ class History:
             found += bool(hash_) and self.found(one, hash_, subject, shown.at)
         return found
 
-    def pushed(self, hashes: Sequence[str], at: int) -> int:
-        """A push has moved a branch: to the last hidden commit, where it is none that is known."""
-        last = self.hidden[-1] if self.hidden else None
+    def pushed(self, moved: Sequence[outputs.Pushed], at: int) -> int:
+        """A push has moved branches: to the last hidden commit, or a forced one from an own commit to its successor."""
         found = 0
-        if last is not None and hashes and last.at >= max((one.at for one in self.commits), default=0):
-            found += self.found(last, hashes[-1], last.subject, at)
+        for one in moved:
+            last = self.hidden[-1] if self.hidden else None
+            if not one.new or any(known.is_same(one.new) for known in self.commits):
+                continue
+            if one.is_forced and (index := self.forced_from(one.old)) is not None:
+                self.commits[index] = replace(self.commits[index], hash=one.new)
+            elif last is not None and last.at >= max((commit.at for commit in self.commits), default=0):
+                found += self.found(last, one.new, last.subject, at)
         self.kept = len(self.commits)
         return found
+
+    def forced_from(self, old: str) -> int | None:
+        """The index of the commit that a forced push replaces: the old tip itself, or what was made again of it."""
+        index = next((index for index, one in enumerate(self.commits) if old and one.is_same(old)), None)
+        if index is not None:
+            return index
+        gone = next((subject for hash_, subject in self.gone.items() if hash_.startswith(old[:7])), "") if old else ""
+        return self.find(gone)
 
     def found(self, hidden: _Hidden, hash_: str, subject: str, at: int) -> bool:
         commit = Commit(hash=hash_, branch="", subject=subject[:200], at=at, paths=hidden.paths)

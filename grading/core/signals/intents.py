@@ -23,7 +23,9 @@ VALUED = re.compile(r"-[a-zA-Z]*[mFCct]|--(?:message|file|author|date)")
 MESSAGE = re.compile(r"-[a-zA-Z]*m|--message")
 REUSED = frozenset({"-C", "-c", "--reuse-message", "--reedit-message"})
 RUNNERS = frozenset({"pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"})
-TEST_VERBS = frozenset({"test", "tests", "check", "nextest", "vitest", "jest", "pytest"})
+# Elsewhere `check` is a linter or compiler.
+CHECKING = frozenset({"make", "gradle", "gradlew"})
+TEST_VERBS = frozenset({"test", "tests", "nextest", "vitest", "jest", "pytest"})
 VERB_RUNNERS = frozenset(
     {"npm", "pnpm", "yarn", "bun", "cargo", "go", "make", "just", "mvn", "gradle", "gradlew", "dotnet", "deno", "mise"}
 )
@@ -31,6 +33,7 @@ LAUNCHERS = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye"})
 
 
 # `done` ends a loop, `function` begins one's own command: what stands in them may run more than once.
+PREPARING = frozenset({"cd", "export", "source", ".", "set", "pushd", "unset", "echo"})
 OPAQUE = frozenset({"make", "just", "done", "function"})
 
 
@@ -56,19 +59,20 @@ class Intent:
 
     `target` is what the argv names (a PR number, a runner, where to reset). `is_last`: a failure of the call may be its
     own. `proven`: a success of the call is its own too. `opaque`: a script of unknown content. `kind` None: a commit.
-    `nth`: how many of the same kind stand before it in the call; `repeats`: the call has a loop or function.
+    `is_first`: nothing that could fail stands before it. `nth`: how many of the same kind stand before it in the call; `repeats`: the call has a loop or function.
     `waits`: its success does not mean that the thing is done. `echoes_status`: its exit status is printed after it. `body`: a digest of the comment it posts.
 
     Of a commit: `subject`, where the command line has it; `reuses`, the hash of the commit whose message it takes;
     `shows_hash`: its hash is printed after it; `rewrites`: it stands for an earlier one of the same subject;
     `counts`: its repository is not made to be deleted; `may_be_empty`: only git's count of files says that it holds
-    anything; `can_hide`: git may print nothing of it.
+    anything; `can_hide`: git may print nothing of it; `times`: how many it makes.
     """
 
     kind: EffectKind | Check | Move | None
     target: str = ""
     is_last: bool = True
     proven: bool = True
+    is_first: bool = True
     nth: int = 0
     repeats: bool = False
     waits: bool = False
@@ -82,6 +86,8 @@ class Intent:
     counts: bool = True
     may_be_empty: bool = False
     can_hide: bool = False
+    is_merge: bool = False
+    times: int = 1
     opaque: bool = False
     paths: tuple[str, ...] = ()
 
@@ -133,6 +139,7 @@ def _of_commands(commands: tuple[Command, ...], throwaway: tuple[bool, ...]) -> 
                 is_last=is_last,
                 proven=intent.proven and decides,
                 counts=not is_throwaway,
+                is_first=all(one.program in PREPARING or not one.argv for one in commands[:index]),
                 nth=seen[intent.kind],
                 repeats=repeats,
                 echoes_status=_echoes_status(rest),
@@ -163,7 +170,10 @@ def _of_git(commands: tuple[Command, ...], before: tuple[Command, ...], added: l
     if sub in MOVING:
         yield Intent(kind=Move.ELSEWHERE)
     if sub in COMMITTING or (sub == "rebase" and "--continue" in arguments):
-        yield Intent(kind=None, rewrites=sub == "rebase")
+        named = [word for word in arguments if not word.startswith("-")] if sub != "merge" else []
+        yield Intent(kind=None, rewrites=sub == "rebase", times=max(1, len(named[:50])), is_merge=sub == "merge")
+        if any(".." in word for word in named):
+            yield Intent(kind=None, opaque=True)
     elif ALIAS.search(sub) and sub != "commit":
         yield Intent(kind=None, opaque=True)
 
@@ -259,6 +269,8 @@ def _commit(arguments: tuple[str, ...], added: tuple[str, ...]) -> Intent:
 
 def _runner(argv: tuple[str, ...]) -> str | None:
     """The name of the test runner that an argv starts, or None."""
+    if {"--listTests", "--list", "--collect-only", "--version", "--help", "-h"} & set(argv):
+        return None
     words = [word for word in argv if not word.startswith("-")][:6]
     programs = [word.rsplit("/", 1)[-1] for word in words]
     if programs and programs[0] in LAUNCHERS:
@@ -268,7 +280,10 @@ def _runner(argv: tuple[str, ...]) -> str | None:
     if programs[0].startswith("python"):
         module = programs[1] if len(programs) > 1 and "-m" in argv else ""
         return module if module in ("pytest", "unittest", "tox", "nox") else None
-    if programs[0] in RUNNERS:
+    if programs[0] in RUNNERS or (programs[0] == "node" and "--test" in argv):
         return programs[0]
     verbs = [word.split(":")[0] for word in programs[1:] if word != "run"][:1]
-    return f"{programs[0]} {verbs[0]}" if programs[0] in VERB_RUNNERS and verbs and verbs[0] in TEST_VERBS else None
+    if programs[0] not in VERB_RUNNERS or not verbs:
+        return None
+    is_test = verbs[0] in TEST_VERBS or (verbs[0] == "check" and programs[0] in CHECKING)
+    return f"{programs[0]} {verbs[0]}" if is_test else None

@@ -26,12 +26,16 @@ INDENTED = re.compile(r"^    (?P<subject>\S.{0,300})$", re.MULTILINE)
 MAX_LOGGED = 2_000
 MAX_PUSHED = 20
 MAX_JSON = 400_000
-RUNNING = re.compile(r"running (?:in (?:the )?background|with session)", re.IGNORECASE)
+MAX_COMPLAINT = 3_000
+RUNNING = re.compile(
+    r"running (?:in (?:the )?background|with session)(?: (?:with )?(?:session )?ID:? {0,2}(?P<id>\w{1,60}))?", re.IGNORECASE
+)
 NOTHING_TO_COMMIT = re.compile(r"nothing (?:added )?to commit|no changes added to commit", re.IGNORECASE)
 PUSHED_TO = re.compile(r"^To (?P<address>\S{1,300})$", re.MULTILINE)
+MERGE_MADE = re.compile(r"^Merge made by ", re.MULTILINE)
 MOVED = re.compile(r"^HEAD is now at [0-9a-f]{7,40}", re.MULTILINE)
 PUSH = re.compile(
-    r"^ (?:[ +*] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|\[new (?:branch|tag)\]) {1,20}"
+    r"^ (?:(?P<forced>\+) |[ *] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|\[new (?:branch|tag)\]) {1,20}"
     r"(?P<source>\S{1,250}) -> (?P<target>\S{1,250})",
     re.MULTILINE,
 )
@@ -94,17 +98,26 @@ REJECTED = re.compile(
     r"(?:[\w ]{1,60}:? )?rejected by (?:the )?user|User rejected|The user rejected|Tool use rejected)",
     re.IGNORECASE,
 )
-SUMMARY = re.compile(r"\b\d{1,7} (?:passed|failed|passing|failing|errors?)\b|test result:|^Ran \d|^--- FAIL", re.MULTILINE)
+# A runner's own last words. What a test prints of itself ("Task 2 failed") stands elsewhere in a line.
+COUNTS = r"^(?:=+ )?(?:\d{1,7} [a-z]{1,15}, ){0,8}"
 TESTS_RED = re.compile(
-    r"\b[1-9]\d{0,6} (?:failed|failing|failures?|errors?)\b|^FAILED?\b|test result: FAILED|^--- FAIL|^# fail [1-9]|"
-    r"(?:Failures|Errors): {1,3}[1-9]|BUILD FAILURE|^ERROR\b",
+    COUNTS + r"[1-9]\d{0,6} (?:failed|errors?)\b|^\s{0,10}[1-9]\d{0,6} failing\b|^\d{1,7} examples?, [1-9]\d{0,6} fail|"
+    r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} failed\b|^ {1,4}[1-9]\d{0,6} fail$|"
+    r"^(?:#|ℹ) fail [1-9]|^test result: FAILED|tests? run: [^\n]{0,80}\b[1-9]\d{0,6} failed|^FAIL(?:ED)?(?:\s|:|$)|"
+    r"^\s{0,12}--- FAIL|Tests run: \d{1,7}, (?:Failures: [1-9]|Failures: \d{1,7}, Errors: [1-9])|^(?:FAILURES|ERRORS)!|"
+    r"^Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|BUILD FAIL(?:URE|ED)|^Failed!|\b[1-9]\d{0,6} tests? failed out of",
     re.MULTILINE,
 )
 TESTS_GREEN = re.compile(
-    r"\b[1-9]\d{0,6} (?:passed|passing)\b|^OK\b|test result: ok|^ok {0,2}\t|^PASS\b|^# pass [1-9]|"
-    r"\b0 failures\b|BUILD SUCCESS|Tests run: [1-9]",
+    COUNTS + r"[1-9]\d{0,6} passed\b|^\s{0,10}[1-9]\d{0,6} passing\b|^[1-9]\d{0,6} examples?, 0 failures|"
+    r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} passed\b|^ {1,4}[1-9]\d{0,6} pass$|"
+    r"^(?:#|ℹ) pass [1-9]|^test result: ok|tests? run: [1-9]\d{0,6} passed|^OK\b|^ok {0,2}\t|^PASS\b|BUILD SUCCESS|"
+    r"Tests run: [1-9]|^Passed!|^100% tests passed|\b0 failures\b",
     re.MULTILINE,
 )
+# go could not load a package, or a sandbox forbade what the runner needs to begin.
+NOT_SET_UP = re.compile(r"\[setup failed\]|listen EPERM|ERR_PNPM_")
+FAILED_TEST = re.compile(r"^\s{0,12}--- FAIL|^FAIL\t\S{1,300}\t\d|\[build failed\]|\b[1-9]\d{0,6} failed\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +127,9 @@ class Pushed:
     address: str
     source: str
     target: str
+    old: str
     new: str
+    is_forced: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +171,14 @@ def pushes(text: str) -> Iterator[Pushed]:
     for match in islice(PUSH.finditer(text), MAX_PUSHED):
         before = bisect_left(addresses, match.start(), key=lambda one: one.start())
         address = addresses[before - 1]["address"] if before else ""
-        yield Pushed(address=address, source=match["source"], target=match["target"], new=match["new"] or "")
+        yield Pushed(
+            address=address,
+            source=match["source"],
+            target=match["target"],
+            old=match["old"] or "",
+            new=match["new"] or "",
+            is_forced=match["forced"] is not None,
+        )
 
 
 def log_entries(text: str) -> Iterator[tuple[str, str]]:
@@ -180,11 +202,17 @@ def check_outcome(text: str) -> bool | None:
 
 def test_outcome(text: str) -> bool | None:
     """Whether a test run passed, by the runner's own summary; None where there is none, or where none ran."""
-    if NOT_RUN.search(text) and not SUMMARY.search(text):
+    if NOT_SET_UP.search(text) and not FAILED_TEST.search(text):
         return None
     if TESTS_RED.search(text):
         return False
     return True if TESTS_GREEN.search(text) else None
+
+
+def never_ran(text: str) -> bool:
+    """Whether a runner that failed without a summary did not begin: a person refused it, or a short complaint says so."""
+    complains = len(text) < MAX_COMPLAINT and (NOT_RUN.search(text) or NOT_SET_UP.search(text))
+    return bool(complains or REJECTED.match(text))
 
 
 def workflow_runs(text: str) -> dict[str, bool]:

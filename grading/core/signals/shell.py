@@ -43,6 +43,7 @@ WRAPPERS = {
     "chronic": "",
     "xargs": "-I -i -n -P -L -d -E -s -a --max-args --max-procs --replace --delimiter",
     "rtk": "",
+    "corepack": "",
     "npx": "-p --package",
     "bunx": "",
     "uvx": "--from --with -p --python",
@@ -63,6 +64,7 @@ RUNNING_VERBS = {
     "yarn dlx": "",
     "bundle exec": "",
     "mise exec": "",
+    "mise x": "",
     "rtk proxy": "",
 }
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})

@@ -28,13 +28,14 @@ class Work:
         self.effects: dict[tuple[EffectKind, str], Effect] = {}
         self.files: list[FileChange] = []
         self.test_runs: list[TestRun] = []
-        self.carried: list[Intent] = []
+        self.carried: list[tuple[str, Intent]] = []
         self.asked_to_merge: set[str] = set()
         self.bodies: dict[str, None] = {"": None}
         self.known_paths: set[str] = set()
         self.lines_kept = 0
         self.red: dict[str, tuple[int, int, int]] = {}
         self.done = 0
+        self.fixed = 0
         self.edits = 0
         self.loosened = 0
         self.truncated = False
@@ -62,9 +63,11 @@ class Work:
 
     def add_result(self, intents: Sequence[Intent], shown: Shown) -> None:
         """The result of a call with these intents. A call that runs on has not succeeded yet."""
-        if outputs.RUNNING.search(shown.text[:500]):
-            shown = replace(shown, ok=None)
-        self.carried = [*self.carried, *self.confirm(intents, shown, is_new=True)][-MAX_CARRIED:]
+        running = outputs.RUNNING.search(shown.text[:500])
+        if running is not None:
+            shown = replace(shown, ok=None, is_running=True, session=running["id"] or "")
+        rest = [(shown.session, intent) for intent in self.confirm(intents, shown, is_new=True)]
+        self.carried = [*self.carried, *rest][-MAX_CARRIED:]
 
     def confirm(self, intents: Sequence[Intent], shown: Shown, *, is_new: bool = False) -> list[Intent]:
         """Count what a result shows of the intents, in their order; returns those that may still come true.
@@ -74,7 +77,7 @@ class Work:
         possible = [intent for intent in intents if isinstance(intent.kind, Check) or shown.may_confirm(intent)]
         found = confirm.commits([intent for intent in possible if intent.is_commit], shown)
         still_open = []
-        for intent in possible:
+        for intent in _without_reruns(possible):
             if isinstance(intent.kind, Move):
                 if shown.ok is not False or outputs.MOVED.search(shown.text):
                     self.history.move(intent)
@@ -85,7 +88,8 @@ class Work:
                 for commit in made:
                     self.add_commit(commit, intent)
             else:
-                if is_new and intent.can_hide and intent.counts and not intent.may_be_empty:
+                can_hide = intent.can_hide or (intent.is_merge and outputs.MERGE_MADE.search(shown.text))
+                if is_new and can_hide and intent.counts and not intent.may_be_empty:
                     self.hide(intent, shown)
                 still_open += confirm.open_commits([intent], shown)
         return still_open
@@ -99,8 +103,17 @@ class Work:
         return tuple(dict.fromkeys(change.path for change in self.files if change.at > since))[:50]
 
     def confirm_carried(self, shown: Shown) -> None:
-        """The output of an earlier call, read later: a persistent shell, a task in the background (I09)."""
-        self.carried = self.confirm(self.carried, shown)
+        """The output of an earlier call, read later: a persistent shell, a task in the background (I09).
+
+        Where both name their shell or task, it must be the same.
+        """
+        running = outputs.RUNNING.search(shown.text[:500])
+        shown = replace(shown, is_running=running is not None)
+        is_own = [not session or not shown.session or session == shown.session for session, _ in self.carried]
+        asked = [intent for (_, intent), own in zip(self.carried, is_own, strict=True) if own]
+        rest = self.confirm(asked, shown)
+        others = [one for one, own in zip(self.carried, is_own, strict=True) if not own]
+        self.carried = [*others, *((shown.session, intent) for intent in rest)][-MAX_CARRIED:]
 
     def confirm_hidden(self, shown: Shown, *, is_head: bool) -> None:
         """A log may list what a commit command made without a word: under its own subject, or first as HEAD."""
@@ -141,9 +154,10 @@ class Work:
         moved = [one for one in lines if intent.counts or one.address]
         moved = [one for one in moved if not self.places.is_own_remote(one.address)]
         for one in moved:
-            self.add(EffectKind.PUSH, f"{one.target} {one.new or one.source}", shown.at)
+            last = self.history.commits[-1].hash if self.history.commits else one.source
+            self.add(EffectKind.PUSH, f"{one.target} {one.new or last}", shown.at)
         if moved or (not lines and shown.ok is True and intent.proven and intent.counts):
-            self.done += self.history.pushed([one.new for one in moved if one.new], shown.at)
+            self.done += self.history.pushed(moved, shown.at)
         return bool(lines)
 
     def follow(self, intent: Intent, *, passed: bool, at: int) -> None:
@@ -160,8 +174,13 @@ class Work:
             return
         done, edits, loosened = self.red.pop(key, (self.done, 0, 0))
         only_loosened = self.loosened > loosened and self.edits == edits
-        if done < self.done and not only_loosened:
-            self.add(EffectKind.CI_FIXED if intent.kind is Check.CI else EffectKind.TESTS_FIXED, intent.target, at)
+        if done == self.done or only_loosened:
+            return
+        if intent.kind is Check.CI:
+            self.add(EffectKind.CI_FIXED, intent.target, at)
+        elif self.fixed < self.done:  # else the same work has mended another runner's tests
+            self.add(EffectKind.TESTS_FIXED, intent.target, at)
+            self.fixed = self.done
 
     def add_commit(self, commit: Commit, intent: Intent) -> None:
         if not commit.hash or not intent.counts:
@@ -176,3 +195,15 @@ class Work:
         key = key[:MAX_KEY]
         self.done += (kind, key) not in self.effects
         self.effects.setdefault((kind, key), Effect(kind=kind, key=key, at=at))
+
+
+def _without_reruns(intents: Sequence[Intent]) -> list[Intent]:
+    """A call's intents with each test runner once: what one output says of several runs cannot be told apart."""
+    runs: set[str] = set()
+    kept = []
+    for intent in intents:
+        if intent.kind is not Check.TESTS or intent.target not in runs:
+            kept.append(intent)
+        if intent.kind is Check.TESTS:
+            runs.add(intent.target)
+    return kept
