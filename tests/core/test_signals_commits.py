@@ -8,6 +8,8 @@ from tests.core.transcript import Transcript
 COMMIT = "[main abc1234] Fix it\n 1 file changed, 2 insertions(+)"
 OTHER = "[main def5678] Add it\n 2 files changed, 2 insertions(+)"
 PUSHED = "To github.com:o/r.git\n   1111111..abc1234  main -> main"
+LONG_LOG = f"commit abc1234{'0' * 33} (HEAD)\nAuthor: a\n\n    Fix the thing\n"
+TEMPORARY = "/tmp/x"  # noqa: S108 - a name in a transcript
 INIT = "Initialized empty Git repository in /tmp/x/.git/"
 
 
@@ -69,11 +71,9 @@ def test_a_wrapper_alone_commits_nothing(command):
         ("git commit -q -F msg.txt && git push 2>&1 | tail -1", "   1111111..abc1234  main -> main"),
         ("git commit -m 'Fix it' >/dev/null && git rev-parse --short HEAD", "abc1234"),
         ("git commit -m 'Fix the thing' | tail -1; git log --oneline -1", " 1 file changed\nabc1234 Fix the thing"),
-        ("git commit -m 'Fix the thing' >/dev/null; git log -1", f"commit abc1234{'0' * 33} (HEAD)\nAuthor: a\n\n"
-         "    Fix the thing\n"),
+        ("git commit -m 'Fix the thing' >/dev/null; git log -1", LONG_LOG),
         ("rtk git commit -m 'Fix the thing that broke today'; rtk git log", "ok\nabc1234 Fix the thing that broke..."),
-        ("git commit -q --amend --no-edit && echo amended && git show --stat --oneline HEAD | head", "amended\n"
-         "abc1234 Fix\n a.go | 6 +-"),
+        ("git commit -q --amend && echo ok && git show --stat --oneline HEAD | head", "ok\nabc1234 Fix\n a | 6 +-"),
         ("git commit -q -F m.txt && git log --oneline -3 | cat", "abc1234 Fix it\n1111111 Older\n2222222 Old"),
     ],
 )  # fmt: skip
@@ -104,7 +104,9 @@ def test_a_hash_proves_no_commit_that_failed_or_may_have_failed(command, text, f
 def test_a_head_that_was_there_before_proves_no_later_commit():
     transcript = Transcript().run("git commit -m x", COMMIT).run("git commit -q -F m.txt", "", failed=True)
     assert hashes(transcript.run("git rev-parse HEAD", "def5678")) == ["abc1234"]
-    transcript = Transcript().run("git commit -q -F m.txt").run("git pull", "Updating").run("git rev-parse HEAD", "b" * 40)
+    transcript = (
+        Transcript().run("git commit -q -F m.txt").run("git pull", "Updating").run("git rev-parse HEAD", "b" * 40)
+    )
     assert hashes(transcript) == []
 
 
@@ -136,8 +138,8 @@ def test_a_throwaway_repository_is_known_in_later_calls():
     assert hashes(transcript) == []
     transcript.run("cd /repo && git commit -m x", OTHER)
     assert hashes(transcript) == ["def5678"]
-    told = Transcript().call("a", command="git init", arguments={"workdir": "/tmp/x"}).result("a", INIT)
-    told.call("b", command="git commit -m x", arguments={"workdir": "/tmp/x"}).result("b", COMMIT)
+    told = Transcript().call("a", command="git init", arguments={"workdir": TEMPORARY}).result("a", INIT)
+    told.call("b", command="git commit -m x", arguments={"workdir": TEMPORARY}).result("b", COMMIT)
     told.call("c", command="git commit -m x", arguments={"workdir": "/repo"}).result("c", OTHER)
     assert hashes(told) == ["def5678"]
 
@@ -217,6 +219,13 @@ def test_a_failed_reset_and_one_of_pushed_commits_take_nothing_away():
     assert hashes(transcript) == ["abc1234"]
 
 
+@pytest.mark.parametrize(
+    "command", ["cd /tmp/x && git init -q && git reset --hard HEAD~1", "make test || git reset --hard HEAD~1"]
+)
+def test_a_reset_elsewhere_or_one_that_may_not_have_run_takes_nothing_away(command):
+    assert hashes(Transcript().run("git commit -m x", COMMIT).run(command)) == ["abc1234"]
+
+
 def test_commits_made_anew_after_a_reset_count_once():
     transcript = Transcript().run("git commit -m x", COMMIT).run("git commit -m y", OTHER)
     transcript.run("git reset --soft HEAD~2 && git commit -m 'Both'", "[main 9999999] Both\n 2 files changed")
@@ -241,3 +250,53 @@ def test_an_amend_after_another_branch_was_checked_out_replaces_the_last_commit_
     transcript = Transcript().run("git commit -m x", COMMIT).run("git commit -m y", OTHER)
     transcript.run("git commit --amend --no-edit", "[main 7777777] Add it\n 2 files changed")
     assert hashes(transcript) == ["abc1234", "7777777"]
+
+
+def test_of_several_lines_the_one_with_the_commands_own_subject_is_the_commit():
+    text = f"[main 1111111] Made by a test\n 1 file changed\n{COMMIT}"
+    assert hashes(Transcript().run("pytest -s; git commit -m 'Fix it'", text)) == ["abc1234"]
+
+
+def test_a_script_that_speaks_of_commits_may_commit():
+    script = "python3 - <<'EOF'\nimport subprocess\nsubprocess.run(['git', 'commit', '-m', 'Fix it'])\nEOF"
+    assert hashes(Transcript().run(script, COMMIT)) == ["abc1234"]
+    assert hashes(Transcript().run("python3 show.py", COMMIT)) == []
+    assert hashes(Transcript().run("gt create -am 'Fix it'", COMMIT)) == ["abc1234"]
+    assert hashes(Transcript().run("jj commit -m 'Fix it'", "Working copy now at: abc1234")) == []
+
+
+def test_one_cherry_pick_may_make_several_commits():
+    assert hashes(Transcript().run("git cherry-pick a1 b2", f"{COMMIT}\n{OTHER}")) == ["abc1234", "def5678"]
+    assert hashes(Transcript().run("git cherry-pick a1..b2", f"{COMMIT}\n{OTHER}")) == ["abc1234", "def5678"]
+
+
+def test_a_merge_that_git_names_by_no_hash_is_shown_by_the_push():
+    merged = "Merge made by the 'ort' strategy.\n a | 2 +-"
+    assert hashes(Transcript().run("git merge origin/main --no-edit", merged).run("git push", PUSHED)) == ["abc1234"]
+    forward = Transcript().run("git merge origin/main", "Updating 1..2\nFast-forward").run("git push", PUSHED)
+    assert hashes(forward) == []
+
+
+def test_an_amend_replaces_the_last_commit_of_its_own_branch():
+    transcript = Transcript().run("git commit -m x", COMMIT).run("git commit -m y", OTHER.replace("main", "side"))
+    transcript.run("git commit --amend --no-edit", "[main 7777777] Fix it\n 1 file changed")
+    assert hashes(transcript) == ["7777777", "def5678"]
+
+
+def test_a_forced_push_gives_a_rebased_commit_its_new_hash():
+    transcript = Transcript().run("git commit -m x", COMMIT)
+    transcript.run("git rebase origin/main", "Successfully rebased and updated refs/heads/x.")
+    transcript.run("git push -f", "To github.com:o/r.git\n + abc1234...7777777 x -> x (forced update)")
+    assert hashes(transcript) == ["7777777"]
+
+
+def test_a_branch_pushed_anew_after_more_work_is_another_push():
+    pushed = "To github.com:o/r.git\n * [new branch]      x -> x"
+    transcript = Transcript().run("git commit -m x", COMMIT).run("git push -u origin x", pushed)
+    transcript.run("git commit -m y", OTHER).run("git push -u origin x", pushed)
+    assert transcript.signals.count(EffectKind.PUSH) == 2
+
+
+def test_commits_and_pushes_of_a_subagent_in_the_same_log_count():
+    transcript = Transcript().call("a", command="git commit -m x", sidechain=True)
+    assert hashes(transcript.result("a", COMMIT)) == ["abc1234"]

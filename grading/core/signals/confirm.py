@@ -53,8 +53,10 @@ def commits(intents: Sequence[Intent], shown: Shown) -> list[tuple[Commit, Inten
     has_script = any(intent.opaque for intent in intents)
     plain = [intent for intent in intents if not intent.opaque for _ in range(intent.times)][:MAX_COMMITS]
     lines = list(outputs.commit_lines(shown.text))
-    # With fewer commands than lines, those that git followed with its count of files come first.
-    lines = sorted(lines, key=lambda line: not line.has_stat) if len(lines) > len(plain) else lines
+    # With fewer commands than lines, those come first whose subject a command gave, then those with a count of files.
+    if len(lines) > len(plain):
+        subjects = {intent.subject for intent in plain} - {""}
+        lines.sort(key=lambda line: (line.subject not in subjects, not line.has_stat))
     kept = [line for number, line in enumerate(lines) if number < len(plain) or (has_script and line.has_stat)]
     found = []
     for index, line in enumerate(kept[:MAX_COMMITS]):
@@ -71,11 +73,9 @@ def files_named(intent: Intent) -> tuple[str, ...]:
     return () if is_broad else intent.paths
 
 
-def open_commits(intents: Sequence[Intent], shown: Shown) -> list[Intent]:
-    """Commit commands that may still be running: no line yet, nothing refused, and no word that the call is over."""
-    if shown.ok is not None or outputs.NOTHING_TO_COMMIT.search(shown.text):
-        return []
-    return [intent for intent in intents if not intent.opaque]
+def is_refused(shown: Shown) -> bool:
+    """Whether git says that there is nothing to commit."""
+    return outputs.NOTHING_TO_COMMIT.search(shown.text) is not None
 
 
 def effect_keys(intent: Intent, shown: Shown) -> list[str]:
@@ -83,22 +83,27 @@ def effect_keys(intent: Intent, shown: Shown) -> list[str]:
     kind = intent.kind
     if not isinstance(kind, EffectKind):
         return []
-    if kind is EffectKind.PR_OPENED and outputs.ALREADY.search(shown.text):
+    refusal = {EffectKind.PR_OPENED: outputs.ALREADY, EffectKind.PR_REVIEWED: outputs.REFUSED}.get(kind)
+    if refusal is not None and refusal.search(shown.text):
         return []
     if kind in URLS:
         found = outputs.addresses(URLS[kind], shown.text)
         return found[:MAX_KEYS] if intent.repeats else found[intent.nth : intent.nth + 1]
-    said = [match for match in islice(SENTENCES[kind].finditer(shown.text), MAX_KEYS)]
+    said = list(islice(SENTENCES[kind].finditer(shown.text), MAX_KEYS))
     if said:
         keys = [match["what"].rstrip(".") if match["what"] else intent.target or match.group() for match in said]
         return list(dict.fromkeys(keys)) if intent.repeats else [intent.target or keys[0]]
-    # gh says nothing of a merge or review unless it has a terminal: then its own success and the number it named count.
+    return _silent_keys(intent, shown)
+
+
+def _silent_keys(intent: Intent, shown: Shown) -> list[str]:
+    """Gh says nothing of a merge or review unless it has a terminal: then its own success and its number count."""
     works = (shown.ok is True and intent.proven) or (intent.echoes_status and outputs.STATUS_ZERO.search(shown.text))
     if not works or outputs.REFUSED.search(shown.text):
         return []
-    if kind is EffectKind.PR_MERGED:
+    if intent.kind is EffectKind.PR_MERGED:
         return [intent.target or CURRENT]
-    return [intent.target] if kind is EffectKind.PR_REVIEWED and intent.target else []
+    return [intent.target] if intent.kind is EffectKind.PR_REVIEWED and intent.target else []
 
 
 def may_have_merged(intent: Intent, shown: Shown) -> bool:

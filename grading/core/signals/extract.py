@@ -148,7 +148,11 @@ class _Collector:
             self.counts["unpaired"] += 1
         shown = Shown(text=outputs.readable(result.text), ok=_worked(result), at=result.number)
         self.counts["known"] += shown.ok is not None
-        if shown.ok is False and opened is not None and is_answer(opened.commands, result.exit_code, result.text[:4_000]):
+        if (
+            shown.ok is False
+            and opened is not None
+            and is_answer(opened.commands, result.exit_code, result.text[:4_000])
+        ):
             shown = replace(shown, ok=None)
         self.counts["failed"] += shown.ok is False
         if opened is None or _reads_on(opened):
@@ -174,9 +178,11 @@ class _Collector:
         if opened.call.kind == "read" and opened.call.path:
             self.work.see_path(opened.call.path)
         if len(self.reads) < MAX_READS:
-            self.reads.update(looks.of_call(opened.call, opened.commands))
+            self.reads.update(looks.of_call(opened.call, opened.commands, opened.digest))
         for change in files.of_call(opened.call, shown.text, opened.commands):
             self.work.add_file(change)
+        self.work.may_write(files.named_by_scripts(opened.call, opened.commands))
+        self.work.see_changed(files.shown_changed(opened.commands, shown.text), shown.at)
 
     def signals(self) -> Signals:
         counts = self.counts

@@ -84,7 +84,8 @@ def of_argv(argv: tuple[str, ...], document: str | None = None) -> Request:
     return Request(
         effect=effect,
         target=target.lstrip("#"),
-        tells_by_status="--auto" not in words,
+        # glab may only set a merge request to merge when its pipeline has passed.
+        tells_by_status=not {"--auto", "--disable-auto"} & set(words) and argv[0].endswith("gh"),
         body=_digest(body) if is_comment else "",
     )
 

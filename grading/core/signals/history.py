@@ -21,13 +21,14 @@ REVERT = re.compile(r'Revert "(?P<subject>.{1,200}?)"?$')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hidden:
-    """A commit that git said nothing of. `is_head`: it worked, and HEAD has not moved since."""
+    """A commit that git said nothing of. `is_head`: it worked, and HEAD has not moved since; `failed`: its call did."""
 
     intent: Intent
     subject: str
     is_head: bool
     at: int
     paths: tuple[str, ...]
+    failed: bool
 
 
 class History:
@@ -94,7 +95,9 @@ class History:
 
     def hide(self, intent: Intent, shown: Shown, paths: tuple[str, ...]) -> None:
         """A commit command that did not fail, as far as its result shows, and of which git said nothing."""
-        reused = next((one for one in (*self.commits, *self.loose) if intent.reuses and one.is_same(intent.reuses)), None)
+        reused = next(
+            (one for one in (*self.commits, *self.loose) if intent.reuses and one.is_same(intent.reuses)), None
+        )
         subject = reused.subject if reused else intent.subject
         is_head = shown.ok is True and (intent.proven or intent.shows_hash)
         if self.loose and shown.ok is not False:
@@ -105,7 +108,8 @@ class History:
                 self.again.add(again.subject)
                 self.commits.append(again)
         self.left()
-        hidden = _Hidden(intent=intent, subject=subject, is_head=is_head, at=shown.at, paths=paths)
+        failed = shown.ok is False
+        hidden = _Hidden(intent=intent, subject=subject, is_head=is_head, at=shown.at, paths=paths, failed=failed)
         self.hidden = [*self.hidden, hidden][-MAX_HIDDEN:]
 
     def left(self) -> None:
@@ -146,7 +150,7 @@ class History:
             own = next((index for index, one in enumerate(self.commits) if one.is_same(place)), None)
             if own is not None:
                 return own + 1
-        elif is_plain and "/" not in place or not BRANCH.fullmatch(place):
+        elif (is_plain and "/" not in place) or not BRANCH.fullmatch(place):
             return None
         branch = self.commits[-1].branch if self.commits else ""
         start = len(self.commits)
@@ -179,7 +183,7 @@ class History:
         """A push has moved branches: to the last hidden commit, or a forced one from an own commit to its successor."""
         found = 0
         for one in moved:
-            last = self.hidden[-1] if self.hidden else None
+            last = next((hidden for hidden in reversed(self.hidden) if not hidden.failed), None)
             if not one.new or any(known.is_same(one.new) for known in self.commits):
                 continue
             if one.is_forced and (index := self.forced_from(one.old)) is not None:

@@ -33,8 +33,10 @@ LAUNCHERS = frozenset({"uv", "poetry", "pipenv", "hatch", "pdm", "rye"})
 
 
 # `done` ends a loop, `function` begins one's own command: what stands in them may run more than once.
+MAX_COMMITTING, MAX_ALIKE = 200, 40
 PREPARING = frozenset({"cd", "export", "source", ".", "set", "pushd", "unset", "echo"})
-OPAQUE = frozenset({"make", "just", "done", "function"})
+OPAQUE = frozenset({"make", "just", "done", "function", "gt", "jj", "sl", "cz", "oco", "lerna"})
+INTERPRETERS = re.compile(r"(?:python[\d.]*|node|ruby|perl|php|deno|bun)$")
 
 
 class Check(StrEnum):
@@ -58,9 +60,10 @@ class Intent:
     """One thing a call sets out to do.
 
     `target` is what the argv names (a PR number, a runner, where to reset). `is_last`: a failure of the call may be its
-    own. `proven`: a success of the call is its own too. `opaque`: a script of unknown content. `kind` None: a commit.
-    `is_first`: nothing that could fail stands before it. `nth`: how many of the same kind stand before it in the call; `repeats`: the call has a loop or function.
-    `waits`: its success does not mean that the thing is done. `echoes_status`: its exit status is printed after it. `body`: a digest of the comment it posts.
+    own. `proven`: a success of the call is its own too. `is_first`: nothing that could fail stands before it. `nth`:
+    how many of the same kind stand before it in the call; `repeats`: the call has a loop or function. `waits`: its
+    success does not mean that the thing is done. `echoes_status`: its exit status is printed after it. `body`: a digest
+    of the comment it posts. `opaque`: a script of unknown content. `kind` None: a commit.
 
     Of a commit: `subject`, where the command line has it; `reuses`, the hash of the commit whose message it takes;
     `shows_hash`: its hash is printed after it; `rewrites`: it stands for an earlier one of the same subject;
@@ -131,6 +134,11 @@ def _of_commands(commands: tuple[Command, ...], throwaway: tuple[bool, ...]) -> 
     for index, (command, is_throwaway) in enumerate(zip(commands, throwaway, strict=True)):
         rest = commands[index:]
         for intent in _of_git(rest, commands[:index], added) if command.program == "git" else _of_other(command):
+            # What stands after `||` has run only if what stands before failed: a reset that may not have run is none.
+            if intent.kind is Move.RESET and index and commands[index - 1].then == "||":
+                continue
+            if seen[intent.kind] >= (MAX_COMMITTING if intent.is_commit else MAX_ALIKE):
+                continue
             is_last = all(one.then == "|" for one in rest[:-1])
             ands = ("&&", ";") if is_strict else ("&&",)
             decides = all(one.then in ands for one in rest[:-1]) and rest[-1].then in ("", ";")
@@ -163,12 +171,15 @@ def _of_git(commands: tuple[Command, ...], before: tuple[Command, ...], added: l
         yield replace(commit, subject=_subject(commands[0], before), shows_hash=_shows_hash(commands))
     elif sub == "reset":
         yield Intent(kind=Move.RESET, target=" ".join(arguments)[:300])
-    elif (sub in ("branch", "tag") and _names_one(arguments)) or (sub == "checkout" and "-b" in arguments):
-        yield Intent(kind=Move.KEPT)
-    elif sub == "switch" and {"-c", "--create"} & set(arguments):
+    elif _keeps(sub, arguments):
         yield Intent(kind=Move.KEPT)
     if sub in MOVING:
         yield Intent(kind=Move.ELSEWHERE)
+    yield from _of_others_commit(sub, arguments)
+
+
+def _of_others_commit(sub: str, arguments: tuple[str, ...]) -> Iterator[Intent]:
+    """The intents of a git command that commits what is there already, or of somebody's own alias."""
     if sub in COMMITTING or (sub == "rebase" and "--continue" in arguments):
         named = [word for word in arguments if not word.startswith("-")] if sub != "merge" else []
         yield Intent(kind=None, rewrites=sub == "rebase", times=max(1, len(named[:50])), is_merge=sub == "merge")
@@ -178,9 +189,11 @@ def _of_git(commands: tuple[Command, ...], before: tuple[Command, ...], added: l
         yield Intent(kind=None, opaque=True)
 
 
-def _names_one(arguments: tuple[str, ...]) -> bool:
-    """Whether `git branch` or `git tag` makes one: a name, and nothing that lists or deletes."""
-    return bool(arguments) and not any(re.match(r"-[^fam]|--(?!force|annotate)", word) for word in arguments)
+def _keeps(sub: str, arguments: tuple[str, ...]) -> bool:
+    """Whether a git command gives HEAD another name: a branch or tag that is made, not listed or deleted."""
+    if sub in ("branch", "tag"):
+        return bool(arguments) and not any(re.match(r"-[^fam]|--(?!force|annotate)", word) for word in arguments)
+    return sub in ("checkout", "switch") and bool({"-b", "-c", "--create"} & set(arguments))
 
 
 def _of_other(command: Command) -> Iterator[Intent]:
@@ -199,6 +212,8 @@ def _of_other(command: Command) -> Iterator[Intent]:
 def _is_script(command: Command) -> bool:
     """Whether a command runs something whose commands are not in sight, and that may commit."""
     script = command.argv[1] if command.program in SHELLS and len(command.argv) > 1 else "".join(command.argv[:1])
+    if INTERPRETERS.match(command.program):
+        return "commit" in " ".join(command.argv[1:4]) or "commit" in (command.document or "")
     return script.startswith(("./", "../")) or script.endswith(".sh") or command.program in OPAQUE
 
 
@@ -210,7 +225,7 @@ def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 
 def _subject(command: Command, before: tuple[Command, ...]) -> str:
-    """The first line of a commit's message where the command line holds it, in a here-document or file before it too."""
+    """The first line of a commit's message where the command line has it, or a here-document or file before it."""
     flags = list(pairwise(command.argv))
     message = next((word for flag, word in flags if MESSAGE.fullmatch(flag)), "")
     message = message or next((word[10:] for word in command.argv if word.startswith("--message=")), "")

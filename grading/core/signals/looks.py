@@ -4,38 +4,34 @@ from collections.abc import Iterator
 
 from grading.core.events import Clarity, ToolCall
 from grading.core.signals.outputs import NOT_RUN
-from grading.core.signals.shell import Command
+from grading.core.signals.shell import Command, words
 
-READERS = frozenset(
-    "cat bat head tail less more nl ls tree find fd stat file wc du df grep egrep fgrep rg ag ack jq yq xmllint awk diff "
-    "cmp sed which type whereis ps top env printenv uname strings hexdump od xxd column sqlite3 psql "
-    "Get-Content Get-ChildItem Select-String dir".split()
+READERS = words(
+    "cat bat head tail less more nl ls tree find fd stat file wc du df grep egrep fgrep rg ag ack jq yq xmllint "
+    "awk diff cmp sed which type whereis ps top env printenv uname strings hexdump od xxd column sqlite3 psql "
+    "Get-Content Get-ChildItem Select-String dir"
 )
-GIT_READS = frozenset(
-    "log show diff status blame grep ls-files ls-tree ls-remote rev-parse rev-list shortlog describe cat-file reflog".split()
+GIT_READS = words(
+    "log show diff status blame grep ls-files ls-tree ls-remote rev-parse rev-list shortlog describe cat-file reflog"
 )
-GH_READS = frozenset("list view status diff checks search".split())
+GH_READS = frozenset(["list", "view", "status", "diff", "checks", "search"])
 WRITING = {"sed": ("-i", "--in-place"), "find": ("-delete", "-exec", "-execdir"), "awk": ("-i",), "yq": ("-i",)}
 QUERIES = frozenset({"sqlite3", "psql"})
 # Programs that answer "no" by exit status 1.
-ANSWERING = frozenset("grep egrep fgrep zgrep rg ag ack which type diff cmp test [ [[ pgrep expr false".split())
-GIT_ANSWERING = frozenset({"diff", "grep", "show-ref", "check-ignore", "merge-base", "rev-parse", "ls-files", "config"})
+ANSWERING = words("grep egrep fgrep zgrep rg ag ack which type diff cmp test [ [[ pgrep expr false")
+GIT_ANSWERING = words("diff grep show-ref check-ignore merge-base rev-parse ls-files config")
 KINDS = frozenset({"read", "search", "web"})
 
 
-def of_call(call: ToolCall, commands: tuple[Command, ...]) -> Iterator[str]:
-    """What a call reads, each by a name that is the same for the same thing."""
+def of_call(call: ToolCall, commands: tuple[Command, ...], digest: str) -> Iterator[str]:
+    """What a call reads, each by a name that is the same for the same thing; `digest` names the call itself."""
     if call.clarity is not Clarity.UNDERSTOOD:
         return
     if call.kind in KINDS:
-        yield f"{call.kind} {call.path}" if call.kind == "read" and call.path else repr(sorted_arguments(call))
+        yield f"{call.kind} {call.path}" if call.kind == "read" and call.path else digest
     for command in commands:
         if _reads(command):
             yield " ".join(command.argv)[:400]
-
-
-def sorted_arguments(call: ToolCall) -> tuple[str, ...]:
-    return (call.name, *sorted(f"{key}={value!s}"[:400] for key, value in list(call.arguments.items())[:20]))
 
 
 def _reads(command: Command) -> bool:

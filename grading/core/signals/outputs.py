@@ -28,15 +28,16 @@ MAX_PUSHED = 20
 MAX_JSON = 400_000
 MAX_COMPLAINT = 3_000
 RUNNING = re.compile(
-    r"running (?:in (?:the )?background|with session)(?: (?:with )?(?:session )?ID:? {0,2}(?P<id>\w{1,60}))?", re.IGNORECASE
+    r"running (?:in (?:the )?background|with session)(?: (?:with )?(?:session )?ID:? {0,2}(?P<id>\w{1,60}))?",
+    re.IGNORECASE,
 )
 NOTHING_TO_COMMIT = re.compile(r"nothing (?:added )?to commit|no changes added to commit", re.IGNORECASE)
 PUSHED_TO = re.compile(r"^To (?P<address>\S{1,300})$", re.MULTILINE)
 MERGE_MADE = re.compile(r"^Merge made by ", re.MULTILINE)
 MOVED = re.compile(r"^HEAD is now at [0-9a-f]{7,40}", re.MULTILINE)
 PUSH = re.compile(
-    r"^ (?:(?P<forced>\+) |[ *] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|\[new (?:branch|tag)\]) {1,20}"
-    r"(?P<source>\S{1,250}) -> (?P<target>\S{1,250})",
+    r"^ (?:(?P<forced>\+) |[ *] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|"
+    r"\[new (?:branch|tag)\]) {1,20}(?P<source>\S{1,250}) -> (?P<target>\S{1,250})",
     re.MULTILINE,
 )
 FORGE = r"https?://(?!api\.)[\w.:-]{1,100}/(?:[\w.~-]{1,100}/){2,6}?"
@@ -46,7 +47,9 @@ COMMENT = re.compile(
     FORGE + r"(?:pull|pulls|issues|-/merge_requests|-/issues|commit|discussions)/\w{1,40}"
     r"#(?:issuecomment-|discussion_r|discussioncomment-|pullrequestreview-|note_|commitcomment-)\d{1,15}"
 )
-MERGED = re.compile(r"(?:merged|Merged) pull request (?P<what>\S{1,150})|\"merged\":\s{0,5}true")
+MERGED = re.compile(
+    r"(?:merged|Merged) pull request (?P<what>\S{1,150})|^✓ Merged!?$|\"merged\":\s{0,5}true", re.MULTILINE
+)
 CLOSED_PULL = re.compile(r"Closed pull request (?P<what>\S{1,150})")
 CLOSED_ISSUE = re.compile(r"Closed issue (?P<what>\S{1,150})|\"state\":\s{0,5}\"(?:closed|CLOSED)\"")
 REVIEWED = re.compile(
@@ -61,7 +64,9 @@ REFUSED = re.compile(
     re.IGNORECASE,
 )
 STATE_MERGED = re.compile(r"\"state\":\s{0,5}\"MERGED\"|^(?:state:\s{1,9})?MERGED\b", re.MULTILINE)
-STATUS_ZERO = re.compile(r"^(?:\w{0,20} ?)(?:exit|rc|status|code)[a-z_ ]{0,12}[=:]? {0,2}0\s*$", re.MULTILINE | re.IGNORECASE)
+STATUS_ZERO = re.compile(
+    r"^(?:\w{0,20} ?)(?:exit|rc|status|code)[a-z_ ]{0,12}[=:]? {0,2}0\s*$", re.MULTILINE | re.IGNORECASE
+)
 ALREADY = re.compile(r"already exists", re.IGNORECASE)
 CHECK_RED = re.compile(
     r"\t(?:fail|failure|timed_out)(?:\t|$)|^X |\"(?:conclusion|state|bucket)\":\s{0,5}\"(?:failure|fail)\"",
@@ -79,7 +84,8 @@ RUN_ROW = re.compile(
     re.MULTILINE,
 )
 RUN_HEAD = re.compile(
-    r"^(?P<mark>[X✓*-]) (?P<branch>\S{1,250}) (?P<workflow>\S.{0,150}?)(?: \S{0,100}#\d{1,9})? · \d{1,20}\s*$", re.MULTILINE
+    r"^(?P<mark>[X✓*-]) (?P<branch>\S{1,250}) (?P<workflow>\S.{0,150}?)(?: \S{0,100}#\d{1,9})? · \d{1,20}\s*$",
+    re.MULTILINE,
 )
 CONCLUDED = {"success": True, "failure": False, "timed_out": False, "startup_failure": False, "✓": True, "X": False}
 MAX_RUNS = 200
@@ -99,25 +105,30 @@ REJECTED = re.compile(
     re.IGNORECASE,
 )
 # A runner's own last words. What a test prints of itself ("Task 2 failed") stands elsewhere in a line.
-COUNTS = r"^(?:=+ )?(?:\d{1,7} [a-z]{1,15}, ){0,8}"
+COUNTS = r"^(?:=+ | {1,4}|ok \\| )?(?:\d{1,7} [a-z]{1,15}, ){0,8}"
 TESTS_RED = re.compile(
     COUNTS + r"[1-9]\d{0,6} (?:failed|errors?)\b|^\s{0,10}[1-9]\d{0,6} failing\b|^\d{1,7} examples?, [1-9]\d{0,6} fail|"
     r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} failed\b|^ {1,4}[1-9]\d{0,6} fail$|"
     r"^(?:#|ℹ) fail [1-9]|^test result: FAILED|tests? run: [^\n]{0,80}\b[1-9]\d{0,6} failed|^FAIL(?:ED)?(?:\s|:|$)|"
     r"^\s{0,12}--- FAIL|Tests run: \d{1,7}, (?:Failures: [1-9]|Failures: \d{1,7}, Errors: [1-9])|^(?:FAILURES|ERRORS)!|"
-    r"^Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|BUILD FAIL(?:URE|ED)|^Failed!|\b[1-9]\d{0,6} tests? failed out of",
+    r"^Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|BUILD FAIL(?:URE|ED)|^Failed!|\b[1-9]\d{0,6} tests? failed out of|"
+    r"^\s{0,6}[1-9]\d{0,6} tests? failed\b|^\d{1,7} tests completed, [1-9]\d{0,6} failed|"
+    r"^\d{1,7} (?:runs|tests), [^\n]{0,60}?\b[1-9]\d{0,6} (?:failure|error)s?\b|"
+    r"Executed \d{1,7} tests?, with [1-9]\d{0,6} failure",
     re.MULTILINE,
 )
 TESTS_GREEN = re.compile(
     COUNTS + r"[1-9]\d{0,6} passed\b|^\s{0,10}[1-9]\d{0,6} passing\b|^[1-9]\d{0,6} examples?, 0 failures|"
     r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} passed\b|^ {1,4}[1-9]\d{0,6} pass$|"
     r"^(?:#|ℹ) pass [1-9]|^test result: ok|tests? run: [1-9]\d{0,6} passed|^OK\b|^ok {0,2}\t|^PASS\b|BUILD SUCCESS|"
-    r"Tests run: [1-9]|^Passed!|^100% tests passed|\b0 failures\b",
+    r"Tests run: [1-9]|^Passed!|^\s{0,6}[1-9]\d{0,6} tests? passed\b|^100% tests passed|\b0 failures\b",
     re.MULTILINE,
 )
 # go could not load a package, or a sandbox forbade what the runner needs to begin.
 NOT_SET_UP = re.compile(r"\[setup failed\]|listen EPERM|ERR_PNPM_")
-FAILED_TEST = re.compile(r"^\s{0,12}--- FAIL|^FAIL\t\S{1,300}\t\d|\[build failed\]|\b[1-9]\d{0,6} failed\b", re.MULTILINE)
+FAILED_TEST = re.compile(
+    r"^\s{0,12}--- FAIL|^FAIL\t\S{1,300}\t\d|\[build failed\]|\b[1-9]\d{0,6} failed\b", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +221,7 @@ def test_outcome(text: str) -> bool | None:
 
 
 def never_ran(text: str) -> bool:
-    """Whether a runner that failed without a summary did not begin: a person refused it, or a short complaint says so."""
+    """Whether a runner that failed without a summary did not begin: a person refused it, or a short complaint."""
     complains = len(text) < MAX_COMPLAINT and (NOT_RUN.search(text) or NOT_SET_UP.search(text))
     return bool(complains or REJECTED.match(text))
 
@@ -231,12 +242,12 @@ def workflow_runs(text: str) -> dict[str, bool]:
 
 
 def addresses(pattern: re.Pattern[str], text: str) -> list[str]:
-    """Addresses of one kind: the address of the object that a JSON answer is, else lines of their own, else the first."""
+    """Addresses of one kind: that of the object which a JSON answer is, else lines of their own, else the first."""
     for answer in _objects(text)[:1]:
         named = [answer.get(key) for key in ("html_url", "url", "web_url")]
         if any(isinstance(value, str) for value in named):
             return [value for value in named if isinstance(value, str) and pattern.fullmatch(value)][:1]
-    found = [match for match in islice(pattern.finditer(text), MAX_RUNS)]
+    found = list(islice(pattern.finditer(text), MAX_RUNS))
     alone = [match.group() for match in found if _stands_alone(match, text)]
     return list(dict.fromkeys(alone or [match.group() for match in found[:1]]))
 
@@ -248,7 +259,7 @@ def _stands_alone(match: re.Match[str], text: str) -> bool:
 def _objects(text: str) -> list[dict[str, Any]]:
     """The JSON object, or list of objects, that an answer is; none where it is neither."""
     start = text.find("{") if "[" not in text[: text.find("{") + 1] else text.find("[")
-    if start < 0 or text[:start].strip() and not text[:start].endswith("\n"):
+    if start < 0 or (text[:start].strip() and not text[:start].endswith("\n")):
         return []
     try:
         value, _ = json.JSONDecoder().raw_decode(text[start : start + MAX_JSON])

@@ -7,7 +7,7 @@ import posixpath
 import re
 
 from grading.core.events import ToolCall
-from grading.core.signals.shell import Command
+from grading.core.signals.shell import Command, words
 
 TEMPORARY = re.compile(
     r"^(?:/private)?(?:/var)?/tmp(?:/|$)|^(?:/private)?/var/folders/|^/dev/shm/|(?:^|/)scratchpad(?:/|$)|"
@@ -15,15 +15,19 @@ TEMPORARY = re.compile(
     re.IGNORECASE,
 )
 REMOTE = re.compile(r"^(?!file:)[a-z+]{2,10}://|^(?:[\w.-]{1,60}@)?[\w.-]{2,100}:|^[\w-]{1,60}/[\w.-]{1,100}$")
-BEGUN = re.compile(r"^(?:Initialized empty|Reinitialized existing) (?:shared )?Git repository in (.{1,300})$", re.MULTILINE)
+BEGUN = re.compile(
+    r"^(?:Initialized empty|Reinitialized existing) (?:shared )?Git repository in (.{1,300})$", re.MULTILINE
+)
 RETURNED = re.compile(r"^Shell cwd was reset to (.{1,300})$", re.MULTILINE)
 VARIABLE = re.compile(r"\$(?:\{(\w{1,60})\}|(\w{1,60}))")
 DIRECTORY_KEYS = ("workdir", "cwd", "working_directory", "dir_path")
 # Every call of these starts anew in its own directory.
 FORGETFUL = frozenset({"exec_command", "shell_command", "container.exec", "exec", "local_shell", "unified_exec"})
 GIT_VALUED = frozenset({"-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
-INIT_VALUED = frozenset("-b --initial-branch --template --separate-git-dir --object-format --ref-format".split())
-CLONE_VALUED = frozenset("-b --branch -o --origin --depth -c --config -u --reference -j --jobs --filter".split())
+INIT_VALUED = frozenset(
+    ["-b", "--initial-branch", "--template", "--separate-git-dir", "--object-format", "--ref-format"]
+)
+CLONE_VALUED = words("-b --branch -o --origin --depth -c --config -u --reference -j --jobs --filter")
 MAX_PATH = 400
 MAX_KNOWN = 500
 

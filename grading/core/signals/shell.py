@@ -8,7 +8,13 @@ import re
 import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, pairwise
+
+
+def words(text: str) -> frozenset[str]:
+    """A set of words from one text."""
+    return frozenset(text.split())
+
 
 MAX_COMMAND = 200_000
 MAX_COMMANDS = 500
@@ -23,7 +29,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 IN_DOUBLE = re.compile(r"""(?P<end>")|(?P<escape>\\.)|(?P<substitution>\$\()|(?P<plain>[^"\\$]+|.)""", re.DOTALL)
-KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "time"})
+KEYWORDS = words("if then else elif do while until ! { time")
 # Programs that run the command in their arguments, with their options that take a value.
 WRAPPERS = {
     "sudo": "-u --user -g --group -h -p -C -D",
@@ -68,11 +74,11 @@ RUNNING_VERBS = {
     "rtk proxy": "",
 }
 CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
-CONTAINER_VALUED = frozenset(
-    "-e --env --env-file -u --user -w --workdir --detach-keys -f --file -p --project-name --profile --index".split()
+CONTAINER_VALUED = words(
+    "-e --env --env-file -u --user -w --workdir --detach-keys -f --file -p --project-name --profile --index"
 )
-SSH_VALUED = frozenset("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w".split())
-KUBE_VALUED = frozenset("-n --namespace -c --container --context --kubeconfig".split())
+SSH_VALUED = words("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w")
+KUBE_VALUED = frozenset(["-n", "--namespace", "-c", "--container", "--context", "--kubeconfig"])
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
 ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)\+?=")
 DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
@@ -282,7 +288,7 @@ def _script(command: Command) -> str | None:
         return _in_container(argv)
     if command.program not in SHELLS:
         return None
-    for flag, word in zip(argv[1:], argv[2:], strict=False):
+    for flag, word in pairwise(argv[1:]):
         if re.fullmatch(r"-[a-z]*c", flag):
             return word
     return command.document if len(argv) == 1 or argv[1] in ("-s", "-e", "-l") else None

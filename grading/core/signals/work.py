@@ -1,7 +1,8 @@
 """The confirmed work of a session, as its results come in."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from grading.core.changes import FileChange
 from grading.core.signals import confirm, outputs
@@ -32,6 +33,8 @@ class Work:
         self.asked_to_merge: set[str] = set()
         self.bodies: dict[str, None] = {"": None}
         self.known_paths: set[str] = set()
+        self.scripted: dict[str, set[str]] = {}
+        self.appended: set[tuple[str, tuple[str, ...]]] = set()
         self.lines_kept = 0
         self.red: dict[str, tuple[int, int, int]] = {}
         self.done = 0
@@ -41,6 +44,13 @@ class Work:
         self.truncated = False
 
     def add_file(self, change: FileChange) -> None:
+        """Count a change of a file; the same lines appended again are none."""
+        if change.added and not change.removed and change.is_new is False:
+            key = (change.path, change.added)
+            if key in self.appended:
+                return
+            if len(self.appended) < MAX_RECORDS:
+                self.appended.add(key)
         seen = change.path in self.known_paths
         self.see_path(change.path)
         self.lines_kept += len(change.added) + len(change.removed)
@@ -55,6 +65,20 @@ class Work:
             self.truncated = True
             change = replace(change, added=(), removed=())
         self.files.append(replace(change, is_new=False) if seen and change.is_new is None else change)
+
+    def may_write(self, paths: Iterable[str]) -> None:
+        """Files that a script names and may have written."""
+        for path in paths:
+            if len(self.scripted) < MAX_PATHS:
+                self.scripted.setdefault(path.rsplit("/", 1)[-1], set()).add(path)
+
+    def see_changed(self, paths: Iterable[str], at: int) -> None:
+        """Files that git says are changed: a script that names one has written it."""
+        for path in paths:
+            named = self.scripted.get(path.rsplit("/", 1)[-1], set())
+            if any(one.endswith(path) or path.endswith(one) for one in islice(named, MAX_CARRIED)):
+                self.scripted.pop(path.rsplit("/", 1)[-1])
+                self.add_file(FileChange(path=path, at=at, is_new=None))
 
     def see_path(self, path: str) -> None:
         """A file that was read or written: a later write does not make it new."""
@@ -78,25 +102,30 @@ class Work:
         found = confirm.commits([intent for intent in possible if intent.is_commit], shown)
         still_open = []
         for intent in _without_reruns(possible):
+            made = [commit for commit, maker in found if maker is intent]
+            for commit in made:
+                self.add_commit(commit, intent)
             if isinstance(intent.kind, Move):
-                if shown.ok is not False or outputs.MOVED.search(shown.text):
-                    self.history.move(intent)
-            elif not intent.is_commit:
-                if not self.has_come(intent, shown) and shown.ok is None:
+                self.move(intent, shown)
+            elif intent.is_commit:
+                if not made and self.may_have_committed(intent, shown, is_new=is_new):
                     still_open.append(intent)
-            elif made := [commit for commit, maker in found if maker is intent]:
-                for commit in made:
-                    self.add_commit(commit, intent)
-            else:
-                can_hide = intent.can_hide or (intent.is_merge and outputs.MERGE_MADE.search(shown.text))
-                if is_new and can_hide and intent.counts and not intent.may_be_empty:
-                    self.hide(intent, shown)
-                still_open += confirm.open_commits([intent], shown)
+            elif not self.has_come(intent, shown) and shown.ok is None:
+                still_open.append(intent)
         return still_open
 
-    def hide(self, intent: Intent, shown: Shown) -> None:
-        if not outputs.NOTHING_TO_COMMIT.search(shown.text):
+    def move(self, intent: Intent, shown: Shown) -> None:
+        if intent.counts and (shown.ok is not False or outputs.MOVED.search(shown.text)):
+            self.history.move(intent)
+
+    def may_have_committed(self, intent: Intent, shown: Shown, *, is_new: bool) -> bool:
+        """Whether a commit command of which git said nothing may still run; it may also be done, and hidden."""
+        if intent.opaque or confirm.is_refused(shown):
+            return False
+        can_hide = intent.can_hide or (intent.is_merge and outputs.MERGE_MADE.search(shown.text) is not None)
+        if is_new and can_hide and intent.counts and not intent.may_be_empty:
             self.history.hide(intent, shown, confirm.files_named(intent) or self.changed_since_commit())
+        return shown.ok is None
 
     def changed_since_commit(self) -> tuple[str, ...]:
         since = self.history.commits[-1].at if self.history.commits else 0
