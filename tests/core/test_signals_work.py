@@ -117,6 +117,11 @@ def test_a_merge_whose_call_failed_only_locally_counts_once_the_forge_says_so():
     assert kinds(transcript) == ["pr_merged"]
 
 
+def test_a_review_that_was_refused_is_none_whatever_reviews_are_listed():
+    text = 'failed to create review: GraphQL: Can not approve your own pull request\n[{"state":"APPROVED"}]'
+    assert kinds(Transcript().run("gh pr review 12 --approve 2>&1; gh api repos/o/r/pulls/12/reviews", text)) == []
+
+
 def test_a_merge_that_nobody_asked_for_is_not_the_sessions():
     transcript = Transcript().run("gh pr view 12 --json state", '{"state":"MERGED"}').run("gh pr merge 13 --auto")
     assert kinds(transcript.run("gh pr view 13 --json state", '{"state":"MERGED"}')) == []

@@ -83,7 +83,7 @@ def effect_keys(intent: Intent, shown: Shown) -> list[str]:
     kind = intent.kind
     if not isinstance(kind, EffectKind):
         return []
-    refusal = {EffectKind.PR_OPENED: outputs.ALREADY, EffectKind.PR_REVIEWED: outputs.REFUSED}.get(kind)
+    refusal = {EffectKind.PR_OPENED: outputs.ALREADY, EffectKind.PR_REVIEWED: outputs.REVIEW_REFUSED}.get(kind)
     if refusal is not None and refusal.search(shown.text):
         return []
     if kind in URLS:

@@ -63,6 +63,10 @@ REFUSED = re.compile(
     r"\bHTTP 4\d\d\b|command not found",
     re.IGNORECASE,
 )
+REVIEW_REFUSED = re.compile(
+    r"GraphQL: |failed to (?:create|submit)|\bHTTP 4\d\d\b|can ?not approve|Unprocessable|command not found",
+    re.IGNORECASE,
+)
 STATE_MERGED = re.compile(r"\"state\":\s{0,5}\"MERGED\"|^(?:state:\s{1,9})?MERGED\b", re.MULTILINE)
 STATUS_ZERO = re.compile(
     r"^(?:\w{0,20} ?)(?:exit|rc|status|code)[a-z_ ]{0,12}[=:]? {0,2}0\s*$", re.MULTILINE | re.IGNORECASE
