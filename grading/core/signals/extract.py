@@ -18,19 +18,22 @@ from grading.core.events import (
     ToolResult,
     Usage,
 )
-from grading.core.signals import files
+from grading.core.signals import files, looks, outputs
 from grading.core.signals.confirm import Shown
-from grading.core.signals.intents import Intent, commands_of, is_continuation, of_call, prints_log
-from grading.core.signals.model import EffectKind, Signals, Tokens
-from grading.core.signals.outputs import readable
+from grading.core.signals.intents import Intent, commands_of, is_continuation, of_call, prints_log, shows_head
+from grading.core.signals.looks import is_answer
+from grading.core.signals.model import Signals, Tokens
+from grading.core.signals.places import Places
 from grading.core.signals.shell import Command
-from grading.core.signals.work import Work
+from grading.core.signals.work import MAX_KEY, Work
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 MAX_OPEN_CALLS = 2_000
 MAX_TASK = 120
+MAX_LINKS = 200
+MAX_READS = 2_000
 
 
 def extract(events: Iterable[Event]) -> Signals:
@@ -67,7 +70,12 @@ class _Collector:
         self.models: OrderedDict[str, None] = OrderedDict()
         self.open: OrderedDict[str, _Open] = OrderedDict()
         self.failed: OrderedDict[str, None] = OrderedDict()
-        self.work = Work()
+        self.places = Places()
+        self.work = Work(self.places)
+        self.reads: set[str] = set()
+        self.linked: OrderedDict[str, None] = OrderedDict()
+        self.cut = ""
+        self.concluded = False
         self.first: datetime | None = None
         self.last: datetime | None = None
         self.final_message: int | None = None
@@ -88,12 +96,16 @@ class _Collector:
                 self.on_usage(event)
             case ApiError():
                 self.api_errors[event.reason] += 1
-            case PullRequestLink():
-                self.work.add(EffectKind.PR_OPENED, event.url, event.number)
+                self.cut = self.cut if event.sidechain else event.reason
+            case PullRequestLink() if len(self.linked) < MAX_LINKS:
+                self.linked.setdefault(event.url[:MAX_KEY])
             case Boundary(kind="compaction"):
                 self.counts["compactions"] += 1
 
     def on_message(self, message: Message) -> None:
+        if message.role is Role.ASSISTANT and not message.sidechain:
+            self.cut = ""
+            self.concluded = self.concluded or bool(not message.thinking and message.text.strip())
         if message.role is Role.ASSISTANT and not message.thinking:
             self.counts["assistant"] += 1
             if not message.sidechain:
@@ -115,25 +127,36 @@ class _Collector:
 
     def on_call(self, call: ToolCall) -> None:
         self.tool_calls[call.kind or "other"] += 1
+        self.cut = ""
+        self.concluded = self.concluded and call.sidechain
         digest = _digest(call)
         if digest in self.failed:
             self.counts["retries"] += 1
             del self.failed[digest]
         commands = commands_of(call)
-        self.open[call.call_id] = _Open(call, commands, of_call(call, commands), digest)
+        throwaway = self.places.visit(call, commands)
+        self.open[call.call_id] = _Open(call, commands, of_call(call, commands, throwaway), digest)
         if len(self.open) > MAX_OPEN_CALLS:
             self.open.popitem(last=False)
 
     def on_result(self, result: ToolResult) -> None:
         self.counts["results"] += 1
+        self.concluded = self.concluded and result.sidechain
+        self.counts["rejected"] += result.failed is not False and outputs.REJECTED.match(result.text) is not None
         opened = self.open.pop(result.call_id, None)
         if opened is None:
             self.counts["unpaired"] += 1
-        shown = Shown(text=readable(result.text), ok=_worked(result), at=result.number)
+        shown = Shown(text=outputs.readable(result.text), ok=_worked(result), at=result.number)
         self.counts["known"] += shown.ok is not None
+        if (
+            shown.ok is False
+            and opened is not None
+            and is_answer(opened.commands, result.exit_code, result.text[:4_000])
+        ):
+            shown = replace(shown, ok=None)
         self.counts["failed"] += shown.ok is False
         if opened is None or _reads_on(opened):
-            self.work.confirm_carried(replace(shown, ok=None))
+            self.work.confirm_carried(replace(shown, ok=None, session=_session(opened.call) if opened else ""))
         if opened is None:
             return
         if shown.ok is False:
@@ -143,16 +166,23 @@ class _Collector:
         else:
             self.on_success(opened, shown)
         self.work.add_result(opened.intents, shown)
+        if shown.ok is not False and prints_log(opened.commands):
+            shows_this = any(intent.shows_hash for intent in opened.intents)
+            is_alone = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
+            self.work.confirm_hidden(shown, is_head=shows_this or is_alone)
+        self.places.told(shown.text)
 
     def on_success(self, opened: _Open, shown: Shown) -> None:
         if opened.call.kind == "web":
             self.counts["web"] += 1
         if opened.call.kind == "read" and opened.call.path:
             self.work.see_path(opened.call.path)
+        if len(self.reads) < MAX_READS:
+            self.reads.update(looks.of_call(opened.call, opened.commands, opened.digest))
         for change in files.of_call(opened.call, shown.text, opened.commands):
             self.work.add_file(change)
-        if self.work.quiet and prints_log(opened.commands):
-            self.work.confirm_quiet(shown)
+        self.work.may_write(files.named_by_scripts(opened.call, opened.commands))
+        self.work.see_changed(files.shown_changed(opened.commands, shown.text), shown.at)
 
     def signals(self) -> Signals:
         counts = self.counts
@@ -163,7 +193,7 @@ class _Collector:
             failed_calls=counts["failed"],
             unpaired_results=counts["unpaired"],
             retries=counts["retries"],
-            commits=tuple(self.work.commits),
+            commits=tuple(self.work.history.commits),
             effects=tuple(self.work.effects.values()),
             files=tuple(self.work.files),
             test_runs=tuple(self.work.test_runs),
@@ -178,13 +208,26 @@ class _Collector:
             compactions=counts["compactions"],
             final_message=self.final_message,
             task=self.task[:MAX_TASK],
-            truncated=self.work.truncated,
+            truncated=self.work.truncated or self.work.history.truncated,
+            reads=len(self.reads),
+            cut=self.cut,
+            concluded=self.concluded,
+            rejected=counts["rejected"],
+            undone=self.work.history.all_undone(),
+            linked_pull_requests=tuple(self.linked),
+            loosened_tests=self.work.loosened,
         )
 
 
 def _reads_on(opened: _Open) -> bool:
     """Whether a call only waits for, or answers, what runs already: a log it prints is not the commit's output."""
     return is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands)
+
+
+def _session(call: ToolCall) -> str:
+    """The running shell or task that a call reads on in."""
+    named = (call.arguments.get(key) for key in ("session_id", "bash_id", "shell_id", "task_id"))
+    return next((str(value)[:60] for value in named if isinstance(value, int | str)), "")
 
 
 def _worked(result: ToolResult) -> bool | None:

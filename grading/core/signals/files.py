@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from grading.core.changes import FileChange, capped, line_changes
@@ -16,7 +16,25 @@ CHANGED = re.compile(r"\b(?:updated|overwritten|overwrote|appended|edited|modifi
 APPENDED = re.compile(r"\bappended\b", re.IGNORECASE)
 ENVELOPE = re.compile(r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,500})$")
 COMPLAINT = re.compile(r"\s{0,20}(?:<tool_use_error>|error\b|failed\b|traceback\b)", re.IGNORECASE)
-MISSING = re.compile(r"No such file or directory|Permission denied|Read-only file system|cannot create")
+MISSING = re.compile(r"No such file or directory|Permission denied|Read-only file system|cannot create|can't read")
+PATCHED = re.compile(
+    r"^(?:patching file|Applied patch(?: to)?|Checking patch) '?(?P<path>[^'\n]{1,300}?)'?(?: cleanly)?\.*$",
+    re.MULTILINE,
+)
+DIFF_PATH = re.compile(r"^\+\+\+ (?:b/)?(?P<path>[^\t\n]{1,300})", re.MULTILINE)
+# A row of `git status --short`, or of a `--stat`.
+STATUS_ROW = re.compile(
+    r"^(?:(?:[ MARC][MARC ]|\?\?| (?:create|delete) mode \d{6}) (?P<path>[^\n|]{1,300})"
+    r"| (?P<counted>[^\n|]{1,300}?) {1,200}\| {1,9}(?:\d{1,7}|Bin)\b.{0,100})$",
+    re.MULTILINE,
+)
+PATH_WORD = re.compile(r"[\w./-]{1,200}\.\w{1,10}\b")
+EDITORS = frozenset({"sed", "gsed", "perl", "ruby"})
+INTERPRETERS = re.compile(r"^(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)$")
+IN_PLACE = re.compile(r"-(?:-in-place.{0,20}|[a-zA-Z]{0,5}i.{0,10})$")
+WRITES = re.compile(r"write|open\(|Set-Content|Out-File|dump\(|save|rename|replace\(")
+MAX_ROWS = 300
+MAX_NAMED = 2_000
 MAX_TEXT = 400_000
 
 
@@ -92,10 +110,35 @@ def _of_envelopes(call: ToolCall, text: str) -> Iterator[FileChange]:
         head, lines = match, []
 
 
+def named_by_scripts(call: ToolCall, commands: tuple[Command, ...]) -> set[str]:
+    """The paths in the text of scripts that write: they may change them, but nothing shows that they did."""
+    if not any(INTERPRETERS.match(command.program) for command in commands) or not WRITES.search(
+        call.command[:MAX_TEXT]
+    ):
+        return set()
+    found = (match.group() for match in PATH_WORD.finditer(call.command[:MAX_TEXT]))
+    return {path.removeprefix("./") for path in islice(found, MAX_NAMED)}
+
+
+def shown_changed(commands: tuple[Command, ...], result: str) -> list[str]:
+    """The paths that git says are changed, where a call asks it: `git status --short`, or a `--stat`."""
+    asks = any(
+        command.program == "git" and {"status", "diff", "commit", "show"} & set(command.argv[:4])
+        for command in commands
+    )
+    return (
+        [(match["path"] or match["counted"]).strip() for match in islice(STATUS_ROW.finditer(result), MAX_ROWS)]
+        if asks
+        else []
+    )
+
+
 def _of_shell(call: ToolCall, commands: tuple[Command, ...], result: str) -> Iterator[FileChange]:
-    """Redirections and `tee`, unless the output complains."""
+    """Redirections, `tee`, edits in place and patches, unless the output complains."""
     if MISSING.search(result):
         return
+    for path in _edited_in_place(commands, result):
+        yield FileChange(path=path, at=call.number, is_new=False)
     for before, command in pairwise((Command(argv=()), *commands)):
         outputs = list(command.outputs)
         text = command.document
@@ -109,6 +152,28 @@ def _of_shell(call: ToolCall, commands: tuple[Command, ...], result: str) -> Ite
                 continue
             lines = capped(text.splitlines()) if text is not None and appends else ()
             yield FileChange(path=path, at=call.number, is_new=False if appends else None, added=lines)
+
+
+def _edited_in_place(commands: tuple[Command, ...], result: str) -> Iterator[str]:
+    for command in commands:
+        words = command.argv[1:]
+        if command.program in EDITORS and any(IN_PLACE.match(word) for word in words):
+            has_script = any(word in ("-e", "-f", "--expression", "--file") for word in words)
+            valued = ("-e", "-f", "--expression", "--file") if command.program.endswith("sed") else ("-e",)
+            named = [
+                word
+                for before, word in zip(("", *words), words, strict=False)
+                if word and not word.startswith("-") and not (before in valued or re.fullmatch(r"-[a-z]{1,4}e", before))
+            ]
+            is_script_first = not has_script and not any(re.fullmatch(r"-[a-z]{1,4}e", word) for word in words)
+            yield from (path for path in named[is_script_first:] if "$" not in path and "*" not in path)
+        elif command.program == "patch" or (command.program == "git" and {"apply", "am"} & set(words[:3])):
+            if {"--check", "--stat", "--dry-run", "--numstat", "--cached", "-R", "--reverse"} & set(words):
+                continue
+            told = [match["path"] for match in islice(PATCHED.finditer(result), MAX_ROWS)]
+            document = command.document or ""
+            told = told or [match["path"].strip() for match in islice(DIFF_PATH.finditer(document), MAX_ROWS)]
+            yield from (path for path in told if path != "/dev/null")
 
 
 def _echoed(command: Command) -> str | None:

@@ -1,8 +1,12 @@
 """What the outputs of git, forges and test runners look like. Every pattern is bounded and linear."""
 
+import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 HEAD = 400_000
 ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
@@ -13,12 +17,27 @@ COMMIT = re.compile(
 )
 DIFFSTAT = re.compile(r"^ \d{1,9} files? changed", re.MULTILINE)
 MODE_PATH = re.compile(r"^ (?:create|delete) mode \d{6} (?P<path>.{1,300})$", re.MULTILINE)
-BARE_HASH = re.compile(r"^(?P<hash>[0-9a-f]{7,40})(?: (?P<subject>.{0,200}))?$", re.MULTILINE)
-RUNNING = re.compile(r"running (?:in (?:the )?background|with session)", re.IGNORECASE)
+LOGGED = re.compile(
+    r"^(?:(?:[*|] ){0,9}(?P<short>[0-9a-f]{7,40})(?:[ \t](?:\([^()\n]{1,200}\) )?(?P<subject>.{0,300}))?"
+    r"|commit (?P<full>[0-9a-f]{40})(?: .{0,200})?)$",
+    re.MULTILINE,
+)
+INDENTED = re.compile(r"^    (?P<subject>\S.{0,300})$", re.MULTILINE)
+MAX_LOGGED = 2_000
+MAX_PUSHED = 20
+MAX_JSON = 400_000
+MAX_COMPLAINT = 3_000
+RUNNING = re.compile(
+    r"running (?:in (?:the )?background|with session)(?: (?:with )?(?:session )?ID:? {0,2}(?P<id>\w{1,60}))?",
+    re.IGNORECASE,
+)
 NOTHING_TO_COMMIT = re.compile(r"nothing (?:added )?to commit|no changes added to commit", re.IGNORECASE)
+PUSHED_TO = re.compile(r"^To (?P<address>\S{1,300})$", re.MULTILINE)
+MERGE_MADE = re.compile(r"^Merge made by ", re.MULTILINE)
+MOVED = re.compile(r"^HEAD is now at [0-9a-f]{7,40}", re.MULTILINE)
 PUSH = re.compile(
-    r"^ (?:[ +*] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|\[new (?:branch|tag)\]) {1,20}"
-    r"(?P<source>\S{1,250}) -> (?P<target>\S{1,250})",
+    r"^ (?:(?P<forced>\+) |[ *] )?(?: ?(?P<old>[0-9a-f]{7,40})\.{2,3}(?P<new>[0-9a-f]{7,40})|"
+    r"\[new (?:branch|tag)\]) {1,20}(?P<source>\S{1,250}) -> (?P<target>\S{1,250})",
     re.MULTILINE,
 )
 FORGE = r"https?://(?!api\.)[\w.:-]{1,100}/(?:[\w.~-]{1,100}/){2,6}?"
@@ -28,10 +47,30 @@ COMMENT = re.compile(
     FORGE + r"(?:pull|pulls|issues|-/merge_requests|-/issues|commit|discussions)/\w{1,40}"
     r"#(?:issuecomment-|discussion_r|discussioncomment-|pullrequestreview-|note_|commitcomment-)\d{1,15}"
 )
-MERGED = re.compile(r"(?:merged|Merged) pull request (?P<what>\S{1,150})|\"merged\":\s{0,5}true")
+MERGED = re.compile(
+    r"(?:merged|Merged) pull request (?P<what>\S{1,150})|^✓ Merged!?$|\"merged\":\s{0,5}true", re.MULTILINE
+)
 CLOSED_PULL = re.compile(r"Closed pull request (?P<what>\S{1,150})")
 CLOSED_ISSUE = re.compile(r"Closed issue (?P<what>\S{1,150})|\"state\":\s{0,5}\"(?:closed|CLOSED)\"")
-REVIEWED = re.compile(r"(?:Approved|Reviewed|Requested changes to) pull request (?P<what>\S{1,150})")
+REVIEWED = re.compile(
+    r"(?:Approved|Reviewed|Requested changes to) pull request (?P<what>\S{1,150})|"
+    r"review (?:has been )?(?:successfully )?submitted|(?:#|/)pullrequestreview-\d{1,15}|"
+    r"\"state\":\s{0,5}\"(?:APPROVED|COMMENTED|CHANGES_REQUESTED)\""
+)
+REFUSED = re.compile(
+    r"not mergeable|auto-?merge|automatically merged?|merge queue|GraphQL: |failed to (?:merge|run)|merge conflict|"
+    r"policy prohibits|was already (?:merged|closed)|already merged|required status check|\"merged\":\s{0,5}false|"
+    r"\bHTTP 4\d\d\b|command not found",
+    re.IGNORECASE,
+)
+REVIEW_REFUSED = re.compile(
+    r"GraphQL: |failed to (?:create|submit)|\bHTTP 4\d\d\b|can ?not approve|Unprocessable|command not found",
+    re.IGNORECASE,
+)
+STATE_MERGED = re.compile(r"\"state\":\s{0,5}\"MERGED\"|^(?:state:\s{1,9})?MERGED\b", re.MULTILINE)
+STATUS_ZERO = re.compile(
+    r"^(?:\w{0,20} ?)(?:exit|rc|status|code)[a-z_ ]{0,12}[=:]? {0,2}0\s*$", re.MULTILINE | re.IGNORECASE
+)
 ALREADY = re.compile(r"already exists", re.IGNORECASE)
 CHECK_RED = re.compile(
     r"\t(?:fail|failure|timed_out)(?:\t|$)|^X |\"(?:conclusion|state|bucket)\":\s{0,5}\"(?:failure|fail)\"",
@@ -43,16 +82,69 @@ CHECK_GREEN = re.compile(
     r"All checks were successful",
     re.MULTILINE | re.IGNORECASE,
 )
+RUN_ROW = re.compile(
+    r"^(?P<status>[a-z_]{1,20})\t(?P<conclusion>[a-z_]{0,20})\t[^\t\n]{0,500}\t(?P<workflow>[^\t\n]{1,200})\t"
+    r"(?P<branch>[^\t\n]{1,250})\t",
+    re.MULTILINE,
+)
+RUN_HEAD = re.compile(
+    r"^(?P<mark>[X✓*-]) (?P<branch>\S{1,250}) (?P<workflow>\S.{0,150}?)(?: \S{0,100}#\d{1,9})? · \d{1,20}\s*$",
+    re.MULTILINE,
+)
+CONCLUDED = {"success": True, "failure": False, "timed_out": False, "startup_failure": False, "✓": True, "X": False}
+MAX_RUNS = 200
+# A shell or runner that could not even begin: no test has failed.
+NOT_RUN = re.compile(
+    r"command not found|not recognized as|cd: .{0,200}(?:No such file|not a directory)|No module named|"
+    r"Cannot find module|[Nn]o such file or directory|can't open file|Permission denied|"
+    r"^usage: |^Usage: |unrecognized (?:arguments?|subcommand|option)|[Uu]nknown (?:option|command|argument)|"
+    r"file or directory not found|[Mm]issing script|No rule to make target|no tests (?:found|ran|collected)|"
+    r"No tests? (?:files? )?found|collected 0 items|could not find `?Cargo.toml|go\.mod file not found|"
+    r"error: unexpected argument|timed out after|Command timed out",
+    re.MULTILINE,
+)
+REJECTED = re.compile(
+    r"\s{0,20}(?:Error: |<tool_use_error>)?(?:The user doesn't want to (?:proceed|take)|\[Request interrupted by user|"
+    r"(?:[\w ]{1,60}:? )?rejected by (?:the )?user|User rejected|The user rejected|Tool use rejected)",
+    re.IGNORECASE,
+)
+# A runner's own last words. What a test prints of itself ("Task 2 failed") stands elsewhere in a line.
+COUNTS = r"^(?:=+ | {1,4}|ok \\| )?(?:\d{1,7} [a-z]{1,15}, ){0,8}"
 TESTS_RED = re.compile(
-    r"\b[1-9]\d{0,6} (?:failed|failing|failures?|errors?)\b|^FAILED?\b|test result: FAILED|^--- FAIL|^# fail [1-9]|"
-    r"(?:Failures|Errors): {1,3}[1-9]|BUILD FAILURE|^ERROR\b",
+    COUNTS + r"[1-9]\d{0,6} (?:failed|errors?)\b|^\s{0,10}[1-9]\d{0,6} failing\b|^\d{1,7} examples?, [1-9]\d{0,6} fail|"
+    r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} failed\b|^ {1,4}[1-9]\d{0,6} fail$|"
+    r"^(?:#|ℹ) fail [1-9]|^test result: FAILED|tests? run: [^\n]{0,80}\b[1-9]\d{0,6} failed|^FAIL(?:ED)?(?:\s|:|$)|"
+    r"^\s{0,12}--- FAIL|Tests run: \d{1,7}, (?:Failures: [1-9]|Failures: \d{1,7}, Errors: [1-9])|^(?:FAILURES|ERRORS)!|"
+    r"^Tests: [^\n]{0,60}(?:Failures|Errors): [1-9]|BUILD FAIL(?:URE|ED)|^Failed!|\b[1-9]\d{0,6} tests? failed out of|"
+    r"^\s{0,6}[1-9]\d{0,6} tests? failed\b|^\d{1,7} tests completed, [1-9]\d{0,6} failed|"
+    r"^\d{1,7} (?:runs|tests), [^\n]{0,60}?\b[1-9]\d{0,6} (?:failure|error)s?\b|"
+    r"Executed \d{1,7} tests?, with [1-9]\d{0,6} failure",
     re.MULTILINE,
 )
 TESTS_GREEN = re.compile(
-    r"\b[1-9]\d{0,6} (?:passed|passing)\b|^OK\b|test result: ok|^ok {0,2}\t|^PASS\b|^# pass [1-9]|"
-    r"\b0 failures\b|BUILD SUCCESS|Tests run: [1-9]",
+    COUNTS + r"[1-9]\d{0,6} passed\b|^\s{0,10}[1-9]\d{0,6} passing\b|^[1-9]\d{0,6} examples?, 0 failures|"
+    r"^\s{0,10}Test(?:s|\sSuites|\sFiles):?[ \t]{1,10}[^\n]{0,80}?\b[1-9]\d{0,6} passed\b|^ {1,4}[1-9]\d{0,6} pass$|"
+    r"^(?:#|ℹ) pass [1-9]|^test result: ok|tests? run: [1-9]\d{0,6} passed|^OK\b|^ok {0,2}\t|^PASS\b|BUILD SUCCESS|"
+    r"Tests run: [1-9]|^Passed!|^\s{0,6}[1-9]\d{0,6} tests? passed\b|^100% tests passed|\b0 failures\b",
     re.MULTILINE,
 )
+# go could not load a package, or a sandbox forbade what the runner needs to begin.
+NOT_SET_UP = re.compile(r"\[setup failed\]|listen EPERM|ERR_PNPM_")
+FAILED_TEST = re.compile(
+    r"^\s{0,12}--- FAIL|^FAIL\t\S{1,300}\t\d|\[build failed\]|\b[1-9]\d{0,6} failed\b", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """A branch or tag that a push moved; `address` is empty where git's line with it is not in sight."""
+
+    address: str
+    source: str
+    target: str
+    old: str
+    new: str
+    is_forced: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +180,30 @@ def commit_lines(text: str) -> Iterator[CommitLine]:
         )
 
 
-def logged(text: str, subject: str) -> str | None:
-    """The hash beside a subject in a log of one line a commit; references in parentheses may stand between."""
-    if subject[:200] not in text:
-        return None
-    pattern = rf"^(?:\* )?(?P<hash>[0-9a-f]{{7,40}}) (?:\([^()\n]{{1,200}}\) )?{re.escape(subject[:200])}"
-    match = re.compile(pattern, re.MULTILINE).search(text)
-    return match["hash"] if match else None
+def pushes(text: str) -> Iterator[Pushed]:
+    """Each branch or tag that a push moved."""
+    addresses = list(PUSHED_TO.finditer(text))
+    for match in islice(PUSH.finditer(text), MAX_PUSHED):
+        before = bisect_left(addresses, match.start(), key=lambda one: one.start())
+        address = addresses[before - 1]["address"] if before else ""
+        yield Pushed(
+            address=address,
+            source=match["source"],
+            target=match["target"],
+            old=match["old"] or "",
+            new=match["new"] or "",
+            is_forced=match["forced"] is not None,
+        )
+
+
+def log_entries(text: str) -> Iterator[tuple[str, str]]:
+    """The (hash, subject) of each commit in a log: one line a commit, or git's long format; bare hashes too."""
+    for match in islice(LOGGED.finditer(text), MAX_LOGGED):
+        subject = match["subject"] or ""
+        if match["full"]:
+            below = INDENTED.search(text, match.end(), match.end() + 1_000)
+            subject = below["subject"] if below else ""
+        yield match["short"] or match["full"], subject.strip()
 
 
 def check_outcome(text: str) -> bool | None:
@@ -107,7 +216,58 @@ def check_outcome(text: str) -> bool | None:
 
 
 def test_outcome(text: str) -> bool | None:
-    """Whether a test run passed, by the runner's own summary; None where there is none."""
+    """Whether a test run passed, by the runner's own summary; None where there is none, or where none ran."""
+    if NOT_SET_UP.search(text) and not FAILED_TEST.search(text):
+        return None
     if TESTS_RED.search(text):
         return False
     return True if TESTS_GREEN.search(text) else None
+
+
+def never_ran(text: str) -> bool:
+    """Whether a runner that failed without a summary did not begin: a person refused it, or a short complaint."""
+    complains = len(text) < MAX_COMPLAINT and (NOT_RUN.search(text) or NOT_SET_UP.search(text))
+    return bool(complains or REJECTED.match(text))
+
+
+def workflow_runs(text: str) -> dict[str, bool]:
+    """The last concluded state of each workflow on its branch, by a list of runs or the head of one."""
+    rows = [(m["workflow"], m["branch"], m["conclusion"]) for m in islice(RUN_ROW.finditer(text), MAX_RUNS)]
+    rows += [(m["workflow"], m["branch"], m["mark"]) for m in islice(RUN_HEAD.finditer(text), MAX_RUNS)]
+    rows += [
+        (str(run.get("workflowName") or run.get("name") or ""), str(run["headBranch"]), str(run.get("conclusion")))
+        for run in _objects(text)
+        if run.get("headBranch") and "conclusion" in run
+    ]
+    last: dict[str, str] = {}
+    for workflow, branch, state in rows:
+        last.setdefault(f"{workflow}@{branch}"[:300], state)
+    return {run: CONCLUDED[state] for run, state in last.items() if state in CONCLUDED}
+
+
+def addresses(pattern: re.Pattern[str], text: str) -> list[str]:
+    """Addresses of one kind: that of the object which a JSON answer is, else lines of their own, else the first."""
+    for answer in _objects(text)[:1]:
+        named = [answer.get(key) for key in ("html_url", "url", "web_url")]
+        if any(isinstance(value, str) for value in named):
+            return [value for value in named if isinstance(value, str) and pattern.fullmatch(value)][:1]
+    found = list(islice(pattern.finditer(text), MAX_RUNS))
+    alone = [match.group() for match in found if _stands_alone(match, text)]
+    return list(dict.fromkeys(alone or [match.group() for match in found[:1]]))
+
+
+def _stands_alone(match: re.Match[str], text: str) -> bool:
+    return text[match.start() - 1 : match.start()] in ("", "\n") and text[match.end() : match.end() + 1] in ("", "\n")
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    """The JSON object, or list of objects, that an answer is; none where it is neither."""
+    start = text.find("{") if "[" not in text[: text.find("{") + 1] else text.find("[")
+    if start < 0 or (text[:start].strip() and not text[:start].endswith("\n")):
+        return []
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text[start : start + MAX_JSON])
+    except (ValueError, RecursionError):
+        return []
+    rows = value if isinstance(value, list) else [value]
+    return [row for row in rows[:MAX_RUNS] if isinstance(row, dict)]
