@@ -73,6 +73,7 @@ class ExecItems:
             arguments=meaning.arguments,
             command=meaning.command,
             path=meaning.path,
+            clarity=meaning.clarity,
         )
         exit_code = exit_status(item.get("exit_code"))
         failed = exit_code != 0 if exit_code is not None else {"completed": False, "failed": True}.get(text(status))
@@ -87,6 +88,8 @@ def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.Call, str]:
     if kind == "file_change":
         return "apply_patch", _changes(item), ""
     name = text(item.get("tool")) or kind
+    if kind == "mcp_tool_call" and (server := text(item.get("server"))):
+        name = f"mcp__{server}__{name}"
     arguments = mapping(item.get("arguments")) or {"query": text(item.get("query"))}
     return name, codex_tools.call(name, arguments), parts_text(mapping(item.get("result")).get("content"))
 

@@ -14,7 +14,8 @@ from grading.core.formats.js_tokens import Code, Token, UnreadableScriptError, t
 
 MAX_CALLS: Final = 100
 MAX_ITEMS: Final = 400
-MAX_STEPS: Final = 100_000
+MAX_STEPS: Final = 20_000
+MAX_SIZE: Final = 2_000
 MAX_NESTING: Final = 60
 MAX_TEXT: Final = 1_000_000
 
@@ -46,6 +47,7 @@ LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None, "
 UNSUPPORTED: Final = frozenset(
     "case class debugger default do export import super switch this throw var with yield".split()
 ) - {"var", "throw", "do"}
+CHANGING: Final = ("Object.assign", "Object.define", "Object.setPrototypeOf", "Reflect.")
 MUTATORS: Final = frozenset("copyWithin fill pop reverse shift sort splice unshift".split())
 
 
@@ -126,16 +128,40 @@ class ScriptCall:
 
 @dataclass(slots=True, kw_only=True)
 class Script:
-    """`items` are the values printed, one output item each; None where it is not certain which are printed."""
+    """`items` are the values printed, one output item each; None where it is not certain which are printed.
+
+    `tampered`: calls whose results the script changed, so that what it prints of them says nothing.
+    """
 
     calls: list[ScriptCall] = field(default_factory=list)
     items: list[Any] | None = field(default_factory=list)
+    tampered: frozenset[int] = frozenset()
 
 
-def read_script(source: str) -> Script:
+class Allowance:
+    """The steps that may yet be spent on reading: of one script at most MAX_STEPS, of all scripts of a log `total`."""
+
+    def __init__(self, total: int = 2_000_000) -> None:
+        self._total = total
+        self._script = 0
+
+    def begin(self) -> None:
+        self._script = MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        self._total -= steps
+        self._script -= steps
+        if self._script < 0 or self._total < 0:
+            raise UnreadableScriptError("more steps than are followed")
+
+
+def read_script(source: str, allowance: Allowance | None = None) -> Script:
     """What a script calls and prints. Raises UnreadableScriptError where it cannot be read whole."""
+    allowance = allowance or Allowance()
+    allowance.begin()
+    allowance.spend(len(source) // 1000)
     code = tokenize(source)
-    walker = _Walker()
+    walker = _Walker(allowance)
     try:
         walker.block(code, 0, len(code.tokens) - 1, Scope({}))
     except RecursionError as error:
@@ -156,10 +182,12 @@ def calls_in(value: Any) -> frozenset[int]:
             return frozenset().union(*map(calls_in, value.parts))
         case Json():
             return calls_in(value.value)
+        case Method():
+            return calls_in(value.owner)
         case list():
-            return frozenset().union(*map(calls_in, value[:MAX_ITEMS]))
+            return frozenset().union(*map(calls_in, value))
         case dict():
-            return frozenset().union(*map(calls_in, list(value.values())[:MAX_ITEMS]))
+            return frozenset().union(*map(calls_in, value.values()))
     return frozenset()
 
 
@@ -221,12 +249,24 @@ class _Cursor:
         return found
 
 
+@dataclass(slots=True)
+class _Made:
+    """What is known of a list or object: it is kept, so that its identity stays its own."""
+
+    value: Any
+    size: int
+    calls: frozenset[int]
+    is_part: bool = False
+
+
 class _Walker:
-    def __init__(self) -> None:
+    def __init__(self, allowance: "Allowance") -> None:
         self.script = Script()
-        self._steps = 0
+        self._allowance = allowance
+        self._made: dict[int, _Made] = {}
         self._depth = 0
         self._doubt = 0
+        self._function_doubt = 0
 
     # Statements
 
@@ -296,17 +336,7 @@ class _Walker:
 
     def _perhaps(self, cursor: _Cursor, scope: Scope) -> None:
         """A statement that may or may not be carried out."""
-        before = len(self.script.items or ())
-        self._doubt += 1
-        try:
-            self._statement(cursor, Scope({}, scope, self._doubt))
-        except _Left:
-            self.script.items = None
-            raise UnreadableScriptError("a way out that may be taken") from None
-        finally:
-            self._doubt -= 1
-        if self.script.items is not None and len(self.script.items) != before:
-            self.script.items = None
+        self._doubtful(lambda: self._statement(cursor, Scope({}, scope, self._doubt)))
 
     def _declare(self, cursor: _Cursor, scope: Scope) -> None:
         cursor.at += 1
@@ -378,9 +408,13 @@ class _Walker:
             following, before = tokens[at + 1].value, tokens[at - 1].value if at else ""
             changes = following in ASSIGNMENTS or following in ("++", "--") or before in ("++", "--")
             if changes and tokens[at + 1].kind == "punctuation" and before not in (".", "const", "let", "var"):
-                self._assign(tokens[at].value, Unknown(), scope)
+                self._forget(tokens[at].value, scope)
             elif following == "." and tokens[at + 2].value in (MUTATORS | {"push"}):
-                self._assign(tokens[at].value, Unknown(), scope)
+                self._forget(tokens[at].value, scope)
+
+    def _forget(self, name: str, scope: Scope) -> None:
+        if (holder := scope.holder(name)) is not None:
+            holder.names[name] = Unknown(self._calls(holder.names[name]))
 
     def _for(self, cursor: _Cursor, scope: Scope) -> None:
         cursor.at += 1
@@ -396,7 +430,7 @@ class _Walker:
             listed = self._expression(head, scope)
             self._finished(head)
             cursor.at = end + 1
-            self._each(cursor, pattern, listed if is_of else Unknown(calls_in(listed)), scope)
+            self._each(cursor, pattern, listed if is_of else Unknown(self._calls(listed)), scope)
             return
         self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
         names = [token.value for token in cursor.code.tokens[cursor.at : end] if token.kind == "name"]
@@ -411,7 +445,7 @@ class _Walker:
         if not isinstance(listed, list) or not listed:
             self._forget_assigned(cursor.code, body, cursor.code.closing.get(body, cursor.end), scope)
             inner = Scope({}, scope, self._doubt)
-            self._bind(cursor.code, pattern, Unknown(calls_in(listed)), inner)
+            self._bind(cursor.code, pattern, Unknown(self._calls(listed)), inner)
             self._perhaps(cursor, inner)
             return
         for value in list(listed):
@@ -435,7 +469,7 @@ class _Walker:
         if not cursor.sees(";", "}") and cursor.at < cursor.end and not cursor.token.after_newline:
             value = self._expression(cursor, scope)
         self._end_statement(cursor)
-        if not self._doubt:
+        if self._doubt == self._function_doubt:
             raise _Left(value)
         self.script.items = None
 
@@ -448,14 +482,7 @@ class _Walker:
                 end = cursor.closing()
                 self._bind(cursor.code, (cursor.at + 1, end), Unknown(), inner)
                 cursor.at = end + 1
-            self._doubt += 1
-            items = self.script.items
-            self.script.items = []
-            try:
-                self._statement(cursor, inner)
-            finally:
-                self._doubt -= 1
-                self.script.items = items
+            self._perhaps(cursor, inner)
         if cursor.skip("finally"):
             self._statement(cursor, scope)
 
@@ -488,7 +515,7 @@ class _Walker:
                 continue
             if cursor.skip("..."):
                 end = self._pattern_end(cursor)
-                self._bind(code, (cursor.at, end), Unknown(calls_in(value)), scope)
+                self._bind(code, (cursor.at, end), Unknown(self._calls(value)), scope)
             elif is_list:
                 end = self._pattern_end(cursor)
                 self._bind(code, (cursor.at, end), self._default(cursor, end, self._at_index(value, index)), scope)
@@ -523,7 +550,7 @@ class _Walker:
     def _at_index(self, value: Any, index: int) -> Any:
         if isinstance(value, list):
             return value[index] if index < len(value) else None
-        return Unknown(calls_in(value))
+        return Unknown(self._calls(value))
 
     def _lookup(self, name: str, scope: Scope) -> Any:
         if name in LITERALS:
@@ -534,10 +561,10 @@ class _Walker:
     def _assign(self, name: str, value: Any, scope: Scope) -> None:
         holder = scope.holder(name)
         if holder is None:
-            scope.names[name] = Unknown()
+            scope.names[name] = Unknown(self._calls(value))
             return
         if self._doubt > holder.certain:
-            value = Unknown(calls_in(value) | calls_in(holder.names[name]))
+            value = Unknown(self._calls(value) | self._calls(holder.names[name]))
         holder.names[name] = value
 
     # Expressions
@@ -567,7 +594,7 @@ class _Walker:
             if after < cursor.end and cursor.code.tokens[after].value == "=":
                 cursor.at = after + 1
                 value = self._assignment(cursor, scope)
-                self._bind(cursor.code, (start, after), Unknown(calls_in(value)), scope)
+                self._bind(cursor.code, (start, after), Unknown(self._calls(value)), scope)
                 return value
         value = self._conditional(cursor, scope)
         if not (cursor.token.kind == "punctuation" and cursor.token.value in ASSIGNMENTS):
@@ -577,9 +604,10 @@ class _Walker:
         if first.kind != "name":
             raise UnreadableScriptError("an assignment to what is no name")
         if not is_name:
-            self._assign(first.value, Unknown(calls_in(given) | calls_in(self._lookup(first.value, scope))), scope)
+            self._tamper(value, self._lookup(first.value, scope))
+            self._assign(first.value, Unknown(self._calls(given) | self._calls(self._lookup(first.value, scope))), scope)
             return given
-        result = given if operator == "=" else self._add(value, given) if operator == "+=" else Unknown(calls_in(given))
+        result = given if operator == "=" else self._add(value, given) if operator == "+=" else Unknown(self._calls(given))
         self._assign(first.value, result, scope)
         return result
 
@@ -638,18 +666,15 @@ class _Walker:
         left = self._doubtful(lambda: self._assignment(cursor, scope))
         cursor.expect(":")
         right = self._doubtful(lambda: self._assignment(cursor, scope))
-        return Unknown(calls_in(value) | calls_in(left) | calls_in(right))
+        return Unknown(self._calls(value) | self._calls(left) | self._calls(right))
 
     def _doubtful(self, read: Callable[[], Any]) -> Any:
-        before = len(self.script.items or ())
+        """What may or may not be carried out: what it prints is not certain (`_print`), nor what it assigns."""
         self._doubt += 1
         try:
-            value = read()
+            return read()
         finally:
             self._doubt -= 1
-        if self.script.items is not None and len(self.script.items) != before:
-            self.script.items = None
-        return value
 
     def _binary(self, cursor: _Cursor, scope: Scope, level: int) -> Any:
         left = self._unary(cursor, scope)
@@ -660,10 +685,10 @@ class _Walker:
             following = found if operator == "**" else found + 1
             if operator in SHORT_CIRCUITS:
                 right = self._doubtful(lambda level=following: self._binary(cursor, scope, level))  # type: ignore[misc]
-                left = Unknown(calls_in(left) | calls_in(right))
+                left = Unknown(self._calls(left) | self._calls(right))
                 continue
             right = self._binary(cursor, scope, following)
-            left = self._add(left, right) if operator == "+" else Unknown(calls_in(left) | calls_in(right))
+            left = self._add(left, right) if operator == "+" else Unknown(self._calls(left) | self._calls(right))
         return left
 
     def _add(self, left: Any, right: Any) -> Any:
@@ -672,13 +697,13 @@ class _Walker:
             return left + right
         if any(isinstance(value, str | Joined | Json) for value in (left, right)):
             return self._joined([left, right])
-        return Unknown(calls_in(left) | calls_in(right))
+        return Unknown(self._calls(left) | self._calls(right))
 
     def _joined(self, values: list[Any]) -> Any:
         """Text of several values, one after the other."""
         parts: list[Any] = []
         for value in values:
-            for part in value.parts if isinstance(value, Joined) else (_as_text(value),):
+            for part in value.parts if isinstance(value, Joined) else (self._as_text(value),):
                 if isinstance(part, str) and parts and isinstance(parts[-1], str):
                     parts[-1] += part
                 else:
@@ -699,15 +724,17 @@ class _Walker:
             if token.value in PREFIXES:
                 cursor.at += 1
                 value = self._nested(cursor, scope)
+                if token.value == "delete":
+                    self._tamper(value)
                 is_number = isinstance(value, int | float) and not isinstance(value, bool)
-                return -value if token.value == "-" and is_number else Unknown(calls_in(value))
+                return -value if token.value == "-" and is_number else Unknown(self._calls(value))
             if token.value in ("++", "--"):
                 cursor.at += 1
                 name = cursor.token
                 value = self._nested(cursor, scope)
                 if name.kind == "name":
-                    self._assign(name.value, Unknown(calls_in(value)), scope)
-                return Unknown(calls_in(value))
+                    self._assign(name.value, Unknown(self._calls(value)), scope)
+                return Unknown(self._calls(value))
         return self._postfix(cursor, scope)
 
     def _nested(self, cursor: _Cursor, scope: Scope) -> Any:
@@ -745,8 +772,8 @@ class _Walker:
             elif token.value in ("++", "--") and not token.after_newline:
                 cursor.at += 1
                 if first.kind == "name":
-                    self._assign(first.value, Unknown(calls_in(value)), scope)
-                return Unknown(calls_in(value))
+                    self._assign(first.value, Unknown(self._calls(value)), scope)
+                return Unknown(self._calls(value))
             else:
                 return value
 
@@ -760,9 +787,9 @@ class _Walker:
 
     def _arguments(self, cursor: _Cursor, scope: Scope) -> list[Any]:
         end = cursor.closing()
-        values = list(self._listed(_Cursor(cursor.code, cursor.at + 1, end), scope))
+        values = self._new(list(self._listed(_Cursor(cursor.code, cursor.at + 1, end), scope)))
         cursor.at = end + 1
-        return values
+        return values  # type: ignore[no-any-return]
 
     def _listed(self, cursor: _Cursor, scope: Scope) -> Iterator[Any]:
         """The values of an array literal or of arguments."""
@@ -774,7 +801,7 @@ class _Walker:
                 if isinstance(spread, list):
                     yield from spread
                 else:
-                    yield Unknown(calls_in(spread))
+                    yield Unknown(self._calls(spread))
             else:
                 yield self._assignment(cursor, scope)
             if cursor.at < cursor.end:
@@ -819,7 +846,7 @@ class _Walker:
         if word == "new":
             cursor.at += 1
             made = self._postfix(cursor, scope)
-            return Unknown(calls_in(made))
+            return Unknown(self._calls(made))
         if word in UNSUPPORTED:
             raise UnreadableScriptError(f"{word} is not read")
         cursor.at += 1
@@ -843,12 +870,12 @@ class _Walker:
             if cursor.skip("..."):
                 spread = self._assignment(cursor, scope)
                 is_whole = is_whole and isinstance(spread, dict)
-                fields |= spread if isinstance(spread, dict) else {"...": Unknown(calls_in(spread))}
+                fields |= spread if isinstance(spread, dict) else {"...": Unknown(self._calls(spread))}
                 continue
             self._field(cursor, scope, fields)
             if cursor.at < cursor.end:
                 cursor.expect(",")
-        return fields if is_whole else Unknown(calls_in(fields))
+        return self._new(fields) if is_whole else Unknown(self._calls(fields))
 
     def _field(self, cursor: _Cursor, scope: Scope, fields: dict[str, Any]) -> None:
         token = cursor.token
@@ -890,7 +917,7 @@ class _Walker:
             return self._member(value, index)
         if isinstance(value, Result) and isinstance(index, int | str) and len(value.path) < 6:  # noqa: PLR2004
             return Result(value.call, (*value.path, str(index)))
-        return Unknown(calls_in(value) | calls_in(index))
+        return Unknown(self._calls(value) | self._calls(index))
 
     def _call(self, value: Any, arguments: list[Any]) -> Any:
         self._step()
@@ -902,9 +929,9 @@ class _Walker:
             case Method():
                 return self._method(value.owner, value.name, arguments)
             case Result():
-                value = Unknown(calls_in(value))
+                value = Unknown(self._calls(value))
         self._run_unknown(arguments)
-        return Unknown(calls_in(value) | calls_in(arguments))
+        return Unknown(self._calls(value) | self._calls(arguments))
 
     def _run(self, function: Function, arguments: list[Any]) -> Any:
         self._depth += 1
@@ -912,13 +939,14 @@ class _Walker:
             raise UnreadableScriptError("nested too deeply")
         scope = Scope({}, function.scope, self._doubt)
         cursor = _Cursor(function.code, *function.parameters)
+        outer, self._function_doubt = self._function_doubt, self._doubt
         try:
             for given in (*arguments, *[None] * MAX_NESTING):
                 if cursor.at >= cursor.end:
                     break
                 if cursor.skip("..."):
                     end = self._pattern_end(cursor)
-                    self._bind(cursor.code, (cursor.at, end), Unknown(calls_in(arguments)), scope)
+                    self._bind(cursor.code, (cursor.at, end), Unknown(self._calls(arguments)), scope)
                     break
                 start, end = cursor.at, self._pattern_end(cursor)
                 part = self._default(cursor, end, given)
@@ -936,6 +964,7 @@ class _Walker:
             return left.value
         finally:
             self._depth -= 1
+            self._function_doubt = outer
 
     def _run_unknown(self, values: list[Any]) -> None:
         """Functions handed to something unknown may be called, with what is not known."""
@@ -948,27 +977,34 @@ class _Walker:
         if name.startswith("tools."):
             return self._tool(name.removeprefix("tools."), first)
         if name in ("text", "image"):
-            return self._print(first if name == "text" else Unknown(calls_in(first)))
+            return self._print(first if name == "text" else Unknown(self._calls(first)))
         if name == "exit":
             if self._doubt:
                 self.script.items = None
                 return Unknown()
             raise _Left
+        if name in ("eval", "Function"):
+            raise UnreadableScriptError("code made by code")
+        if name.startswith(CHANGING):
+            self._tamper(*arguments[:1])
         if name == "yield_control":
             self.script.items = None
         if name in ("Promise.all", "Promise.resolve", "Array.from", "structuredClone") and len(arguments) == 1:
-            return first if name != "Array.from" or isinstance(first, list) else Unknown(calls_in(first))
+            return first if name != "Array.from" or isinstance(first, list) else Unknown(self._calls(first))
         if name == "Promise.allSettled" and isinstance(first, list):
-            return [{"status": Unknown(calls_in(one)), "value": one, "reason": Unknown()} for one in first]
+            settled = [{"status": Unknown(self._calls(one)), "value": one, "reason": Unknown()} for one in first]
+            return self._new(list(map(self._new, settled)))
         if name == "JSON.stringify":
-            return _json_of(arguments)
+            return self._json_of(arguments)
         if name == "String":
             return self._joined(["", first])
         if name in ("Object.entries", "Object.keys", "Object.values") and isinstance(first, dict):
-            rows = {"entries": [[key, one] for key, one in first.items()], "keys": list(first), "values": list(first.values())}
-            return rows[name.removeprefix("Object.")]
+            wanted = name.removeprefix("Object.")
+            if wanted == "entries":
+                return self._new([self._new([key, one]) for key, one in first.items()])
+            return self._new(list(first) if wanted == "keys" else list(first.values()))
         self._run_unknown(arguments)
-        return Unknown(calls_in(arguments))
+        return Unknown(self._calls(arguments))
 
     def _tool(self, name: str, argument: Any) -> Result:
         if len(self.script.calls) >= MAX_CALLS:
@@ -981,7 +1017,7 @@ class _Walker:
             if self._doubt or len(self.script.items) >= MAX_ITEMS:
                 self.script.items = None
             else:
-                self.script.items.append(Json(value) if isinstance(value, list | dict) else value)
+                self.script.items.append(Json(value) if isinstance(value, list | dict) else self._as_text(value))
         return value
 
     def _method(self, owner: Any, name: str, arguments: list[Any]) -> Any:
@@ -993,44 +1029,113 @@ class _Walker:
         if isinstance(owner, str) and name in ("trim", "toString", "trimEnd"):
             return {"trim": owner.strip(), "toString": owner, "trimEnd": owner.rstrip()}[name]
         if isinstance(owner, str) and name == "split" and isinstance(first, str) and first and len(arguments) == 1:
-            return owner.split(first)
+            return self._new(owner.split(first))
         if isinstance(owner, int) and name == "toString" and not arguments:
             return str(owner)
         self._run_unknown(arguments)
-        return Unknown(calls_in(owner) | calls_in(arguments))
+        return Unknown(self._calls(owner) | self._calls(arguments))
 
     def _settled(self, owner: Any, name: str, arguments: list[Any]) -> Any:
         if name == "then" and arguments and isinstance(arguments[0], Function):
             return self._run(arguments[0], [owner])
         self._run_unknown(arguments)
-        return owner if name != "then" else Unknown(calls_in(owner))
+        return owner if name != "then" else Unknown(self._calls(owner))
 
     def _of_list(self, owner: list[Any], name: str, arguments: list[Any]) -> Any:
         first = arguments[0] if arguments else None
         if name in ("map", "forEach", "flatMap") and isinstance(first, Function):
             given = [self._run(first, [one, index, owner]) for index, one in enumerate(list(owner))]
             if name == "flatMap":
-                return [part for one in given for part in (one if isinstance(one, list) else [one])]
-            return given if name == "map" else None
+                given = [part for one in given for part in (one if isinstance(one, list) else [one])]
+            return None if name == "forEach" else self._new(given)
         if name == "entries":
-            return [[index, one] for index, one in enumerate(owner)]
+            return self._new([self._new([index, one]) for index, one in enumerate(owner)])
         if name == "join" and (isinstance(first, str) or not arguments):
             between = first if isinstance(first, str) else ","
             return self._joined([part for one in owner for part in (between, "" if one is None else one)][1:] or [""])
         if name == "concat" and all(isinstance(one, list) for one in arguments):
-            return [*owner, *(part for one in arguments for part in one)]
-        if name == "push" and len(owner) + len(arguments) <= MAX_ITEMS:
-            owner.extend(Unknown(calls_in(one)) if self._doubt else one for one in arguments)
-            return len(owner)
-        if name in MUTATORS or name == "push":
-            owner[:] = [Unknown(calls_in(owner))]
+            return self._new([*owner, *(part for one in arguments for part in one)])
+        if name == "push" or name in MUTATORS:
+            self._change(owner, name, arguments)
+            return Unknown()
         self._run_unknown(arguments)
-        return Unknown(calls_in(owner) | calls_in(arguments))
+        return Unknown(self._calls(owner) | self._calls(arguments))
 
-    def _step(self) -> None:
-        self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise UnreadableScriptError(f"more than {MAX_STEPS} steps")
+    def _tamper(self, *values: Any) -> None:
+        """What a script changed in a result, or in the environment, is no longer the harness's word."""
+        for value in values:
+            self.script.tampered |= self._calls(value)
+            if isinstance(value, Global):
+                self.script.items = None
+
+    def _change(self, owner: list[Any], name: str, arguments: list[Any]) -> None:
+        """Changes a list in place. One that is part of another value is left alone: that would have to change too."""
+        if (known := self._made.get(id(owner))) is not None and known.is_part:
+            raise UnreadableScriptError("a change inside a value")
+        if name == "push":
+            owner.extend(Unknown(self._calls(one)) if self._doubt else one for one in arguments)
+        else:
+            owner[:] = [Unknown(self._calls(owner) | self._calls(arguments))]
+        self._new(owner)
+
+    def _step(self, cost: int = 1) -> None:
+        self._allowance.spend(cost)
+
+    def _new(self, value: Any) -> Any:
+        """Takes note of a list or object just made: how large it is and whose results it holds."""
+        parts = list(value.values()) if isinstance(value, dict) else value
+        size = 1 + sum(map(self._size, parts))
+        if size > MAX_SIZE:
+            raise UnreadableScriptError("a value that grows too large")
+        for part in parts:
+            if (known := self._made.get(id(part))) is not None:
+                known.is_part = True
+        self._made[id(value)] = _Made(value, size, frozenset[int]().union(*map(self._calls, parts)))
+        self._step(len(parts))
+        return value
+
+    def _size(self, value: Any) -> int:
+        if isinstance(value, Joined):
+            return 1 + sum(map(self._size, value.parts))
+        if isinstance(value, Json):
+            return 1 + self._size(value.value)
+        known = self._made.get(id(value))
+        return 1 if known is None else known.size
+
+    def _calls(self, value: Any) -> frozenset[int]:
+        """As `calls_in`, at a cost that does not grow with the value."""
+        match value:
+            case list() | dict():
+                known = self._made.get(id(value))
+                return calls_in(value) if known is None else known.calls
+            case Json():
+                return self._calls(value.value)
+            case Joined():
+                return frozenset[int]().union(*map(self._calls, value.parts))
+        return calls_in(value)
+
+    def _as_text(self, value: Any) -> Any:
+        """A value as a part of text: text where it is known, else itself."""
+        match value:
+            case str():
+                return value
+            case bool():
+                return "true" if value else "false"
+            case int():
+                return str(value)
+            case Result() | Json() | Joined() | Unknown():
+                return value
+        return Unknown(self._calls(value))
+
+    def _json_of(self, arguments: list[Any]) -> Any:
+        value = arguments[0] if arguments else None
+        self._step(self._size(value))
+        if not is_plain(value):
+            return Json(value) if self._calls(value) else Unknown()
+        if len(arguments) == 1:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        indent = arguments[2] if len(arguments) > 2 and isinstance(arguments[2], int) else None  # noqa: PLR2004
+        return json.dumps(value, ensure_ascii=False, indent=indent) if indent and indent <= 10 else Unknown()  # noqa: PLR2004
 
 
 METHODS: Final = frozenset(
@@ -1038,26 +1143,3 @@ METHODS: Final = frozenset(
     "some split startsWith substring then toFixed toString trim trimEnd trimStart at reduce flatMap sort".split()
 )
 
-
-def _as_text(value: Any) -> Any:
-    """A value as a part of text: text where it is known, else itself."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case Result() | Json() | Unknown():
-            return value
-    return Unknown(calls_in(value))
-
-
-def _json_of(arguments: list[Any]) -> Any:
-    value = arguments[0] if arguments else None
-    if not is_plain(value):
-        return Json(value) if calls_in(value) else Unknown()
-    if len(arguments) == 1:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    indent = arguments[2] if len(arguments) > 2 and isinstance(arguments[2], int) else None  # noqa: PLR2004
-    return json.dumps(value, ensure_ascii=False, indent=indent) if indent and indent <= 10 else Unknown()  # noqa: PLR2004
