@@ -12,7 +12,7 @@ from typing import Final
 from grading.core.events import Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
 from grading.core.formats import gptme_calls
 from grading.core.formats.lines import Problems
-from grading.core.formats.reader import Parser, Record
+from grading.core.formats.reader import Parser, Record, digest_of
 from grading.core.formats.scaffold import spoken
 from grading.core.formats.usage import read_tokens
 from grading.core.formats.values import mapping, moment, money, optional, parts_text, text
@@ -60,6 +60,9 @@ class Gptme(Parser):
             return list(self._user(record, role, content, at))
         self.unknown(f"role {role}")
         return None
+
+    def copied_as(self, record: Record) -> str:
+        return digest_of(record.get("role"), record.get("timestamp"), record.get("content"))
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(

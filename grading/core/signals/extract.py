@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from grading.core.events import (
     ApiError,
     Boundary,
+    Clarity,
     Event,
     Message,
     PullRequestLink,
@@ -72,6 +73,8 @@ class _Collector:
         self.last: datetime | None = None
         self.final_message: int | None = None
         self.task = ""
+        self.heard = ""
+        """The record of the last thing a person said: its other parts are the same turn."""
 
     def feed(self, event: Event) -> None:
         if event.at is not None:
@@ -99,7 +102,8 @@ class _Collector:
             if not message.sidechain:
                 self.final_message = message.number
         elif message.role is Role.USER and not message.sidechain:
-            self.counts["user"] += 1
+            self.counts["user"] += not message.record or message.record != self.heard
+            self.heard = message.record
             self.task = self.task or next(
                 (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
             )
@@ -115,6 +119,7 @@ class _Collector:
 
     def on_call(self, call: ToolCall) -> None:
         self.tool_calls[call.kind or "other"] += 1
+        self.count_clarity(call)
         digest = _digest(call)
         if digest in self.failed:
             self.counts["retries"] += 1
@@ -123,6 +128,12 @@ class _Collector:
         self.open[call.call_id] = _Open(call, commands, of_call(call, commands), digest)
         if len(self.open) > MAX_OPEN_CALLS:
             self.open.popitem(last=False)
+
+    def count_clarity(self, call: ToolCall) -> None:
+        self.counts[call.clarity] += 1
+        if call.kind == "shell" and (call.command or call.clarity is Clarity.UNREADABLE):
+            self.counts["shell"] += 1
+            self.counts["bare_shell"] += not call.command
 
     def on_result(self, result: ToolResult) -> None:
         self.counts["results"] += 1
@@ -179,6 +190,10 @@ class _Collector:
             final_message=self.final_message,
             task=self.task[:MAX_TASK],
             truncated=self.work.truncated,
+            opaque_calls=counts[Clarity.OPAQUE],
+            unreadable_calls=counts[Clarity.UNREADABLE],
+            shell_calls=counts["shell"],
+            bare_shell_calls=counts["bare_shell"],
         )
 
 
