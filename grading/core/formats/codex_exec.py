@@ -26,6 +26,7 @@ class ExecItems:
     def __init__(self, parser: "Parser") -> None:
         self._parser = parser
         self.thread: str | None = None
+        self._failure = ""
 
     def feed(self, kind: str, record: "Record") -> list[Event] | None:
         if kind == "thread.started":
@@ -37,7 +38,8 @@ class ExecItems:
             return [] if tokens.is_empty else [self._parser.usage_of(tokens, model="", at=None)]
         if kind in ("turn.failed", "error"):
             told = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
-            return [self._error(told)]
+            is_repeat, self._failure = kind == "turn.failed" and told == self._failure, told
+            return [] if is_repeat else [self._error(told)]
         if kind != "item.completed":
             return []
         return self._item(mapping(record.get("item")))
