@@ -43,7 +43,8 @@ UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-
 META: Final = words("cli_version cwd forked_from_id git parent_thread_id source thread_source")
 METADATA: Final = words("inter_agent_communication_metadata world_state")
 # Ids that are the same in every copy of a call; `item_3` and `call_1` are those of many.
-RANDOM_ID: Final = re.compile(r"(?=.*\d)[A-Za-z]{2,12}[_-][\w-]{16,80}")
+RANDOM_ID: Final = re.compile(r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{20,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+RANDOM_LENGTH: Final = 100
 # What a fork writes anew.
 REWRITTEN: Final = words(
     "call_id completed_at id internal_chat_message_metadata_passthrough session_id started_at thread_id timestamp turn_id"
@@ -65,6 +66,7 @@ class Codex(Parser):
         self._exec = ExecItems(self)
         self._calls = Calls(self)
         self._alike: Counter[str] = Counter()
+        self._anchor = ""
 
     def feed(self, record: Record) -> list[Event] | None:
         kind, payload = text(record.get("type")), record.get("payload")
@@ -75,17 +77,27 @@ class Codex(Parser):
         return self._wrapped(kind, payload, moment(record.get("timestamp")))
 
     def copied_as(self, record: Record) -> str:
-        payload = record.get("payload", record)
-        payload = mapping(payload)
-        call_id = text(payload.get("call_id"))
-        kind = text(payload.get("type"))
-        if kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
-            return call_id if kind in CALLS else f"{call_id}:output"
-        if not kind or record.get("type") in ("session_meta", "turn_context"):
+        """A call's own id where it is random; else a digest of what was said, and after which call or thought.
+
+        Many sessions begin alike: what stands before the first call is told apart by the session's id.
+        """
+        payload = mapping(record.get("payload", record))
+        kind, call_id = text(payload.get("type")), text(payload.get("call_id"))
+        if record.get("type") in ("session_meta", "thread.started"):
+            self._anchor = text(payload.get("id")) or text(payload.get("thread_id"))
             return ""
+        if kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
+            self._anchor = call_id
+            return call_id if kind in CALLS else f"{call_id}:output"
+        if not (kind or text(record.get("type"))) or record.get("type") == "turn_context":
+            return ""
+        if len(thought := text(payload.get("encrypted_content"))) > RANDOM_LENGTH:
+            self._anchor = digest_of(thought)
+            return self._anchor
         body = {key: value for key, value in payload.items() if key not in REWRITTEN}
-        item = {key: value for key, value in mapping(payload.get("item")).items() if key not in REWRITTEN}
-        return self._told_apart(digest_of(body | ({"item": item} if item else {})))
+        if item := mapping(body.get("item")):
+            body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN}
+        return self._told_apart(digest_of(self._anchor, body))
 
     def _told_apart(self, digest: str) -> str:
         """Records that say the same are told apart by their order, which a copy keeps."""
@@ -173,6 +185,8 @@ class Codex(Parser):
         if self._copied and (kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")):
             turn = text(payload.get("turn_id"))
             self._copied = _is_time_ordered(turn) and _is_time_ordered(self._id or "") and turn < (self._id or "")
+            if not self._copied:
+                self._anchor = self._id or ""
 
     def _item(self, item: Record, at: datetime | None) -> list[Event] | None:
         kind = text(item.get("type"))
