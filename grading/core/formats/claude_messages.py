@@ -25,7 +25,7 @@ class Messages:
         self._responses = Responses()
         self.told = Tokens()
         self.has_failed = False
-        """The harness has told of a failed model call, and nothing was said since: its other record of it is the same."""
+        """The harness told of a failed model call and nothing was said since: another record is of the same."""
 
     def assistant(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
         message = mapping(record.get("message"))
@@ -135,7 +135,9 @@ class Messages:
     def _used(self, record: Record, message: Record, model: str, at: datetime | None, *, side: bool) -> Iterator[Event]:
         tokens = read_tokens(mapping(message.get("usage")), self._parser.problems)
         key = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
-        for done in self._responses.add(key, Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record)):
+        for done in self._responses.add(
+            key, Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record)
+        ):
             yield self._handed_out(done)
         if not side:
             self._parser.answered(model)

@@ -47,7 +47,8 @@ RANDOM_ID: Final = re.compile(r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{20,64}|[0-9a-f]
 RANDOM_LENGTH: Final = 100
 # What a fork writes anew.
 REWRITTEN: Final = words(
-    "call_id completed_at id internal_chat_message_metadata_passthrough session_id started_at thread_id timestamp turn_id"
+    "call_id completed_at id internal_chat_message_metadata_passthrough session_id started_at thread_id timestamp "
+    "turn_id"
 )
 
 

@@ -1,4 +1,4 @@
-"""Codex's calls and their outputs: of tools, and of the scripts of code mode, each tool call in one a call of its own."""
+"""Codex's calls and their outputs; in the scripts of code mode, each tool call is a call of its own."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from grading.core.events import ToolCall, ToolResult
 from grading.core.formats import codex_script, codex_tools
 from grading.core.formats.codex_script import Scripted
 from grading.core.formats.codex_tools import Call, Output
-from grading.core.formats.js_script import Allowance
+from grading.core.formats.js_values import Allowance
 from grading.core.formats.values import exit_status, mapping, text
 
 if TYPE_CHECKING:

@@ -12,13 +12,15 @@ from typing import Any, Final
 from grading.core.events import Clarity
 from grading.core.formats import codex_tools
 from grading.core.formats.codex_tools import Call, Output
-from grading.core.formats.js_script import Allowance, Json, Joined, Result, ScriptCall, calls_in, is_plain, read_script
+from grading.core.formats.js_script import read_script
 from grading.core.formats.js_tokens import UnreadableScriptError
+from grading.core.formats.js_values import Allowance, Joined, Json, Result, ScriptCall, calls_in, is_plain
 from grading.core.formats.lines import json_or_none
 from grading.core.formats.values import exit_status, items, mapping, parts_text, text
 
 HEADER: Final = re.compile(
-    r"\A(Script (?:completed|failed|terminated|running with cell ID [^\s]{1,80}))\n(?:Wall time[^\n]{0,60}\n)?Output:\n?"
+    r"\A(Script (?:completed|failed|terminated|running with cell ID [^\s]{1,80}))\n"
+    r"(?:Wall time[^\n]{0,60}\n)?Output:\n?"
 )
 NUMBER: Final = re.compile(r"-?\d{1,9}(?!\d)|undefined|null")
 NUMBER_LAST: Final = re.compile(r"(?<!\d)(?:-?\d{1,9}|undefined|null)\Z")
@@ -79,7 +81,13 @@ def _joint(source: str, calls: list[Call]) -> Call:
         arguments |= {"patch": "\n".join(text(call.arguments.get("patch")) for call in calls), "paths": paths}
     kinds = {call.kind for call in calls}
     return Call(
-        kind="shell" if commands or "shell" in kinds else "edit" if paths else kinds.pop() if len(kinds) == 1 else "other",
+        kind="shell"
+        if commands or "shell" in kinds
+        else "edit"
+        if paths
+        else kinds.pop()
+        if len(kinds) == 1
+        else "other",
         arguments=arguments,
         command="\n".join(commands),
         path=paths[0] if "patch" in arguments else "",

@@ -38,23 +38,25 @@ PARAMETER: Final = re.compile(r'<parameter name="([^"]{1,60})">')
 # What a call looks like in a syntax that is not read, outside of code that is only shown.
 CALL_LIKE: Final = re.compile(
     r"^@(?:" + "|".join(sorted(KINDS)) + r")\([^\n)]{0,200}\)[^\n{]{0,20}\{"
-    r"|^[ \t]{0,20}<(?:[a-z]{2,10}:)?(?:tool|function|invoke|execute|call)(?:[-_:=]\w{1,60}|s)?(?:[ \t][^<>\n]{0,300})?>"
+    r"|^[ \t]{0,20}<(?:[a-z]{2,10}:)?(?:tool|function|invoke|execute|call)(?:[-_:=]\w{1,60}|s)?"
+    r"(?:[ \t][^<>\n]{0,300})?>"
     r"|^[ \t]{0,20}<(?:append|bash|ipython|patch|save|sh|shell|tmux)(?:[ \t][^<>\n]{0,300})?>"
     r"|<[|\uff5c][ \t]?(?:tool|python|function)"
     r"|^\[TOOL_(?:CALLS?|REQUEST)\]"
     r"|^(?:to=)?functions\.\w{1,60}[:({ ]"
     r"|^Action:[^\n]{1,200}\n{1,3}Action Input:"
-    r"|^[ \t]{0,20}[\[{][\s\[{]{0,20}\"(?:action|function|name|recipient_name|tool|tool_name)\"\s{0,5}:\s{0,5}\"[\w.:/-]{1,80}\""
+    r"|^[ \t]{0,20}[\[{][\s\[{]{0,20}\"(?:action|function|name|recipient_name|tool|tool_name)\"\s{0,5}:\s{0,5}"
+    r"\"[\w.:/-]{1,80}\""
     r"\s{0,20},\s{0,20}\"(?:action_input|args|arguments|input|kwargs|parameters|params|tool_input)\"\s{0,5}:",
     re.MULTILINE,
 )
 CALL_TAG: Final = re.compile(r"(?:tool|function)(?:[-_: ]?(?:call|code|use)s?|:[\w.-]{1,60})?")
 LANGUAGES: Final = words(
     "asciidoc asm awk batch c clojure cmake code console cpp cs csharp css csv dart diff dockerfile dot elixir elm env "
-    "erlang fish fortran go gradle graphql groovy haskell html http ini java javascript jinja js json json5 jsonc jsonl "
-    "jsx julia kotlin latex less log lua make makefile markdown math md mermaid nginx nim nix objc ocaml output patch "
-    "perl php plain plaintext powershell prisma properties proto protobuf ps1 py pycon python python3 r rb regex result "
-    "rst ruby rs rust sass scala scss shellsession sql stderr stdout svelte svg swift system terraform tex text toml "
+    "erlang fish fortran go gradle graphql groovy haskell html http ini java javascript jinja js json json5 jsonc "
+    "jsonl jsx julia kotlin latex less log lua make makefile markdown math md mermaid nginx nim nix objc ocaml output patch "
+    "perl php plain plaintext powershell prisma properties proto protobuf ps1 py pycon python python3 r rb regex "
+    "result rst ruby rs rust sass scala scss shellsession sql stderr stdout svelte svg swift system terraform tex text toml "
     "traceback ts tsx txt typescript vim vue xml yaml yml zig zsh"
 )
 MAX_UNREAD: Final = 50

@@ -18,9 +18,7 @@ PUNCTUATION: Final = re.compile(
     r"\.\.\.|=>|[=!]==|\*\*=|>>>=|<<=|>>=|&&=|\|\|=|\?\?=|\?\.(?!\d)|\?\?|&&|\|\||[=!]=|>>>|<<|>>|[<>]=|\*\*|\+\+|--"
     r"|[-+*/%&|^]=|[-+*/%=<>!&|^~?:;,.()\[\]{}]"
 )
-ESCAPE: Final = re.compile(
-    r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|[\s\S]))", re.ASCII
-)
+ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|[\s\S]))", re.ASCII)
 PLAIN_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": ""}
 CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 # After these a slash divides; after anything else it begins a regular expression.

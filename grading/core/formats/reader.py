@@ -107,7 +107,7 @@ class Parser(ABC):
 class Reader:
     """The events of one transcript, in order, in constant memory.
 
-    Iterable once; `header`, `report` and `records` are complete when the iteration has ended. `format` is known at once.
+    Iterable once; `header`, `report` and `records` are complete when the iteration has ended; `format` is at once.
     """
 
     def __init__(self, stream: BinaryIO, parser: type[Parser], *, max_line: int = MAX_LINE) -> None:
