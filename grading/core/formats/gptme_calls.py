@@ -54,10 +54,10 @@ CALL_TAG: Final = re.compile(r"(?:tool|function)(?:[-_: ]?(?:call|code|use)s?|:[
 LANGUAGES: Final = words(
     "asciidoc asm awk batch c clojure cmake code console cpp cs csharp css csv dart diff dockerfile dot elixir elm env "
     "erlang fish fortran go gradle graphql groovy haskell html http ini java javascript jinja js json json5 jsonc "
-    "jsonl jsx julia kotlin latex less log lua make makefile markdown math md mermaid nginx nim nix objc ocaml output patch "
-    "perl php plain plaintext powershell prisma properties proto protobuf ps1 py pycon python python3 r rb regex "
-    "result rst ruby rs rust sass scala scss shellsession sql stderr stdout svelte svg swift system terraform tex text toml "
-    "traceback ts tsx txt typescript vim vue xml yaml yml zig zsh"
+    "jsonl jsx julia kotlin latex less log lua make makefile markdown math md mermaid nginx nim nix objc ocaml output "
+    "patch perl php plain plaintext powershell prisma properties proto protobuf ps1 py pycon python python3 r rb regex "
+    "result rst ruby rs rust sass scala scss shellsession sql stderr stdout svelte svg swift system terraform "
+    "tex text toml traceback ts tsx txt typescript vim vue xml yaml yml zig zsh"
 )
 MAX_UNREAD: Final = 50
 MAX_UNCLOSED: Final = 20
@@ -124,7 +124,10 @@ def visible(content: str, calls: list[Call]) -> str:
 def unread_calls(said: str) -> int:
     """How many calls in a syntax we do not know are left around those that were read (I11); at most MAX_UNREAD."""
     outside, fences = _fences(said)
-    tagged = sum(CALL_TAG.fullmatch(tag) is not None or CALL_LIKE.match(body) is not None for tag, body in fences)
+    tagged = sum(
+        CALL_TAG.fullmatch(tag) is not None or (tag == "json" and CALL_LIKE.match(body) is not None)
+        for tag, body in fences
+    )
     found = sum(1 for _ in islice(CALL_LIKE.finditer(outside), MAX_UNREAD))
     return min(MAX_UNREAD, tagged + found)
 

@@ -254,7 +254,7 @@ class Expressions(Values, ABC):
         return Function(cursor.code, parameters, body, is_block, scope)
 
     def _expression_end(self, cursor: Cursor) -> int:
-        """Where an arrow's expression ends: at a comma, semicolon or bracket of its own level, or at a new statement."""
+        """Where an arrow's expression ends: at a comma, semicolon or bracket of its level, or a new statement."""
         at = cursor.at
         while at < cursor.end:
             token = cursor.code.tokens[at]
@@ -348,31 +348,32 @@ class Expressions(Values, ABC):
         value = self._primary(cursor, scope)
         while True:
             token = cursor.token
-            if token.kind == "template" and isinstance(value, Global) and value.name == "String.raw":
+            if token.kind == "template":
+                if not isinstance(value, Global) or value.name != "String.raw":
+                    raise UnreadableScriptError("a tagged template")
                 value = self._template(cursor.take(), scope, raw=True)
-            elif token.kind == "template":
-                raise UnreadableScriptError("a tagged template")
-            elif token.kind != "punctuation":
-                return value
-            elif token.value in (".", "?."):
-                cursor.at += 1
-                if cursor.sees("(", "["):
-                    continue
-                name = cursor.take()
-                if name.kind != "name":
-                    raise UnreadableScriptError("expected a member's name")
-                value = self._member(value, name.value)
-            elif token.value == "[":
+            elif cursor.sees(".", "?."):
+                value = self._dotted(cursor, value)
+            elif cursor.sees("["):
                 value = self._index(value, self._bracket(cursor, scope))
-            elif token.value == "(":
+            elif cursor.sees("("):
                 value = self._call(value, self._arguments(cursor, scope))
-            elif token.value in ("++", "--") and not token.after_newline:
+            elif cursor.sees("++", "--") and not token.after_newline:
                 cursor.at += 1
                 if first.kind == "name":
                     self._assign(first.value, Unknown(self._calls(value)), scope)
                 return Unknown(self._calls(value))
             else:
                 return value
+
+    def _dotted(self, cursor: Cursor, value: Any) -> Any:
+        cursor.at += 1
+        if cursor.sees("(", "["):  # `?.(` and `?.[`
+            return value
+        name = cursor.take()
+        if name.kind != "name":
+            raise UnreadableScriptError("expected a member's name")
+        return self._member(value, name.value)
 
     def _bracket(self, cursor: Cursor, scope: Scope) -> Any:
         end = cursor.closing()
@@ -404,7 +405,7 @@ class Expressions(Values, ABC):
             if cursor.at < cursor.end:
                 cursor.expect(",")
 
-    def _primary(self, cursor: Cursor, scope: Scope) -> Any:
+    def _primary(self, cursor: Cursor, scope: Scope) -> Any:  # noqa: PLR0911 - one for each kind of token
         token = cursor.token
         if token.kind == "string":
             return cursor.take().value
@@ -552,19 +553,20 @@ class Expressions(Values, ABC):
             return self._tool(name.removeprefix("tools."), first)
         if name in ("text", "image"):
             return self._print(first if name == "text" else Unknown(self._calls(first)))
-        if name == "exit":
-            if self._doubt:
-                self.script.items = None
-                return Unknown()
-            raise Left
         if name in ("eval", "Function"):
             raise UnreadableScriptError("code made by code")
         if name.startswith(CHANGING):
             self._tamper(*arguments[:1])
-        if name == "yield_control":
+        if name == "exit" and not self._doubt:
+            raise Left
+        if name in ("exit", "yield_control"):
             self.script.items = None
-        if name in ("Promise.all", "Promise.resolve", "Array.from", "structuredClone") and len(arguments) == 1:
-            return first if name != "Array.from" or isinstance(first, list) else Unknown(self._calls(first))
+        return self._library(name, first, arguments)
+
+    def _library(self, name: str, first: Any, arguments: list[Any]) -> Any:
+        """What the language's own functions give back."""
+        if name in ("Promise.all", "Promise.resolve", "structuredClone") or (name, type(first)) == ("Array.from", list):
+            return first
         if name == "Promise.allSettled" and isinstance(first, list):
             settled = [{"status": Unknown(self._calls(one)), "value": one, "reason": Unknown()} for one in first]
             return self._new(list(map(self._new, settled)))
@@ -572,11 +574,9 @@ class Expressions(Values, ABC):
             return self._json_of(arguments)
         if name == "String":
             return self._joined(["", first])
-        if name in ("Object.entries", "Object.keys", "Object.values") and isinstance(first, dict):
-            wanted = name.removeprefix("Object.")
-            if wanted == "entries":
-                return self._new([self._new([key, one]) for key, one in first.items()])
-            return self._new(list(first) if wanted == "keys" else list(first.values()))
+        if isinstance(first, dict) and name in ("Object.entries", "Object.keys", "Object.values"):
+            rows = [self._new([key, one]) for key, one in first.items()]
+            return self._new({"Object.keys": list(first), "Object.values": list(first.values())}.get(name, rows))
         self._run_unknown(arguments)
         return Unknown(self._calls(arguments))
 

@@ -155,7 +155,7 @@ class Allowance:
             raise UnreadableScriptError("more steps than are followed")
 
 
-def calls_in(value: Any) -> frozenset[int]:
+def calls_in(value: Any) -> frozenset[int]:  # noqa: PLR0911 - one for each kind of value
     """The tool calls whose results a value holds."""
     match value:
         case Unknown():
