@@ -3,9 +3,13 @@
 The log is the session whose id its last conversation line carries: a resumed or forked log begins with lines copied
 from another session and is appended to under its own id. Where the id changes, a `Boundary` of kind `session_change`
 with the new id says so: what stands before the last of them is another session's work.
+
+A subagent's own log (`<session>/subagents/agent-<id>.jsonl`) carries its parent's session id on every line; its own id
+is its `agentId`, which early versions did not write.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -13,7 +17,7 @@ from grading.core.events import ApiError, Boundary, Event, PullRequestLink, Tran
 from grading.core.formats.claude_messages import Messages
 from grading.core.formats.failures import failure_reason
 from grading.core.formats.lines import Problems
-from grading.core.formats.reader import Parser, Record
+from grading.core.formats.reader import Parser, Record, digest_of, short
 from grading.core.formats.seen import Seen
 from grading.core.formats.usage import read_tokens
 from grading.core.formats.values import count, mapping, moment, money, optional, text, words
@@ -57,6 +61,11 @@ class ClaudeCode(Parser):
     def identity(self, record: Record) -> str:
         return text(record.get("uuid"))
 
+    def copied_as(self, record: Record) -> str:
+        if identity := self.identity(record):
+            return short(identity)
+        return digest_of("pr-link", record.get("prUrl")) if record.get("type") == "pr-link" else ""
+
     def feed(self, record: Record) -> list[Event] | None:
         kind = text(record.get("type"))
         at = self.saw(moment(record.get("timestamp")))
@@ -74,9 +83,11 @@ class ClaudeCode(Parser):
 
     def header(self) -> TranscriptHeader:
         titles = [title for kind in TITLES if (title := self._titles.get(kind))]
+        session = self._session or self._first.get("session_id")
+        is_subagent = self._sides == {True}
         return TranscriptHeader(
             harness=self.format,
-            session_id=self._session or self._first.get("session_id"),
+            session_id=self._first.get("agent_id") if is_subagent else session,
             model=self.model or self._first.get("model"),
             cwd=self._first.get("cwd"),
             branch=self._first.get("branch"),
@@ -84,13 +95,15 @@ class ClaudeCode(Parser):
             started_at=self.started_at,
             ended_at=self.ended_at,
             title=titles[0] if titles else None,
-            is_subagent=self._sides == {True},
+            is_subagent=is_subagent,
+            parent_id=session if is_subagent else None,
         )
 
     def _remember(self, record: Record) -> None:
         """Keeps the first value of each field that describes the session."""
         found = {
             "session_id": _session_id(record),
+            "agent_id": record.get("agentId"),
             "cwd": record.get("cwd"),
             "branch": record.get("gitBranch"),
             "version": record.get("version") or record.get("claude_code_version"),
@@ -130,7 +143,8 @@ class ClaudeCode(Parser):
         if kind not in ("user", "assistant") or (identity and self._nested.add(identity)):
             return
         told = self._messages.assistant if kind == "assistant" else self._messages.user
-        yield from told(nested, moment(nested.get("timestamp")) or at, side=True)
+        for event in told(nested, moment(nested.get("timestamp")) or at, side=True):
+            yield event if event.record or not identity else replace(event, record=short(identity))
 
     def _system(self, record: Record, at: datetime | None) -> Iterator[Event]:
         subtype = text(record.get("subtype"))
@@ -165,13 +179,15 @@ class ClaudeCode(Parser):
             messages.told = messages.told.plus(rest)
             yield self.usage_of(rest, model=self.model or self._first.get("model", ""), at=at, cost=cost)
         subtype, told = text(record.get("subtype")), text(record.get("result"))
-        if record.get("is_error") is True and (reason := failure_reason(f"{subtype} {told}")) != "other":
+        reason = failure_reason(f"{subtype} {told}")
+        if record.get("is_error") is True and reason != "other" and not self._messages.has_failed:
             yield ApiError(number=self.number(), at=at, reason=reason, text=told)
         yield Boundary(number=self.number(), at=at, kind="end", detail=subtype)
 
     def _rate_limit(self, record: Record, at: datetime | None) -> Iterator[Event]:
         info = mapping(record.get("rate_limit_info"))
-        if info.get("status") == "rejected":
+        if info.get("status") == "rejected" and not self._messages.has_failed:
+            self._messages.has_failed = True
             yield ApiError(number=self.number(), at=at, reason="quota", text=text(info.get("rateLimitType")))
 
     def _pull_request(self, record: Record, at: datetime | None) -> Iterator[Event]:

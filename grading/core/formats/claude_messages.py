@@ -24,13 +24,18 @@ class Messages:
         self._parser = parser
         self._responses = Responses()
         self.told = Tokens()
+        self.has_failed = False
+        """The harness told of a failed model call and nothing was said since: another record is of the same."""
 
     def assistant(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
         message = mapping(record.get("message"))
         model = text(message.get("model"))
         if record.get("isApiErrorMessage") is True or (model == SYNTHETIC and record.get("error")):
-            yield self._api_error(record, parts_text(message.get("content")), at, side=side)
+            if not self.has_failed:
+                yield self._api_error(record, parts_text(message.get("content")), at, side=side)
+            self.has_failed = True
             return
+        self.has_failed = False
         for block in _blocks(message):
             yield from self._said(block, at, side=side)
         if model != SYNTHETIC and isinstance(message.get("usage"), dict):
@@ -40,10 +45,14 @@ class Messages:
         is_injected = record.get("promptSource") == "system" or any(
             record.get(flag) is True for flag in ("isMeta", "isCompactSummary")
         )
-        for block in _blocks(mapping(record.get("message"))):
+        self.has_failed = False
+        blocks = _blocks(mapping(record.get("message")))
+        results = sum(block.get("type") == "tool_result" for block in blocks)
+        structured = mapping(record.get("toolUseResult")) if results == 1 else {}
+        for block in blocks:
             kind = text(block.get("type"))
             if kind == "tool_result":
-                yield from self._result_and_reminder(block, record, at, side=side)
+                yield from self._result_and_reminder(block, structured, at, side=side)
             elif kind == "text":
                 yield from self.heard(text(block.get("text")), at, side=side, injected=is_injected)
             elif kind not in SILENT_BLOCKS:
@@ -98,12 +107,14 @@ class Messages:
             arguments=arguments,
             command=claude_tools.command(name, arguments),
             path=claude_tools.path(arguments),
+            clarity=claude_tools.clarity(name, block.get("input")),
         )
 
     def _result_and_reminder(
-        self, block: Record, record: Record, at: datetime | None, *, side: bool
+        self, block: Record, structured: Record, at: datetime | None, *, side: bool
     ) -> Iterator[Event]:
-        told = claude_tools.output(block, mapping(record.get("toolUseResult")))
+        """`structured` is what the harness kept beside the one result of a message."""
+        told = claude_tools.output(block, structured)
         output, reminder = without_reminders(told)
         yield self._result(block, output, at, side=side)
         yield from self.heard(reminder, at, side=side, injected=True)
@@ -124,7 +135,9 @@ class Messages:
     def _used(self, record: Record, message: Record, model: str, at: datetime | None, *, side: bool) -> Iterator[Event]:
         tokens = read_tokens(mapping(message.get("usage")), self._parser.problems)
         key = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
-        for done in self._responses.add(key, Response(model=model, tokens=tokens, at=at, sidechain=side)):
+        for done in self._responses.add(
+            key, Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record)
+        ):
             yield self._handed_out(done)
         if not side:
             self._parser.answered(model)

@@ -3,8 +3,9 @@
 import re
 from typing import Final
 
+from grading.core.events import Clarity
 from grading.core.formats.reader import Record
-from grading.core.formats.values import parts_text, text
+from grading.core.formats.values import parts_text, text, words
 
 KINDS: Final = {
     name: kind
@@ -20,6 +21,12 @@ KINDS: Final = {
     }.items()
     for name in names.split()
 }
+COMMANDED: Final = words("Bash PowerShell bash")
+# Tools of its own that do nothing we grade by.
+BUILT_IN: Final = words(
+    "AskUserQuestion Config CronCreate CronDelete CronList EnterWorktree ExitWorktree ListMcpResources "
+    "ListMcpResourcesTool LSP ReadMcpResourceTool ReportFindings ScheduleWakeup Skill SlashCommand StructuredOutput"
+)
 EXIT_CODE: Final = re.compile(r"\s*(?:Error: )?Exit code (-?\d{1,9})\b")
 
 
@@ -29,6 +36,15 @@ def kind(name: str) -> str:
 
 def command(name: str, arguments: Record) -> str:
     return text(arguments.get("command")) if kind(name) == "shell" else ""
+
+
+def clarity(name: str, arguments: object) -> Clarity:
+    """How much of a call can be read; `arguments` as the log has them, whatever they are."""
+    if not name or not isinstance(arguments, dict) or "__unparsedToolInput" in arguments:
+        return Clarity.UNREADABLE
+    if name in COMMANDED:
+        return Clarity.UNDERSTOOD if command(name, arguments).strip() else Clarity.UNREADABLE
+    return Clarity.UNDERSTOOD if name in KINDS or name in BUILT_IN else Clarity.OPAQUE
 
 
 def path(arguments: Record) -> str:

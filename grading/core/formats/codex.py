@@ -7,21 +7,23 @@ are UUIDv7, which sort by time, so a turn whose id sorts before the thread's own
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from grading.core.events import ApiError, Boundary, Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
+from grading.core.events import ApiError, Boundary, Event, Message, Role, TranscriptHeader
 from grading.core.formats import codex_tools
+from grading.core.formats.codex_calls import Calls
 from grading.core.formats.codex_exec import ITEM_EVENTS, ExecItems
 from grading.core.formats.failures import failure_reason
 from grading.core.formats.lines import Problems
-from grading.core.formats.reader import Parser, Record
+from grading.core.formats.reader import MAX_RECORDS, Parser, Record, digest_of
 from grading.core.formats.scaffold import spoken
 from grading.core.formats.usage import Tokens, read_tokens
 from grading.core.formats.values import mapping, mappings, moment, optional, parts_text, text, words
 
-CALLS: Final = words("function_call custom_tool_call local_shell_call tool_search_call web_search_call")
+CALLS: Final = words("custom_tool_call function_call local_shell_call mcp_call tool_search_call web_search_call")
 OUTPUTS: Final = words("function_call_output custom_tool_call_output local_shell_call_output tool_search_output")
 SPOKEN: Final = words("agent_message message reasoning")
 SILENT_ITEMS: Final = words("compaction compaction_trigger ghost_snapshot image_generation_call other")
@@ -38,8 +40,16 @@ SILENT_EVENTS: Final = words(
     "undo_completed undo_started user_message view_image_tool_call warning web_search_begin web_search_end"
 )
 UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-META: Final = words("cli_version cwd forked_from_id git source thread_source")
+META: Final = words("cli_version cwd forked_from_id git parent_thread_id source thread_source")
 METADATA: Final = words("inter_agent_communication_metadata world_state")
+# Ids that are the same in every copy of a call; `item_3` and `call_1` are those of many.
+RANDOM_ID: Final = re.compile(r"[A-Za-z]{2,12}[_-](?:[A-Za-z0-9]{20,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+RANDOM_LENGTH: Final = 100
+# What a fork writes anew.
+REWRITTEN: Final = words(
+    "call_id completed_at id internal_chat_message_metadata_passthrough session_id started_at thread_id timestamp "
+    "turn_id"
+)
 
 
 class Codex(Parser):
@@ -55,6 +65,9 @@ class Codex(Parser):
         self._copied = False
         self._foreign = False
         self._exec = ExecItems(self)
+        self._calls = Calls(self)
+        self._alike: Counter[str] = Counter()
+        self._anchor = ""
 
     def feed(self, record: Record) -> list[Event] | None:
         kind, payload = text(record.get("type")), record.get("payload")
@@ -64,8 +77,41 @@ class Codex(Parser):
             return self._legacy(record, kind)
         return self._wrapped(kind, payload, moment(record.get("timestamp")))
 
+    def copied_as(self, record: Record) -> str:
+        """A call's own id where it is random; else a digest of what was said, and after which call or thought.
+
+        Many sessions begin alike: what stands before the first call is told apart by the session's id.
+        """
+        payload = mapping(record.get("payload", record))
+        kind, call_id = text(payload.get("type")), text(payload.get("call_id"))
+        if record.get("type") in ("session_meta", "thread.started"):
+            self._anchor = text(payload.get("id")) or text(payload.get("thread_id"))
+            return ""
+        if kind in (CALLS | OUTPUTS) and RANDOM_ID.fullmatch(call_id):
+            self._anchor = call_id
+            return call_id if kind in CALLS else f"{call_id}:output"
+        if not (kind or text(record.get("type"))) or record.get("type") == "turn_context":
+            return ""
+        if len(thought := text(payload.get("encrypted_content"))) > RANDOM_LENGTH:
+            self._anchor = digest_of(thought)
+            return self._anchor
+        body = {key: value for key, value in payload.items() if key not in REWRITTEN}
+        if item := mapping(body.get("item")):
+            body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN}
+        return self._told_apart(digest_of(self._anchor, body))
+
+    def _told_apart(self, digest: str) -> str:
+        """Records that say the same are told apart by their order, which a copy keeps."""
+        if digest and (digest in self._alike or len(self._alike) < MAX_RECORDS):
+            self._alike[digest] += 1
+        alike = self._alike[digest]
+        return digest if alike <= 1 else digest_of(digest, alike)
+
     def header(self) -> TranscriptHeader:
         meta, source = self._meta, mapping(self._meta.get("source"))
+        is_subagent = "subagent" in source or meta.get("thread_source") == "subagent"
+        spawned = mapping(mapping(source.get("subagent")).get("thread_spawn"))
+        parent = optional(meta.get("parent_thread_id")) or optional(spawned.get("parent_thread_id"))
         return TranscriptHeader(
             harness=self.format,
             session_id=self._id or self._exec.thread,
@@ -76,7 +122,8 @@ class Codex(Parser):
             started_at=self.started_at,
             ended_at=self.ended_at,
             title=self._title,
-            is_subagent="subagent" in source or meta.get("thread_source") == "subagent",
+            is_subagent=is_subagent,
+            parent_id=parent or optional(meta.get("forked_from_id")) if is_subagent else None,
         )
 
     def _legacy(self, record: Record, kind: str) -> list[Event] | None:
@@ -139,13 +186,15 @@ class Codex(Parser):
         if self._copied and (kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")):
             turn = text(payload.get("turn_id"))
             self._copied = _is_time_ordered(turn) and _is_time_ordered(self._id or "") and turn < (self._id or "")
+            if not self._copied:
+                self._anchor = self._id or ""
 
     def _item(self, item: Record, at: datetime | None) -> list[Event] | None:
         kind = text(item.get("type"))
         if kind in CALLS:
-            return [self._call(item, kind, at)]
+            return list(self._calls.called(item, kind, at))
         if kind in OUTPUTS:
-            return [self._output(item, at)]
+            return list(self._calls.answered(item, at))
         if kind in SPOKEN:
             return list(self._spoken(item, kind, at))
         if kind in SILENT_ITEMS:
@@ -179,32 +228,6 @@ class Codex(Parser):
             if told.strip()
         ]
 
-    def _call(self, item: Record, kind: str, at: datetime | None) -> ToolCall:
-        name = text(item.get("name")) or kind.removesuffix("_call")
-        arguments = item.get("arguments", item.get("input", item.get("action")))
-        meaning = codex_tools.call(name, arguments)
-        return ToolCall(
-            number=self.number(),
-            at=at,
-            call_id=text(item.get("call_id")) or text(item.get("id")),
-            name=name,
-            kind=meaning.kind,
-            arguments=meaning.arguments,
-            command=meaning.command,
-            path=meaning.path,
-        )
-
-    def _output(self, item: Record, at: datetime | None) -> ToolResult:
-        said = codex_tools.output(item.get("output", item.get("tools")))
-        return ToolResult(
-            number=self.number(),
-            at=at,
-            call_id=text(item.get("call_id")),
-            text=said.text,
-            failed=said.failed,
-            exit_code=said.exit_code,
-        )
-
     def _event(self, event: Record, at: datetime | None) -> list[Event] | None:
         kind = text(event.get("type"))
         if kind == "token_count":
@@ -215,6 +238,7 @@ class Codex(Parser):
             self._title = optional(event.get("thread_name")) or self._title
             return []
         if kind in SILENT_EVENTS:
+            self._calls.ended(event, kind)
             return []
         self.unknown(f"event_msg/{kind}")
         return None

@@ -26,6 +26,7 @@ class ExecItems:
     def __init__(self, parser: "Parser") -> None:
         self._parser = parser
         self.thread: str | None = None
+        self._failure = ""
 
     def feed(self, kind: str, record: "Record") -> list[Event] | None:
         if kind == "thread.started":
@@ -37,7 +38,8 @@ class ExecItems:
             return [] if tokens.is_empty else [self._parser.usage_of(tokens, model="", at=None)]
         if kind in ("turn.failed", "error"):
             told = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
-            return [self._error(told)]
+            is_repeat, self._failure = kind == "turn.failed" and told == self._failure, told
+            return [] if is_repeat else [self._error(told)]
         if kind != "item.completed":
             return []
         return self._item(mapping(record.get("item")))
@@ -73,6 +75,7 @@ class ExecItems:
             arguments=meaning.arguments,
             command=meaning.command,
             path=meaning.path,
+            clarity=meaning.clarity,
         )
         exit_code = exit_status(item.get("exit_code"))
         failed = exit_code != 0 if exit_code is not None else {"completed": False, "failed": True}.get(text(status))
@@ -87,6 +90,8 @@ def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.Call, str]:
     if kind == "file_change":
         return "apply_patch", _changes(item), ""
     name = text(item.get("tool")) or kind
+    if kind == "mcp_tool_call" and (server := text(item.get("server"))):
+        name = f"mcp__{server}__{name}"
     arguments = mapping(item.get("arguments")) or {"query": text(item.get("query"))}
     return name, codex_tools.call(name, arguments), parts_text(mapping(item.get("result")).get("content"))
 

@@ -5,11 +5,11 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Final
 
+from grading.core.events import Clarity
 from grading.core.formats.lines import json_or_none
-from grading.core.formats.values import exit_status, items, mapping, parts_text, text
+from grading.core.formats.values import exit_status, items, mapping, parts_text, text, words
 
 KINDS: Final = {
     name: kind
@@ -18,7 +18,7 @@ KINDS: Final = {
         "edit": "apply_patch",
         "read": "read_file view_image",
         "search": "grep_files list_dir tool_search",
-        "web": "web_search web_search_call",
+        "web": "web__run web_search web_search_call",
         "agent": "close_agent followup_task resume_agent send_input send_message spawn_agent wait wait_agent",
         "plan": "create_goal get_goal request_user_input update_goal update_plan",
     }.items()
@@ -27,8 +27,8 @@ KINDS: Final = {
 BEGIN, END = "*** Begin Patch", "*** End Patch"
 PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 APPLIES: Final = re.compile(r"(?:^|[\n;&|({])[ \t]*(?:applypatch|apply_patch)\b")
-MAX_SCRIPTED, MAX_ARGUMENT = 100, 100_000
-SCRIPTED: Final = re.compile(r"\btools\.(\w{1,60})\(\s*")
+CONTINUES: Final = words("wait write_stdin")
+BUILT_IN: Final = words("load_workspace_dependencies request_permissions tool_suggest")
 EXIT_CODE: Final = re.compile(
     r"^(?:Process exited with code|Exit code:|exit_code:)[ \t]*(-?\d{1,9})[ \t]*$", re.MULTILINE
 )
@@ -53,6 +53,7 @@ class Call:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     path: str = ""
+    clarity: Clarity = Clarity.UNDERSTOOD
 
 
 def call(name: str, arguments: object) -> Call:
@@ -66,7 +67,15 @@ def call(name: str, arguments: object) -> Call:
     if kind == "shell" and BEGIN in command and APPLIES.search(command):
         return _patch(command, fields, command=command)
     path = text(fields.get("path")) or text(fields.get("file_path"))
-    return Call(kind=kind, arguments=fields, command=command if kind == "shell" else "", path=path)
+    command = command if kind == "shell" else ""
+    return Call(kind=kind, arguments=fields, command=command, path=path, clarity=_clarity(name, kind, command))
+
+
+def _clarity(name: str, kind: str, command: str) -> Clarity:
+    """Of a call whose arguments could be read: a shell call says its command, what only reads on has none."""
+    if kind == "shell":
+        return Clarity.UNDERSTOOD if command or name in CONTINUES else Clarity.UNREADABLE
+    return Clarity.UNDERSTOOD if name in KINDS or name in BUILT_IN else Clarity.OPAQUE
 
 
 def command_of(fields: Mapping[str, Any]) -> str:
@@ -75,21 +84,22 @@ def command_of(fields: Mapping[str, Any]) -> str:
     A vector that only starts a shell (`["bash", "-lc", script]`) is the script it is given.
     """
     value = fields.get("cmd") or fields.get("command") or fields.get("chars")
-    words = [word for word in items(value) if isinstance(word, str)]
-    if words[1:2] in (["-c"], ["-lc"]):
-        return words[-1]
-    if words and words[0].endswith("apply_patch"):
-        return "\n".join(words)
-    return shlex.join(words) if words else text(value)
+    vector = [word for word in items(value) if isinstance(word, str)]
+    if vector[1:2] in (["-c"], ["-lc"]):
+        return vector[-1]
+    if vector and vector[0].endswith("apply_patch"):
+        return "\n".join(vector)
+    return shlex.join(vector) if vector else text(value)
 
 
 def _free_text(name: str, source: str) -> Call:
     if name == "apply_patch" or source.startswith(BEGIN):
         return _patch(source, {})
-    if name == "exec":
-        return _script(source)
     kind = KINDS.get(name, "other")
-    return Call(kind=kind, arguments={"input": source}, command=source if kind == "shell" else "")
+    if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
+        return Call(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
+    clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
+    return Call(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
 
 
 def _patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> Call:
@@ -97,21 +107,8 @@ def _patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> C
     patch = source[max(start, 0) : end + len(END) if end > start else None]
     paths = [path.strip() for path in PATCHED.findall(patch)]
     arguments = {**arguments, "patch": patch, "paths": paths}
-    return Call(kind="edit", arguments=arguments, command=command, path=paths[0] if paths else "")
-
-
-def _script(source: str) -> Call:
-    """Code mode: JavaScript that calls tools. Its commands count, or its patch where it runs none."""
-    commands, patched = [], False
-    for match in islice(SCRIPTED.finditer(source), MAX_SCRIPTED):
-        patched |= match[1] == "apply_patch"
-        if match[1] in ("exec_command", "shell"):
-            argument = source[match.end() : match.end() + MAX_ARGUMENT]
-            commands.append(command_of(mapping(json_or_none(argument))) or argument)
-    if patched and BEGIN in source and not commands:
-        return _patch(source.replace("\\n", "\n"), {"input": source})
-    kind = "shell" if commands else "edit" if patched else "other"
-    return Call(kind=kind, arguments={"input": source}, command="\n".join(commands))
+    clarity = Clarity.UNDERSTOOD if paths else Clarity.UNREADABLE
+    return Call(kind="edit", arguments=arguments, command=command, path=paths[0] if paths else "", clarity=clarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +133,7 @@ def output(value: object) -> Output:
         failed = not wrapped["success"]
     if failed is None and told.startswith(REFUSED):
         failed = True
-    if failed is None and told.startswith(("Script completed", "Success. Updated")):
+    if failed is None and told.startswith(("Success. Updated", "Plan updated")):
         failed = False
     return Output(text=told, failed=failed, exit_code=exit_code)
 

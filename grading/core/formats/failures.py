@@ -16,7 +16,7 @@ RULES: Final = (
     ("rate_limit", r"rate.?limit|too many requests"),
 )
 BY_STATUS: Final = {401: "auth", 402: "quota", 403: "auth", 429: "rate_limit", 503: "overloaded", 529: "overloaded"}
-STATUS: Final = re.compile(r"(?:API Error|status|HTTP|error)\D{0,10}\b(4\d\d|5\d\d)\b", re.IGNORECASE)
+STATUS: Final = re.compile(r"(?:API Error|status|HTTP|error)\D{0,40}\b(4\d\d|5\d\d)\b", re.IGNORECASE)
 
 
 def failure_reason(text: str, status: int | None = None) -> str:

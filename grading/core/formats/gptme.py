@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from grading.core.events import Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
+from grading.core.events import Clarity, Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
 from grading.core.formats import gptme_calls
 from grading.core.formats.lines import Problems
-from grading.core.formats.reader import Parser, Record
+from grading.core.formats.reader import Parser, Record, digest_of
 from grading.core.formats.scaffold import spoken
 from grading.core.formats.usage import read_tokens
 from grading.core.formats.values import mapping, moment, money, optional, parts_text, text
@@ -36,7 +36,21 @@ OUTPUT: Final = (
     "❌",
 )
 SUCCEEDED: Final = ("Appended to", "Patch successfully applied", "Saved to", "Task complete")
-FAILED: Final = ("Error", "❌ Error", "Command timed out", "Shell command timed out")
+FAILED: Final = ("Aborted", "Error", "❌ Error", "Command timed out", "Shell command timed out")
+READ: Final = ("```", "Pruned to ")
+NOT_READ: Final = (
+    "Cannot read binary file",
+    "File not found",
+    "Invalid end_line",
+    "Invalid line range",
+    "Invalid start_line",
+    "No path provided",
+    "Not a file",
+    "Path traversal detected",
+    "Permission denied",
+    "Read blocked",
+    "Read denied",
+)
 
 
 class Gptme(Parser):
@@ -48,6 +62,9 @@ class Gptme(Parser):
         self._spoken_to = False
         self._open: deque[str] = deque(maxlen=1000)
         self._last = ""
+        self._kinds: dict[str, str] = {}
+        self._may_have_called = False
+        self._assistant_spoke_last = False
 
     def feed(self, record: Record) -> list[Event] | None:
         role, content = text(record.get("role")), parts_text(record.get("content"))
@@ -60,6 +77,9 @@ class Gptme(Parser):
             return list(self._user(record, role, content, at))
         self.unknown(f"role {role}")
         return None
+
+    def copied_as(self, record: Record) -> str:
+        return digest_of(record.get("role"), record.get("timestamp"), record.get("content"))
 
     def header(self) -> TranscriptHeader:
         return TranscriptHeader(
@@ -75,29 +95,33 @@ class Gptme(Parser):
             yield self._result(text(record.get("call_id")) or text(record.get("tool_call_id")), content, at)
             return
         self._spoken_to = True
+        self._assistant_spoke_last = False
         for speaker, part in spoken(content, injected=record.get("hide") is True):
             yield Message(number=self.number(), at=at, role=speaker, text=part)
 
     def _assistant(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
-        self._spoken_to = True
+        self._spoken_to = self._assistant_spoke_last = True
         self._open.clear()
+        self._kinds.clear()
         self._last = ""
         thought, said = gptme_calls.split_thought(content)
         calls = gptme_calls.find_calls(said)
         said = gptme_calls.visible(said, calls)
-        if gptme_calls.has_unread_call(said):
-            self.problems.note("a tool call in a syntax that was not understood")
+        self._may_have_called = gptme_calls.may_call(said)
         for spoken_text, thinking in ((thought, True), (said, False)):
             if spoken_text.strip():
                 yield Message(number=self.number(), at=at, role=Role.ASSISTANT, text=spoken_text, thinking=thinking)
         for call in calls:
             yield self._call(call, at)
+        for _ in range(gptme_calls.unread_calls(said)):
+            yield self._unread(at)
         yield from self._usage(mapping(record.get("metadata")), at)
 
     def _call(self, call: gptme_calls.Call, at: datetime | None) -> ToolCall:
         number = self.number()
         self._last = call.call_id or f"gptme-{number}"
         self._open.append(self._last)
+        self._kinds[self._last] = call.kind
         return ToolCall(
             number=number,
             at=at,
@@ -107,7 +131,16 @@ class Gptme(Parser):
             arguments=call.arguments,
             command=call.command,
             path=call.path,
+            clarity=call.clarity,
         )
+
+    def _unread(self, at: datetime | None) -> ToolCall:
+        """A call that must be there, by what looks like one or by its output, in a syntax that we do not know."""
+        self.problems.note("a tool call in a syntax that was not understood")
+        number = self.number()
+        self._last = f"gptme-{number}"
+        self._open.append(self._last)
+        return ToolCall(number=number, at=at, call_id=self._last, name="", kind="other", clarity=Clarity.UNREADABLE)
 
     def _usage(self, metadata: Record, at: datetime | None) -> Iterator[Event]:
         model = text(metadata.get("model"))
@@ -126,6 +159,8 @@ class Gptme(Parser):
             if content.strip():
                 yield Message(number=self.number(), at=at, role=Role.SCAFFOLD, text=content)
             return
+        if self._assistant_spoke_last and not (call_id or self._open or self._last):
+            yield self._unread(at)
         yield self._result(self._paired(call_id), content, at)
 
     def _is_scaffold(self, record: Record, content: str) -> bool:
@@ -135,7 +170,12 @@ class Gptme(Parser):
         if not self._spoken_to or record.get("hide") is True or record.get("pinned") is True:
             return True
         told = content.lstrip()
-        return told.startswith(INJECTED) or not (self._open or told.startswith(OUTPUT))
+        return told.startswith(INJECTED) or not (self._open or self._is_awaited or told.startswith(OUTPUT))
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether the assistant has written what may be a call and nobody has spoken since."""
+        return self._may_have_called and self._assistant_spoke_last and not self._last
 
     def _paired(self, call_id: str | None) -> str:
         """The call an output belongs to: its own id, else the next open call, else the last one, else none (I11)."""
@@ -151,19 +191,21 @@ class Gptme(Parser):
         return ""
 
     def _result(self, call_id: str, content: str, at: datetime | None) -> ToolResult:
-        failed, exit_code = outcome(content)
+        failed, exit_code = outcome(content, self._kinds.get(call_id, ""))
         return ToolResult(
             number=self.number(), at=at, call_id=call_id, text=content, failed=failed, exit_code=exit_code
         )
 
 
-def outcome(content: str) -> tuple[bool | None, int | None]:
-    """(failed, exit code) of a tool's output, from the words gptme itself puts around it."""
+def outcome(content: str, kind: str = "") -> tuple[bool | None, int | None]:
+    """(failed, exit code) of an output of a tool of a kind, from the words gptme itself puts around it."""
     told = content.lstrip()
     if told.startswith("Ran "):
         codes = RETURN_CODE.findall(told[told.rfind("```") + 1 :][-200:])  # not inside what the program printed
         exit_code = int(codes[-1]) if codes else 0
         return exit_code != 0, exit_code
-    if told.startswith(FAILED):
+    if told.startswith(FAILED) or (kind == "read" and told.startswith(NOT_READ)):
         return True, None
+    if kind == "read" and told.startswith(READ):
+        return False, None
     return (False, None) if told.startswith(SUCCEEDED) else (None, None)

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import unescape
+from itertools import islice
 from typing import Any, Final
 
+from grading.core.events import Clarity
 from grading.core.formats.lines import json_or_none
 from grading.core.formats.values import text, words
 
@@ -24,14 +26,40 @@ KINDS: Final = {
     }.items()
     for name in names.split()
 }
+OPAQUE: Final = words("computer ipython mcp")
+"""Tools of its own whose effect cannot be known from the call."""
 FILE_TOOLS: Final = words("append morph patch save")
 THOUGHT: Final = re.compile(r"</think(?:ing)?>")
 AT_CALL: Final = re.compile(r"^@(\w{1,60})\(([\w\-:.]{1,200})\):[ \t]*\n?(?=[ \t]*\{)", re.MULTILINE)
-AT_LIKE: Final = re.compile(r"^@(\w{1,60})\([^\n)]{0,200}\)[^\n{]{0,20}\{", re.MULTILINE)
 XML_OPEN: Final = re.compile(r"<(tool-use|function_calls)>")
 XML_TOOL: Final = re.compile(r"<([A-Za-z_][\w-]{0,60})((?:\s[^<>]{0,2000})?)>")
 ATTRIBUTE: Final = re.compile(r"""([\w-]{1,40})=(?:"([^"]{0,2000})"|'([^']{0,2000})')""")
 PARAMETER: Final = re.compile(r'<parameter name="([^"]{1,60})">')
+# What a call looks like in a syntax that is not read, outside of code that is only shown.
+CALL_LIKE: Final = re.compile(
+    r"^@(?:" + "|".join(sorted(KINDS)) + r")\([^\n)]{0,200}\)[^\n{]{0,20}\{"
+    r"|^[ \t]{0,20}<(?:[a-z]{2,10}:)?(?:tool|function|invoke|execute|call)(?:[-_:=]\w{1,60}|s)?"
+    r"(?:[ \t][^<>\n]{0,300})?>"
+    r"|^[ \t]{0,20}<(?:append|bash|ipython|patch|save|sh|shell|tmux)(?:[ \t][^<>\n]{0,300})?>"
+    r"|<[|\uff5c][ \t]?(?:tool|python|function)"
+    r"|^\[TOOL_(?:CALLS?|REQUEST)\]"
+    r"|^(?:to=)?functions\.\w{1,60}[:({ ]"
+    r"|^Action:[^\n]{1,200}\n{1,3}Action Input:"
+    r"|^[ \t]{0,20}[\[{][\s\[{]{0,20}\"(?:action|function|name|recipient_name|tool|tool_name)\"\s{0,5}:\s{0,5}"
+    r"\"[\w.:/-]{1,80}\""
+    r"\s{0,20},\s{0,20}\"(?:action_input|args|arguments|input|kwargs|parameters|params|tool_input)\"\s{0,5}:",
+    re.MULTILINE,
+)
+CALL_TAG: Final = re.compile(r"(?:tool|function)(?:[-_: ]?(?:call|code|use)s?|:[\w.-]{1,60})?")
+LANGUAGES: Final = words(
+    "asciidoc asm awk batch c clojure cmake code console cpp cs csharp css csv dart diff dockerfile dot elixir elm env "
+    "erlang fish fortran go gradle graphql groovy haskell html http ini java javascript jinja js json json5 jsonc "
+    "jsonl jsx julia kotlin latex less log lua make makefile markdown math md mermaid nginx nim nix objc ocaml output "
+    "patch perl php plain plaintext powershell prisma properties proto protobuf ps1 py pycon python python3 r rb regex "
+    "result rst ruby rs rust sass scala scss shellsession sql stderr stdout svelte svg swift system terraform "
+    "tex text toml traceback ts tsx txt typescript vim vue xml yaml yml zig zsh"
+)
+MAX_UNREAD: Final = 50
 MAX_UNCLOSED: Final = 20
 """Openings without an end that are followed to the end of the text, so that a hostile text costs no more than that."""
 
@@ -45,6 +73,14 @@ class Call:
     name: str
     call_id: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    is_loose: bool = False
+    """Nothing but its place says that this is a call."""
+
+    @property
+    def clarity(self) -> Clarity:
+        if (self.kind == "shell" and not self.command.strip()) or (self.is_loose and self.name not in KINDS):
+            return Clarity.UNREADABLE
+        return Clarity.UNDERSTOOD if self.name in KINDS and self.name not in OPAQUE else Clarity.OPAQUE
 
     @property
     def kind(self) -> str:
@@ -85,9 +121,42 @@ def visible(content: str, calls: list[Call]) -> str:
     return "".join(said).strip()
 
 
-def has_unread_call(said: str) -> bool:
-    """Whether what is left around the calls looks like one more, in a syntax we do not know (I11)."""
-    return bool(XML_OPEN.search(said)) or any(match[1] in KINDS for match in AT_LIKE.finditer(said))
+def unread_calls(said: str) -> int:
+    """How many calls in a syntax we do not know are left around those that were read (I11); at most MAX_UNREAD."""
+    outside, fences = _fences(said)
+    tagged = sum(
+        CALL_TAG.fullmatch(tag) is not None or (tag == "json" and CALL_LIKE.match(body) is not None)
+        for tag, body in fences
+    )
+    found = sum(1 for _ in islice(CALL_LIKE.finditer(outside), MAX_UNREAD))
+    return min(MAX_UNREAD, tagged + found)
+
+
+def may_call(said: str) -> bool:
+    """Whether a fenced block is tagged with what is no language and no file: it is a call where an output follows."""
+    _, fences = _fences(said)
+    names = (tag.split(" ")[0].lower() for tag, _ in fences)
+    return any(name and name not in LANGUAGES and name not in KINDS and not {".", "/"} & set(name) for name in names)
+
+
+def _fences(said: str) -> tuple[str, list[tuple[str, str]]]:
+    """(the text outside of fenced blocks, each block's tag and body). An unclosed fence is text."""
+    lines = said.split("\n")
+    outside: list[str] = []
+    blocks: list[tuple[str, str]] = []
+    at = unclosed = 0
+    while at < len(lines):
+        closing = 0
+        if lines[at].startswith("```") and unclosed <= MAX_UNCLOSED:
+            closing = _closing_fence(lines, at)
+            unclosed += not closing
+        if closing:
+            blocks.append((lines[at].strip("`").strip(), "\n".join(lines[at + 1 : closing])))
+            at = closing
+        else:
+            outside.append(lines[at])
+        at += 1
+    return "\n".join(outside), blocks
 
 
 def _at_calls(content: str) -> Iterator[Call]:
@@ -146,7 +215,8 @@ def _xml_tools(content: str, start: int, end: int) -> Iterator[Call]:
         name = attributes.get("name", "") if match[1] == "invoke" else match[1]
         body = content[match.end() : closing]
         arguments = _parameters(body) or _positional(name, attributes.get("args", ""), unescape(body).strip("\n"))
-        yield Call(start=match.start(), end=start, name=name, arguments=arguments)
+        is_loose = match[1] != "invoke"
+        yield Call(start=match.start(), end=start, name=name, arguments=arguments, is_loose=is_loose)
 
 
 def _parameters(body: str) -> dict[str, Any]:

@@ -1,8 +1,16 @@
-"""What every harness's parser is, and the one loop that drives it over a stream."""
+"""What every harness's parser is, and the one loop that drives it over a stream.
 
+Every record of a log has an identity that is the same in every copy of it (a resumed or forked session's log, say) and
+different otherwise; `Event.record` carries it. Claude Code: the line's `uuid`. Codex: the `call_id` of a call, and of
+its output, where it is random enough; else a digest of the payload without the times and ids that a fork rewrites.
+gptme: a digest of role, time and content. Long ones are digests of 16 hexadecimal digits.
+"""
+
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
 from itertools import count
@@ -14,6 +22,8 @@ from grading.core.formats.seen import Seen
 from grading.core.formats.usage import Response, Tokens
 
 MAX_MODELS: Final = 100
+MAX_RECORDS: Final = 200_000
+MAX_IDENTITY: Final = 64
 Record = Mapping[str, Any]
 
 
@@ -28,6 +38,7 @@ class Parser(ABC):
         self._models: Counter[str] = Counter()
         self.started_at: datetime | None = None
         self.ended_at: datetime | None = None
+        self.record = ""
 
     @abstractmethod
     def feed(self, record: Record) -> list[Event] | None:
@@ -42,9 +53,13 @@ class Parser(ABC):
         return []
 
     def identity(self, record: Record) -> str:
-        """The record's own unique id, or "" where the format has none."""
+        """The record's own unique id, or "" where the format has none: what comes again under it is a repeat."""
         del record
         return ""
+
+    def copied_as(self, record: Record) -> str:
+        """The identity of a record in every copy of it, or "" where it has none."""
+        return self.identity(record)
 
     def number(self) -> int:
         return next(self._numbers)
@@ -69,10 +84,9 @@ class Parser(ABC):
     def unknown(self, kind: str) -> None:
         self.problems.note(f"unknown record type {kind[:60]!r}")
 
-    def usage(self, response: Response, cost: float | None = None) -> Usage:
-        return self.usage_of(
-            response.tokens, model=response.model, at=response.at, sidechain=response.sidechain, cost=cost
-        )
+    def usage(self, response: Response) -> Usage:
+        usage = self.usage_of(response.tokens, model=response.model, at=response.at, sidechain=response.sidechain)
+        return replace(usage, record=response.record)
 
     def usage_of(
         self, tokens: Tokens, *, model: str, at: datetime | None, sidechain: bool = False, cost: float | None = None
@@ -93,7 +107,7 @@ class Parser(ABC):
 class Reader:
     """The events of one transcript, in order, in constant memory.
 
-    Iterable once; `header` and `report` are complete when the iteration has ended. `format` is known at once.
+    Iterable once; `header`, `report` and `records` are complete when the iteration has ended; `format` is at once.
     """
 
     def __init__(self, stream: BinaryIO, parser: type[Parser], *, max_line: int = MAX_LINE) -> None:
@@ -103,6 +117,7 @@ class Reader:
         self._objects = read_objects(stream, self._tally, max_line=max_line)
         self._lines_seen = Seen()
         self._ids_seen = Seen()
+        self._records: dict[str, None] = {}
         self._recognised = 0
         self._duplicates = 0
         self._events = self._read()
@@ -117,6 +132,11 @@ class Reader:
     @property
     def header(self) -> TranscriptHeader:
         return self._parser.header()
+
+    @property
+    def records(self) -> Collection[str]:
+        """The identities of the log's records, each once, in order; the first MAX_RECORDS of them."""
+        return self._records.keys()
 
     @property
     def report(self) -> ParseReport:
@@ -139,12 +159,16 @@ class Reader:
                 self._duplicates += 1
                 self._recognised += 1
                 continue
+            self._parser.record = identity = self._parser.copied_as(record)
             events = self._parser.feed(record)
             if events is None:
                 self._forget(source)
                 continue
             self._recognised += 1
-            yield from events
+            if identity and len(self._records) < MAX_RECORDS:
+                self._records[identity] = None
+            for event in events:
+                yield event if event.record or not identity else replace(event, record=identity)
         yield from self._parser.finish()
 
     def _is_duplicate(self, source: str, record: Record) -> bool:
@@ -158,3 +182,17 @@ class Reader:
 
 def _digest(source: str) -> bytes:
     return blake2b(source.encode(), digest_size=16).digest()
+
+
+def short(identity: str) -> str:
+    """An identity as it is, or its digest where it is long."""
+    return identity if len(identity) <= MAX_IDENTITY else blake2b(identity.encode(), digest_size=8).hexdigest()
+
+
+def digest_of(*values: object) -> str:
+    """16 hexadecimal digits for JSON values; "" for what is nested too deeply to be written."""
+    try:
+        written = json.dumps(values, sort_keys=True, ensure_ascii=False)
+    except RecursionError:
+        return ""
+    return blake2b(written.encode(errors="surrogatepass"), digest_size=8).hexdigest()

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -98,6 +98,7 @@ class Response:
     tokens: Tokens
     at: datetime | None
     sidechain: bool
+    record: str = ""
 
 
 class Responses:
@@ -118,10 +119,7 @@ class Responses:
             return [response]
         earlier = self._pending.get(key)
         if earlier is not None:
-            tokens = earlier.tokens.largest(response.tokens)
-            self._pending[key] = Response(
-                model=earlier.model, tokens=tokens, at=earlier.at, sidechain=earlier.sidechain
-            )
+            self._pending[key] = replace(earlier, tokens=earlier.tokens.largest(response.tokens))
         elif not self._done.seen(key):
             self._pending[key] = response
         return self._hand_out(self._limit)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from grading.core.events import (
     ApiError,
     Boundary,
+    Clarity,
     Event,
     Message,
     PullRequestLink,
@@ -76,10 +77,13 @@ class _Collector:
         self.linked: OrderedDict[str, None] = OrderedDict()
         self.cut = ""
         self.concluded = False
+        self.asked_more = False
         self.first: datetime | None = None
         self.last: datetime | None = None
         self.final_message: int | None = None
         self.task = ""
+        self.heard = ""
+        """The record of the last thing a person said: its other parts are the same turn."""
 
     def feed(self, event: Event) -> None:
         if event.at is not None:
@@ -95,23 +99,30 @@ class _Collector:
             case Usage():
                 self.on_usage(event)
             case ApiError():
-                self.api_errors[event.reason] += 1
-                self.cut = self.cut if event.sidechain else event.reason
+                self.on_api_error(event)
             case PullRequestLink() if len(self.linked) < MAX_LINKS:
                 self.linked.setdefault(event.url[:MAX_KEY])
             case Boundary(kind="compaction"):
                 self.counts["compactions"] += 1
 
+    def on_api_error(self, error: ApiError) -> None:
+        """An error right after the assistant's words cut them short: they are final only if a person asked for more."""
+        self.api_errors[error.reason] += 1
+        if not error.sidechain:
+            self.cut = error.reason
+            self.concluded = self.concluded and self.asked_more
+
     def on_message(self, message: Message) -> None:
         if message.role is Role.ASSISTANT and not message.sidechain:
-            self.cut = ""
+            self.cut, self.asked_more = "", False
             self.concluded = self.concluded or bool(not message.thinking and message.text.strip())
         if message.role is Role.ASSISTANT and not message.thinking:
             self.counts["assistant"] += 1
             if not message.sidechain:
                 self.final_message = message.number
         elif message.role is Role.USER and not message.sidechain:
-            self.counts["user"] += 1
+            self.counts["user"] += not message.record or message.record != self.heard
+            self.heard, self.asked_more = message.record, True
             self.task = self.task or next(
                 (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
             )
@@ -127,6 +138,7 @@ class _Collector:
 
     def on_call(self, call: ToolCall) -> None:
         self.tool_calls[call.kind or "other"] += 1
+        self.count_clarity(call)
         self.cut = ""
         self.concluded = self.concluded and call.sidechain
         digest = _digest(call)
@@ -138,6 +150,12 @@ class _Collector:
         self.open[call.call_id] = _Open(call, commands, of_call(call, commands, throwaway), digest)
         if len(self.open) > MAX_OPEN_CALLS:
             self.open.popitem(last=False)
+
+    def count_clarity(self, call: ToolCall) -> None:
+        self.counts[call.clarity] += 1
+        if call.kind == "shell" and (call.command or call.clarity is Clarity.UNREADABLE):
+            self.counts["shell"] += 1
+            self.counts["bare_shell"] += not call.command
 
     def on_result(self, result: ToolResult) -> None:
         self.counts["results"] += 1
@@ -216,6 +234,10 @@ class _Collector:
             undone=self.work.history.all_undone(),
             linked_pull_requests=tuple(self.linked),
             loosened_tests=self.work.loosened,
+            opaque_calls=counts[Clarity.OPAQUE],
+            unreadable_calls=counts[Clarity.UNREADABLE],
+            shell_calls=counts["shell"],
+            bare_shell_calls=counts["bare_shell"],
         )
 
 

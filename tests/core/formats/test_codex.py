@@ -124,9 +124,9 @@ def test_arguments_that_are_no_json_are_kept():
         ('{"output":"done","metadata":{"exit_code":0,"duration_seconds":0.0}}', False, 0),
         ('{"output":"no","metadata":{"exit_code":7}}', True, 7),
         ("apply_patch verification failed: no such lines", True, None),
-        ([{"type": "input_text", "text": "Script completed\nWall time 0.1 seconds\nOutput:\n"}], False, None),
+        ([{"type": "input_text", "text": "Script completed\nWall time 0.1 seconds\nOutput:\n"}], None, None),
         ({"content": "done", "success": True}, False, None),
-        ("Plan updated", None, None),
+        ("Plan updated", False, None),
         ("Wall time: 1 seconds\nOutput:\nProcess exited with code 0", None, None),
     ],
 )

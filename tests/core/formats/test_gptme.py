@@ -1,10 +1,14 @@
 """gptme's conversations as events, in its three ways of writing a tool call."""
 
+from io import BytesIO
+
 import pytest
 
-from grading.core.events import Message, Role, ToolCall, ToolResult, Usage
+from grading.core.events import Clarity, Message, Role, ToolCall, ToolResult, Usage
+from grading.core.formats import read
 from grading.core.formats.gptme import outcome
 from grading.core.formats.gptme_calls import find_calls
+from grading.core.signals.extract import extract
 from tests.core.formats.logs import FIXTURES, GPTME_PROMPT, gptme, jsonl, only, parse
 
 SHELL = "```shell\ngit status\n```"
@@ -21,7 +25,7 @@ def test_real_conversation_reads_whole():
     assert [call.kind for call in calls] == kinds
     assert [result.call_id for result in results] == [call.call_id for call in calls]
     assert [result.exit_code for result in results] == [None, None, None, None, 1, 0, None, None]
-    assert [result.failed for result in results] == [None, None, None, False, True, False, None, False]
+    assert [result.failed for result in results] == [False, False, False, False, True, False, False, False]
     assert sum(usage.output_tokens for usage in only(events, Usage)) == 1296
     assert (header.session_id, header.model, header.harness_version) == (None, "local/replay", "0.35.1")
     assert (header.ended_at - header.started_at).total_seconds() > 200
@@ -112,16 +116,97 @@ def test_outputs_without_ids_belong_to_calls_in_order():
 
 
 def test_outputs_without_a_call_are_kept_and_told():
-    """I11: unpaired outputs are counted, never dropped."""
+    """I11: outputs are never dropped; where there is one, the assistant called something that we could not read."""
     events, _, report = talk(gptme("assistant", "hm"), gptme("system", "Ran command: `ls`\n\nReturn code: 2"))
-    (result,) = only(events, ToolResult)
-    assert (result.call_id, result.exit_code) == ("", 2)
+    (result,), (call,) = only(events, ToolResult), only(events, ToolCall)
+    assert (result.call_id, result.exit_code, call.clarity) == (call.call_id, 2, Clarity.UNREADABLE)
+    assert report.problems == ("a tool call in a syntax that was not understood",)
+
+
+def test_an_output_of_what_a_person_ran_is_no_call_of_the_agents():
+    events, _, report = talk(gptme("system", "Ran command: `ls`"))
+    assert (len(only(events, ToolCall)), len(only(events, ToolResult))) == (0, 1)
     assert report.problems == ("a tool's output without a call that was read",)
 
 
 def test_an_unknown_call_syntax_is_told():
     _, _, report = talk(gptme("assistant", '@shell(call 1) => {"command": "ls"}'))
     assert report.problems == ("a tool call in a syntax that was not understood",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<tool_call>\n{"name": "shell", "arguments": {"command": "ls"}}\n</tool_call>',
+        '<tool name="shell">\nls\n</tool>',
+        "<shell>\nls\n</shell>",
+        "<function=shell>\nls\n</function>",
+        "<|tool_call_begin|>functions.shell:0",
+        '[TOOL_CALLS]\n[{"name": "shell"}]',
+        '{"name": "shell", "arguments": {"command": "ls"}}',
+        '```json\n{"tool": "shell", "input": {"command": "ls"}}\n```',
+        "```tool_code\nls\n```",
+        "Action: shell\nAction Input: ls",
+        "<tool-use>\n<call name='shell'>ls</call>\n</tool-use>",
+        "```shell\n```",
+    ],
+)
+def test_calls_in_an_unknown_syntax_make_a_log_blind(content: str):
+    events, _, _ = talk(*[gptme("assistant", f"Now {n}.\n\n{content}") for n in range(47)])
+    assert {call.clarity for call in only(events, ToolCall)} == {Clarity.UNREADABLE}
+    assert extract(events).unreadable_calls >= 47
+    assert extract(events).is_blind
+
+
+def test_a_fenced_block_of_an_unknown_tool_is_a_call_where_an_output_follows():
+    said = gptme("assistant", "```deploy prod\nnow\n```")
+    events, _, _ = talk(said, gptme("system", "Deployed"))
+    assert [call.clarity for call in only(events, ToolCall)] == [Clarity.UNREADABLE]
+    assert [result.call_id for result in only(events, ToolResult)] == [call.call_id for call in only(events, ToolCall)]
+    assert only(talk(said, gptme("user", "Thanks"))[0], ToolCall) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Use `<tool_call>` tags, or <b>bold</b>.",
+        "```xml\n<tool name='a'>\n</tool>\n```",
+        '```json\n{"name": "a", "version": "1"}\n```',
+        "```python\n@shell(a) => {\n```",
+        "functions are fine\nAction: none",
+    ],
+)
+def test_text_and_code_that_is_shown_is_no_unread_call(content: str):
+    assert only(talk(gptme("assistant", content), gptme("system", "# Lesson", hide=True))[0], ToolCall) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "clarity"),
+    [
+        ("```ipython\n1+1\n```", Clarity.OPAQUE),
+        ('@deploy(c1): {"a": 1}', Clarity.OPAQUE),
+        ("```todo\nadd\n```", Clarity.UNDERSTOOD),
+    ],
+)
+def test_a_tool_that_is_not_known_is_opaque(content: str, clarity: Clarity):
+    assert [call.clarity for call in only(talk(gptme("assistant", content))[0], ToolCall)] == [clarity]
+
+
+@pytest.mark.parametrize(("content", "failed"), [("```a.py\n1\tx\n```", False), ("File not found: a.py", True)])
+def test_how_a_read_went_is_known(content: str, failed: object):
+    events, _, _ = talk(gptme("assistant", "```read a.py\n```"), gptme("system", content))
+    assert [result.failed for result in only(events, ToolResult)] == [failed]
+
+
+def test_a_copys_records_are_the_same():
+    messages = [gptme("user", "Fix it"), gptme("assistant", SHELL), gptme("system", "Ran command: `git status`")]
+    copy, other = read(BytesIO(jsonl(*messages, gptme("user", "More")))), read(BytesIO(jsonl(gptme("user", "Other"))))
+    original = read(BytesIO(jsonl(*messages)))
+    events = list(original)
+    assert {event.record for event in events} == set(original.records)
+    assert len(list(copy)) > len(list(other))
+    assert set(original.records) < set(copy.records)
+    assert not set(original.records) & set(other.records)
 
 
 def test_decorators_in_code_are_no_unknown_syntax():

@@ -1,0 +1,179 @@
+"""The tokens of a small JavaScript source. Bounded in size, count and depth; nothing is ever run."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+MAX_SOURCE: Final = 400_000
+MAX_TOKENS: Final = 40_000
+MAX_DEPTH: Final = 40
+
+SPACE: Final = re.compile(r"(?:[\s\ufeff]|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
+NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
+NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+STRING: Final = re.compile(r"\"(?:[^\"\\\n]|\\[\s\S])*\"|'(?:[^'\\\n]|\\[\s\S])*'")
+CHUNK: Final = re.compile(r"(?:[^`\\$]|\\[\s\S]|\$(?!\{))*")
+REGEX: Final = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
+PUNCTUATION: Final = re.compile(
+    r"\.\.\.|=>|[=!]==|\*\*=|>>>=|<<=|>>=|&&=|\|\|=|\?\?=|\?\.(?!\d)|\?\?|&&|\|\||[=!]=|>>>|<<|>>|[<>]=|\*\*|\+\+|--"
+    r"|[-+*/%&|^]=|[-+*/%=<>!&|^~?:;,.()\[\]{}]"
+)
+ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(\r\n|[\s\S]))", re.ASCII)
+PLAIN_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": ""}
+CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+# After these a slash divides; after anything else it begins a regular expression.
+OPERANDS: Final = frozenset({")", "]", "}"})
+WORDS_BEFORE_REGEX: Final = frozenset({"return", "typeof", "case", "in", "of", "await", "void", "throw"})
+
+
+class UnreadableScriptError(ValueError):
+    """Expected JavaScript of the small part that is read here, within its bounds; the message says what came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """`kind` is name, number, string, template, regex, punctuation or end. `value` is the cooked text.
+
+    A template's `chunks` are (cooked, raw) texts and `holes` the code between them, one fewer. `after_newline`: a line
+    ended before it. `number` of a number.
+    """
+
+    kind: str
+    value: str = ""
+    number: float = 0.0
+    after_newline: bool = False
+    chunks: tuple[tuple[str, str], ...] = ()
+    holes: tuple["Code", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Tokens, ended by one of kind `end`, and for each opening bracket's index that of its closing one."""
+
+    tokens: tuple[Token, ...]
+    closing: dict[int, int] = field(default_factory=dict)
+
+
+def tokenize(source: str) -> Code:
+    """The tokens of a whole source. Raises UnreadableScriptError."""
+    if len(source) > MAX_SOURCE:
+        raise UnreadableScriptError(f"expected at most {MAX_SOURCE} characters, got {len(source)}")
+    code, _ = _Tokenizer(source).read(0, depth=0, nested=False)
+    return code
+
+
+class _Tokenizer:
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._count = 0
+
+    def read(self, at: int, *, depth: int, nested: bool) -> tuple[Code, int]:
+        """The code from `at` to the end, or, nested in a template, to the brace that closes it; and where it ends."""
+        if depth > MAX_DEPTH:
+            raise UnreadableScriptError("templates nested too deeply")
+        source = self._source
+        tokens: list[Token] = []
+        opened: list[int] = []
+        closing: dict[int, int] = {}
+        while True:
+            skipped = SPACE.match(source, at)
+            start = skipped.end() if skipped else at
+            newline = "\n" in source[at:start]
+            if source.startswith("/*", start):
+                raise UnreadableScriptError("a comment that is not closed")
+            if start >= len(source):
+                if nested or opened:
+                    raise UnreadableScriptError("a bracket that is not closed")
+                return Code((*tokens, Token(kind="end", after_newline=True)), closing), start
+            if nested and source[start] == "}" and not opened:
+                return Code((*tokens, Token(kind="end")), closing), start + 1
+            token, at = self._token(start, tokens[-1] if tokens else None, newline=newline, depth=depth)
+            self._pair(token, len(tokens), opened, closing, tokens)
+            tokens.append(token)
+            self._count += 1
+            if self._count > MAX_TOKENS:
+                raise UnreadableScriptError(f"more than {MAX_TOKENS} tokens")
+
+    @staticmethod
+    def _pair(token: Token, index: int, opened: list[int], closing: dict[int, int], tokens: list[Token]) -> None:
+        if token.kind != "punctuation":
+            return
+        if token.value in CLOSING:
+            opened.append(index)
+            if len(opened) > MAX_DEPTH:
+                raise UnreadableScriptError("brackets nested too deeply")
+        elif token.value in OPERANDS:
+            if not opened or CLOSING[tokens[opened[-1]].value] != token.value:
+                raise UnreadableScriptError(f"an unexpected {token.value}")
+            closing[opened.pop()] = index
+
+    def _token(self, start: int, before: Token | None, *, newline: bool, depth: int) -> tuple[Token, int]:
+        source, first = self._source, self._source[start]
+        if first == "`":
+            return self._template(start + 1, newline=newline, depth=depth)
+        if match := NAME.match(source, start):
+            return Token(kind="name", value=match[0], after_newline=newline), match.end()
+        if first.isdigit() or (first == "." and source[start + 1 : start + 2].isdigit()):
+            return self._number(start, newline=newline)
+        if first in "\"'":
+            if not (match := STRING.match(source, start)):
+                raise UnreadableScriptError("a string that is not closed")
+            return Token(kind="string", value=cooked(match[0][1:-1]), after_newline=newline), match.end()
+        if first == "/" and _may_begin_regex(before) and (match := REGEX.match(source, start)):
+            return Token(kind="regex", value=match[0], after_newline=newline), match.end()
+        if match := PUNCTUATION.match(source, start):
+            return Token(kind="punctuation", value=match[0], after_newline=newline), match.end()
+        raise UnreadableScriptError(f"an unexpected character {first!r}")
+
+    def _number(self, start: int, *, newline: bool) -> tuple[Token, int]:
+        match = NUMBER.match(self._source, start)
+        if match is None or len(match[0]) > MAX_DEPTH:
+            raise UnreadableScriptError("a number that cannot be read")
+        digits = match[0].replace("_", "")
+        try:
+            number = float(int(digits, 16)) if digits[:2] in ("0x", "0X") else float(digits)
+        except (ValueError, OverflowError) as error:
+            raise UnreadableScriptError("a number that cannot be read") from error
+        return Token(kind="number", value=digits, number=number, after_newline=newline), match.end()
+
+    def _template(self, at: int, *, newline: bool, depth: int) -> tuple[Token, int]:
+        chunks: list[tuple[str, str]] = []
+        holes: list[Code] = []
+        while True:
+            match = CHUNK.match(self._source, at)
+            raw, at = (match[0], match.end()) if match else ("", at)
+            chunks.append((cooked(raw), raw))
+            if at >= len(self._source):
+                raise UnreadableScriptError("a template that is not closed")
+            if self._source[at] == "`":
+                token = Token(kind="template", chunks=tuple(chunks), holes=tuple(holes), after_newline=newline)
+                return token, at + 1
+            hole, at = self.read(at + 2, depth=depth + 1, nested=True)
+            holes.append(hole)
+
+
+def _may_begin_regex(before: Token | None) -> bool:
+    if before is None:
+        return True
+    if before.kind == "name":
+        return before.value in WORDS_BEFORE_REGEX
+    return before.kind == "punctuation" and before.value not in OPERANDS
+
+
+def cooked(raw: str) -> str:
+    """The text that a literal's source stands for. Half surrogates, which no database can hold, become U+FFFD."""
+    if "\\" not in raw:
+        return raw
+    told = ESCAPE.sub(_unescaped, raw)
+    return told.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    digits = match[1] or match[2] or match[3]
+    if digits:
+        number = int(digits, 16)
+        return chr(number) if 0 < number < 0x110000 else "\ufffd"  # noqa: PLR2004 - the end of Unicode
+    char = match[4]
+    if char in ("\n", "\r\n", "\u2028", "\u2029"):
+        return ""
+    return "\ufffd" if char == "0" else PLAIN_ESCAPES.get(char, char)
