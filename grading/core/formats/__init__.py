@@ -19,7 +19,7 @@ from grading.core.formats.reader import Parser, Reader
 
 __all__ = ["FORMATS", "PARSER_VERSION", "Detection", "EmptyTranscript", "Reader", "UnknownFormat", "detect", "read"]
 
-PARSER_VERSION: Final = "1"
+PARSER_VERSION: Final = "2"
 """Raised whenever the same bytes would give other events (L8)."""
 
 PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme)}

@@ -33,10 +33,11 @@ OUTPUT: Final = (
     "Shell command",
     "Timed out",
     "```",
+    "✅",
     "❌",
 )
 SUCCEEDED: Final = ("Appended to", "Patch successfully applied", "Saved to", "Task complete")
-FAILED: Final = ("Error", "❌ Error", "Command timed out", "Shell command timed out")
+FAILED: Final = ("Error", "❌", "Command timed out", "Shell command timed out")
 
 
 class Gptme(Parser):
@@ -159,7 +160,7 @@ class Gptme(Parser):
 
 def outcome(content: str) -> tuple[bool | None, int | None]:
     """(failed, exit code) of a tool's output, from the words gptme itself puts around it."""
-    told = content.lstrip()
+    told = content.lstrip().removeprefix("✅").lstrip()  # newer versions put a mark before what succeeded
     if told.startswith("Ran "):
         codes = RETURN_CODE.findall(told[told.rfind("```") + 1 :][-200:])  # not inside what the program printed
         exit_code = int(codes[-1]) if codes else 0
