@@ -3,6 +3,6 @@
 from grading.core.signals.extract import extract
 from grading.core.signals.model import Commit, Effect, EffectKind, Signals, TestRun, Tokens
 
-VERSION = "signals/1"
+VERSION = "signals/2"
 
 __all__ = ["VERSION", "Commit", "Effect", "EffectKind", "Signals", "TestRun", "Tokens", "extract"]

@@ -19,6 +19,7 @@ from grading.core.events import (
     Usage,
 )
 from grading.core.signals import files
+from grading.core.signals.conduct import Conduct
 from grading.core.signals.confirm import Shown
 from grading.core.signals.intents import Intent, commands_of, is_continuation, of_call, prints_log
 from grading.core.signals.model import EffectKind, Signals, Tokens
@@ -68,6 +69,7 @@ class _Collector:
         self.open: OrderedDict[str, _Open] = OrderedDict()
         self.failed: OrderedDict[str, None] = OrderedDict()
         self.work = Work()
+        self.conduct = Conduct()
         self.first: datetime | None = None
         self.last: datetime | None = None
         self.final_message: int | None = None
@@ -100,6 +102,7 @@ class _Collector:
                 self.final_message = message.number
         elif message.role is Role.USER and not message.sidechain:
             self.counts["user"] += 1
+            self.conduct.on_change()
             self.task = self.task or next(
                 (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
             )
@@ -136,6 +139,7 @@ class _Collector:
             self.work.confirm_carried(replace(shown, ok=None))
         if opened is None:
             return
+        done = self.work.done
         if shown.ok is False:
             self.failed[opened.digest] = None
             if len(self.failed) > MAX_OPEN_CALLS:
@@ -143,6 +147,7 @@ class _Collector:
         else:
             self.on_success(opened, shown)
         self.work.add_result(opened.intents, shown)
+        self.conduct.on_result(opened.call, opened.commands, opened.intents, shown, changed=self.work.done > done)
 
     def on_success(self, opened: _Open, shown: Shown) -> None:
         if opened.call.kind == "web":
@@ -179,6 +184,11 @@ class _Collector:
             final_message=self.final_message,
             task=self.task[:MAX_TASK],
             truncated=self.work.truncated,
+            must_print=self.conduct.must_print,
+            empty_results=self.conduct.empty_results,
+            repeatable=self.conduct.repeatable,
+            repeats=self.conduct.repeats,
+            dead_start=self.conduct.dead_start,
         )
 
 
