@@ -4,7 +4,6 @@ A low number needs evidence of failure: a session of which nothing could be seen
 says why. Effort is not success: nothing here grows with the number of calls, turns or tokens.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +12,7 @@ from typing import Any
 from grading.core.grade import SourceGrade, scored, unscored
 from grading.core.production import Facts, Production
 from grading.core.signals import EffectKind, Signals
+from grading.core.trajectory_formula import LOWEST, Observed, Score, score
 from grading.core.vocabulary import Reason, Source
 
 VERSION = "trajectory/2"
@@ -25,12 +25,6 @@ TROUBLE = 0.25
 FAILED_AT_MOST = 0.2
 # From here on the journal has nothing to add: one commit, or evidence of failure.
 STANDS = 1.0
-BASE = 0.08
-GAIN = 0.87
-HALF_LIFE = 2.0
-LOWEST = 0.02
-ERROR_PENALTY = 0.10
-RETRY_PENALTY = 0.05
 
 
 class View(StrEnum):
@@ -75,15 +69,17 @@ def grade(seen: Seen) -> SourceGrade:
     failures = list(_failures(usable, seen.facts))
     if seen.production.is_work:
         view = _view(usable) if usable else View.FACTS
-        return _scored(seen, view, failures, _value(seen.production, usable), _told(seen, why))
+        # Where looking is the work, bringing something about as well is worth no less than finding nothing to do.
+        least = LOOKED if usable and seen.looking and has_looked(usable) and not failures else LOWEST
+        return _scored(seen, view, failures, _weighed(seen, usable, least=least), _told(seen, why))
     if failures:
-        value = min(FAILED_AT_MOST, _value(seen.production, usable))
-        return _scored(seen, View.FAILED, failures, value, f"Nothing was brought about: {'; '.join(failures)}")
+        found = _weighed(seen, usable, most=FAILED_AT_MOST)
+        return _scored(seen, View.FAILED, failures, found, f"Nothing was brought about: {'; '.join(failures)}")
     if unusable or usable is None:
         return _abstain(seen, unusable, why)
     if seen.looking and has_looked(usable):
         detail = f"Looked at {usable.reads} things, found nothing to do, and said so"
-        return _scored(seen, View.LOOKED, failures, LOOKED, detail)
+        return _scored(seen, View.LOOKED, failures, Score(value=LOOKED), detail)
     return _abstain(seen, Reason.NOTHING_OBSERVABLE, _nothing(usable))
 
 
@@ -148,11 +144,9 @@ def _view(log: Signals) -> View:
     return View.PART if log.truncated or log.unreadable_calls else View.FULL
 
 
-def _value(production: Production, log: Signals | None) -> float:
-    base = BASE + GAIN * -math.expm1(-production.units / HALF_LIFE)
-    errors = _rate(log.failed_calls, log.known_results) if log else 0.0
-    retries = _rate(log.retries, log.calls) if log else 0.0
-    return max(LOWEST, base - ERROR_PENALTY * errors - RETRY_PENALTY * retries)
+def _weighed(seen: Seen, log: Signals | None, *, least: float = LOWEST, most: float = 1.0) -> Score:
+    observed = Observed.of(log, units=seen.production.units, did_something=seen.production.is_work)
+    return score(observed, least=least, most=most)
 
 
 def _rate(part: int, whole: int) -> float:
@@ -172,13 +166,14 @@ def _nothing(log: Signals) -> str:
     return f"No effect and no failure to see: {log.calls} tool calls{opaque}; none says what it changed"
 
 
-def _scored(seen: Seen, view: View, failures: list[str], value: float, detail: str) -> SourceGrade:
+def _scored(seen: Seen, view: View, failures: list[str], found: Score, detail: str) -> SourceGrade:
     log = None if view is View.FACTS else seen.signals
     return scored(
         Source.TRAJECTORY,
-        value,
+        found.value,
         version=VERSION,
         detail=detail,
+        weighed=[row.as_dict() for row in found.contributions],
         view=view.value,
         log=_unusable(seen)[0].value,
         failures=failures,

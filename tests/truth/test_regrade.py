@@ -89,10 +89,9 @@ def test_a_persons_grade_holds():
 
 
 def test_a_session_whose_log_was_cut_loses_its_reward():
-    session = cast.session(category="code")
-    data = logs.claude(session.external_id, ("make build", "…"), api_error="API Error: 529 Overloaded")
-    from_before(log=data, external_id=session.external_id + "-b")
-    again = Session.objects.order_by("-pk").first()
+    again = from_before(
+        log=logs.claude("cut-1", ("make build", "…"), api_error="API Error: 529 Overloaded"), external_id="cut-1"
+    )
     run("--yes")
     again.refresh_from_db()
     assert (again.outcome, rewards.live(again).value) == (Outcome.INFRASTRUCTURE, None)

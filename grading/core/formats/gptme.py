@@ -33,10 +33,11 @@ OUTPUT: Final = (
     "Shell command",
     "Timed out",
     "```",
+    "✅",
     "❌",
 )
 SUCCEEDED: Final = ("Appended to", "Patch successfully applied", "Saved to", "Task complete")
-FAILED: Final = ("Aborted", "Error", "❌ Error", "Command timed out", "Shell command timed out")
+FAILED: Final = ("Aborted", "Error", "❌", "Command timed out", "Shell command timed out")
 READ: Final = ("```", "Pruned to ")
 NOT_READ: Final = (
     "Cannot read binary file",
@@ -199,7 +200,7 @@ class Gptme(Parser):
 
 def outcome(content: str, kind: str = "") -> tuple[bool | None, int | None]:
     """(failed, exit code) of an output of a tool of a kind, from the words gptme itself puts around it."""
-    told = content.lstrip()
+    told = content.lstrip().removeprefix("✅").lstrip()  # newer versions put a mark before what succeeded
     if told.startswith("Ran "):
         codes = RETURN_CODE.findall(told[told.rfind("```") + 1 :][-200:])  # not inside what the program printed
         exit_code = int(codes[-1]) if codes else 0

@@ -20,6 +20,7 @@ from grading.core.events import (
     Usage,
 )
 from grading.core.signals import files, looks, outputs
+from grading.core.signals.conduct import Conduct
 from grading.core.signals.confirm import Shown
 from grading.core.signals.intents import Intent, commands_of, is_continuation, of_call, prints_log, shows_head
 from grading.core.signals.looks import is_answer
@@ -73,6 +74,7 @@ class _Collector:
         self.failed: OrderedDict[str, None] = OrderedDict()
         self.places = Places()
         self.work = Work(self.places)
+        self.conduct = Conduct()
         self.reads: set[str] = set()
         self.linked: OrderedDict[str, None] = OrderedDict()
         self.cut = ""
@@ -123,6 +125,7 @@ class _Collector:
         elif message.role is Role.USER and not message.sidechain:
             self.counts["user"] += not message.record or message.record != self.heard
             self.heard, self.asked_more = message.record, True
+            self.conduct.on_change()
             self.task = self.task or next(
                 (line.strip() for line in message.text[:4_000].splitlines() if line.strip()), ""
             )
@@ -177,6 +180,7 @@ class _Collector:
             self.work.confirm_carried(replace(shown, ok=None, session=_session(opened.call) if opened else ""))
         if opened is None:
             return
+        done = self.work.done
         if shown.ok is False:
             self.failed[opened.digest] = None
             if len(self.failed) > MAX_OPEN_CALLS:
@@ -189,6 +193,7 @@ class _Collector:
             is_alone = not any(intent.is_commit for intent in opened.intents) and shows_head(opened.commands)
             self.work.confirm_hidden(shown, is_head=shows_this or is_alone)
         self.places.told(shown.text)
+        self.conduct.on_result(opened.call, opened.commands, opened.intents, shown, changed=self.work.done > done)
 
     def on_success(self, opened: _Open, shown: Shown) -> None:
         if opened.call.kind == "web":
@@ -238,6 +243,11 @@ class _Collector:
             unreadable_calls=counts[Clarity.UNREADABLE],
             shell_calls=counts["shell"],
             bare_shell_calls=counts["bare_shell"],
+            must_print=self.conduct.must_print,
+            empty_results=self.conduct.empty_results,
+            repeatable=self.conduct.repeatable,
+            repeats=self.conduct.repeats,
+            dead_start=self.conduct.dead_start,
         )
 
 

@@ -244,8 +244,11 @@ def test_the_prompt_is_scaffold_and_the_task_is_the_users():
         ("Ran command: `x`\n\n```stdout\nReturn code: 5\n```\n\n", (False, 0)),
         ("Error during execution: Patch failed", (True, None)),
         ("❌ Error during execution: [Errno 13]", (True, None)),
+        ("❌ \n`a.py` is no file", (True, None)),
         ("Saved to a.py", (False, None)),
+        ("✅ Saved to a.py", (False, None)),
         ("Patch successfully applied to `a.py`", (False, None)),
+        ("✅ Patch successfully applied to `a.py`", (False, None)),
         ("````a.py\n1\tx\n````", (None, None)),
     ],
 )
