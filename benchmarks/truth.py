@@ -3,11 +3,13 @@
 Every session is read as the product reads it: events, `signals.extract`, `trajectory.grade`. Ranked are
 
 - trajectory/1, a frozen copy of it;
-- the product's grade, of which the figures of the last line are. A pair of a good and a bad session counts ½ where one
-  of them has no grade, and the share that has one stands beside it (`coverage`): the product abstains wherever a log
-  shows neither work nor failure, and in a set of such logs its AUC is ½ by that rule, whatever its formula knows;
-- trajectory/2's formula alone, asked of every session that could be read, graded or not: the `formula_…` figures of the
-  last line. They say what the formula's order is worth, not what the product gives to a bandit;
+- trajectory/2's number, given or withheld. The product abstains wherever a log shows neither work nor a failure, and
+  keeps what the formula makes of such a session beside the abstention. `mean_auc`, `matched_auc` and
+  `worst_upper_bound` of the last line are of this number: does it put the sessions in the right order? `coverage` is
+  the share of sessions for which it is given out as a grade;
+- the grade as given, where a pair of a good and a bad session counts ½ if one of them has no grade: the
+  `as_graded_…` figures. In a set of logs without any work or observed failure that is ½ whatever the number knows.
+  What cannot be read at all (blind logs) counts ½ in both;
 - what each of its observations adds, by itself, and the number of calls for comparison.
 
 Matched AUC is over the pairs of a set whose numbers of calls are within 10 %: what ranks by length alone is ½ there.
@@ -18,8 +20,8 @@ of the infrastructure; printed is how many of them have a grade, which must be n
 The formula's weights were fitted to neither half. "Left out" are weights fitted to the training halves of the other
 sets: would they rank better than the formula's?
 
-The sets are in the folder `labelled` of GRADING_DATA_DIR. Without it a few made-up sessions are read instead, and the
-figures of the last line are null.
+The sets are in the folder `labelled` of GRADING_DATA_DIR, else of `../shared/data` beside the checkout. Without it a
+few made-up sessions are read instead, and the figures of the last line are null.
 
     python benchmarks/truth.py [--quick | --smoke]
 """
@@ -44,15 +46,17 @@ from benchmarks.labelled.fitting import left_out
 from benchmarks.labelled.labelled import HELD_OUT, TRAIN, Labelled
 from benchmarks.labelled.ranking import Estimate, Half
 from grading.core import trajectory
+from grading.core.grade import SourceGrade
 from grading.core.production import Facts, Production, collect
 from grading.core.signals import Signals, extract
 from grading.core.trajectory_formula import WEIGHTS, Contribution, Observed, score
 
+ROOT = Path(__file__).resolve().parent.parent
 READERS = (gptme_evals.sessions, intercode.sessions, tau_bench.sessions, aider.sessions)
 RESAMPLES = {"full": 2_000, "quick": 200, "smoke": 20}
 SMOKE_EVERY = 6
 FACTORS = ("tests", "units", "did_something", "few_turns", "got_going", "errors", "empty_results", "repeats")
-FIRST, GRADE, FORMULA = "trajectory/1, frozen", f"{trajectory.VERSION}, as graded", "trajectory/2's formula"
+FIRST, GRADE, NUMBER = "trajectory/1, frozen", f"{trajectory.VERSION}, as graded", f"{trajectory.VERSION}, its number"
 
 
 @dataclass(frozen=True)
@@ -68,18 +72,21 @@ class Session:
         return math.nan if value is None else value
 
     @cached_property
+    def answer(self) -> SourceGrade:
+        return trajectory.grade(trajectory.Seen(signals=self.signals, production=self.production, facts=Facts()))
+
+    @property
     def grade(self) -> float:
-        seen = trajectory.Seen(signals=self.signals, production=self.production, facts=Facts())
-        value = trajectory.grade(seen).value
-        return math.nan if value is None else value
+        return math.nan if self.answer.value is None else self.answer.value
+
+    @property
+    def number(self) -> float:
+        """The grade, or what was withheld where the product abstained."""
+        return self.answer.evidence.get("withheld", math.nan) if self.answer.value is None else self.answer.value
 
     @cached_property
     def rows(self) -> Mapping[str, Contribution]:
         return {row.kind: row for row in score(self._observed).contributions}
-
-    @cached_property
-    def formula(self) -> float:
-        return math.nan if self.signals.is_blind else score(self._observed).value
 
     @cached_property
     def production(self) -> Production:
@@ -96,7 +103,7 @@ class Session:
 NUMBERS: Mapping[str, Callable[[Session], float]] = {
     FIRST: lambda one: one.first,
     GRADE: lambda one: one.grade,
-    FORMULA: lambda one: one.formula,
+    NUMBER: lambda one: one.number,
     **{f"· {kind}": partial(lambda one, kind: one.adds(kind), kind=kind) for kind in FACTORS},
     "(few calls)": lambda one: -one.signals.calls,
 }
@@ -151,12 +158,9 @@ def main() -> None:
     modes.add_argument("--smoke", action="store_true", help="every sixth session, 20 resamples: does it run?")
     arguments = parser.parse_args()
     mode = "smoke" if arguments.smoke else "quick" if arguments.quick else "full"
-    root = os.environ.get("GRADING_DATA_DIR")
-    folder = Path(root, "labelled") if root else None
-    if folder is None or not folder.is_dir():
-        print(
-            "GRADING_DATA_DIR names no folder with labelled sessions: these are made up, and say nothing of anything."
-        )
+    folder = Path(os.environ.get("GRADING_DATA_DIR") or ROOT.parent / "shared" / "data") / "labelled"
+    if not folder.is_dir():
+        print(f"{folder} is not there: these sessions are made up, and say nothing of anything. Set GRADING_DATA_DIR.")
         print(json.dumps(dict.fromkeys(report(list(made_up.sessions()), RESAMPLES["smoke"]))))
         return
     labelled = list(chain.from_iterable(read(folder) for read in READERS))
@@ -181,14 +185,13 @@ def report(labelled: Sequence[Labelled], resamples: int) -> dict[str, float]:
     _print_left_out(halves)
     train = halves[TRAIN]
     figures = {
-        "mean_auc": train.mean(GRADE),
-        "matched_auc": train.mean(GRADE, matched=True),
+        "mean_auc": train.mean(NUMBER),
+        "matched_auc": train.mean(NUMBER, matched=True),
         "best_feature_mean_auc": max(train.mean(f"· {kind}") for kind in FACTORS),
-        "worst_upper_bound": min(one.high for one in train.estimates(GRADE, matched=False).values()),
+        "worst_upper_bound": min(one.high for one in train.estimates(NUMBER, matched=False).values()),
         "coverage": _mean(train.coverage.values()),
-        "formula_mean_auc": train.mean(FORMULA),
-        "formula_matched_auc": train.mean(FORMULA, matched=True),
-        "formula_worst_upper_bound": min(one.high for one in train.estimates(FORMULA, matched=False).values()),
+        "as_graded_mean_auc": train.mean(GRADE),
+        "as_graded_matched_auc": train.mean(GRADE, matched=True),
     }
     return {name: round(value, 3) for name, value in figures.items()}
 

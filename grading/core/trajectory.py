@@ -80,7 +80,9 @@ def grade(seen: Seen) -> SourceGrade:
     if seen.looking and has_looked(usable):
         detail = f"Looked at {usable.reads} things, found nothing to do, and said so"
         return _scored(seen, View.LOOKED, failures, Score(value=LOOKED), detail)
-    return _abstain(seen, Reason.NOTHING_OBSERVABLE, _nothing(usable))
+    # What the formula makes of conduct alone is kept beside the abstention, so that it can be held against verdicts.
+    withheld = _weighed(seen, usable)
+    return _abstain(seen, Reason.NOTHING_OBSERVABLE, _nothing(usable), withheld=round(withheld.value, 6))
 
 
 def was_cut(log: Signals) -> bool:
@@ -183,9 +185,9 @@ def _scored(seen: Seen, view: View, failures: list[str], found: Score, detail: s
     )
 
 
-def _abstain(seen: Seen, reason: Reason, detail: str) -> SourceGrade:
+def _abstain(seen: Seen, reason: Reason, detail: str, **more: Any) -> SourceGrade:
     log = seen.signals
-    said = _sum(seen.production) | ({} if log is None else _conduct(log))
+    said = _sum(seen.production) | ({} if log is None else _conduct(log)) | more
     return unscored(Source.TRAJECTORY, reason, version=VERSION, detail=detail, **said)
 
 

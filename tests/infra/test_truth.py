@@ -69,7 +69,7 @@ def run(*arguments: str, data: str = "") -> dict:
 
 
 def test_without_data_the_figures_are_null():
-    figures = run("--smoke")
+    figures = run("--smoke", data="/nowhere")
     assert set(figures) >= NAMES
     assert set(figures.values()) == {None}
 
@@ -78,8 +78,8 @@ def test_without_data_the_figures_are_null():
 @pytest.mark.skipif(not os.environ.get("GRADING_DATA_DIR"), reason="GRADING_DATA_DIR is not set: NOT read")
 def test_with_data_the_formula_ranks_better_than_chance():
     figures = run("--smoke", data=os.environ["GRADING_DATA_DIR"])
-    assert figures["formula_mean_auc"] > 0.6
-    assert figures["formula_matched_auc"] > 0.6
+    assert figures["mean_auc"] > 0.6
+    assert figures["matched_auc"] > 0.6
 
 
 def test_what_gptme_showed_is_read_as_what_it_logged(tmp_path: Path):
@@ -172,7 +172,7 @@ def test_aiders_edits_and_complaints_are_calls_of_the_try_that_was_kept(tmp_path
     (tmp_path / aider.FOLDER / "index.csv").write_text("id,model,test_outcome,resolved\na__b-1,kept/model,True,1\n")
     ((one, signals),) = signals_of(aider.sessions, tmp_path)
     assert (one.good, signals.user_turns, signals.assistant_turns) == (True, 1, 2)
-    assert [change.path for change in signals.files] == ["src/a.py", "src/a.py"]
+    assert {change.path for change in signals.files} == {"src/a.py"}
     assert [run.passed for run in signals.test_runs] == [False, True]
     assert signals.failed_calls == 2
 

@@ -36,7 +36,7 @@ OUTPUT: Final = (
     "✅",
     "❌",
 )
-SUCCEEDED: Final = ("Appended to", "Patch successfully applied", "Saved to", "Task complete")
+SUCCEEDED: Final = ("Appended to", "Patch applied to", "Patch successfully applied", "Saved to", "Task complete")
 FAILED: Final = ("Aborted", "Error", "❌", "Command timed out", "Shell command timed out")
 READ: Final = ("```", "Pruned to ")
 NOT_READ: Final = (
@@ -64,6 +64,7 @@ class Gptme(Parser):
         self._open: deque[str] = deque(maxlen=1000)
         self._last = ""
         self._kinds: dict[str, str] = {}
+        self._said = ""
         self._may_have_called = False
         self._assistant_spoke_last = False
 
@@ -108,6 +109,7 @@ class Gptme(Parser):
         thought, said = gptme_calls.split_thought(content)
         calls = gptme_calls.find_calls(said)
         said = gptme_calls.visible(said, calls)
+        self._said = said
         self._may_have_called = gptme_calls.may_call(said)
         for spoken_text, thinking in ((thought, True), (said, False)):
             if spoken_text.strip():
@@ -161,7 +163,8 @@ class Gptme(Parser):
                 yield Message(number=self.number(), at=at, role=Role.SCAFFOLD, text=content)
             return
         if self._assistant_spoke_last and not (call_id or self._open or self._last):
-            yield self._unread(at)
+            plain = gptme_calls.find_plain_calls(self._said)
+            yield from [self._call(call, at) for call in plain] or [self._unread(at)]
         yield self._result(self._paired(call_id), content, at)
 
     def _is_scaffold(self, record: Record, content: str) -> bool:

@@ -103,12 +103,18 @@ def split_thought(content: str) -> tuple[str, str]:
 
 def find_calls(content: str) -> list[Call]:
     """All tool calls in an assistant's text without its thinking, in order, none inside another."""
-    found = sorted([*_at_calls(content), *_xml_calls(content), *_fenced(content)], key=lambda call: call.start)
+    fenced = _fenced(content, nests=True)
+    found = sorted([*_at_calls(content), *_xml_calls(content), *fenced], key=lambda call: call.start)
     calls: list[Call] = []
     for call in found:
         if not calls or call.start >= calls[-1].end:
             calls.append(call)
     return calls
+
+
+def find_plain_calls(content: str) -> list[Call]:
+    """The fenced calls as gptme read them in 2024, when a bare fence closed a block whatever followed it."""
+    return list(_fenced(content, nests=False))
 
 
 def visible(content: str, calls: list[Call]) -> str:
@@ -148,7 +154,7 @@ def _fences(said: str) -> tuple[str, list[tuple[str, str]]]:
     while at < len(lines):
         closing = 0
         if lines[at].startswith("```") and unclosed <= MAX_UNCLOSED:
-            closing = _closing_fence(lines, at)
+            closing = _closing_fence(lines, at, nests=True)
             unclosed += not closing
         if closing:
             blocks.append((lines[at].strip("`").strip(), "\n".join(lines[at + 1 : closing])))
@@ -225,10 +231,11 @@ def _parameters(body: str) -> dict[str, Any]:
     return {match[1]: unescape(piece[match.end() :]) for piece, match in opened}
 
 
-def _fenced(content: str) -> Iterator[Call]:
+def _fenced(content: str, *, nests: bool) -> Iterator[Call]:
     """Fenced blocks whose tag names a tool, or a file (then the block is saved to it).
 
-    As gptme reads them: a bare fence followed by text opens a nested block, any other bare fence closes one.
+    As gptme reads them: a bare fence followed by text opens a nested block (if `nests`), any other bare fence closes
+    one.
     """
     lines = content.split("\n")
     starts = [0]
@@ -237,7 +244,7 @@ def _fenced(content: str) -> Iterator[Call]:
     at = unclosed = 0
     while at < len(lines) and unclosed <= MAX_UNCLOSED:
         is_fence = lines[at].startswith("```")
-        closing = _closing_fence(lines, at) if is_fence else 0
+        closing = _closing_fence(lines, at, nests=nests) if is_fence else 0
         unclosed += is_fence and not closing
         if not closing:
             at += 1
@@ -248,14 +255,14 @@ def _fenced(content: str) -> Iterator[Call]:
         at = closing + 1
 
 
-def _closing_fence(lines: list[str], opening: int) -> int:
+def _closing_fence(lines: list[str], opening: int, *, nests: bool) -> int:
     fence = lines[opening][: len(lines[opening]) - len(lines[opening].lstrip("`"))]
     depth = 1
     for at in range(opening + 1, len(lines)):
         if not lines[at].startswith(fence):
             continue
         following = lines[at + 1].strip() if at + 1 < len(lines) else ""
-        opens = lines[at].strip() != fence or (bool(following) and not following.startswith("```"))
+        opens = lines[at].strip() != fence or (nests and bool(following) and not following.startswith("```"))
         depth += 1 if opens else -1
         if depth == 0:
             return at

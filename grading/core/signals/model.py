@@ -137,12 +137,12 @@ class Signals:
         """Whether the log could not be read well enough to say anything of the session, good or bad.
 
         More than 30 % of the calls are unreadable, or there are shell calls and none has a command, or there are
-        results and none says whether its call worked.
+        results, none says whether its call worked, and nothing shows an effect either.
         """
         return (
             self.unreadable_calls > BLIND_SHARE * self.calls
             or 0 < self.shell_calls == self.bare_shell_calls
-            or (self.results > 0 and self.known_results == 0)
+            or (self.results > 0 and self.known_results == 0 and not self.did_something)
         )
 
     @property

@@ -270,3 +270,12 @@ def test_hostile_text_costs_no_more_than_its_length(depth: int):
     """Openings without an end, many of them: quadratic reading would take minutes."""
     for opening in ("```a.b\n", "@shell(c): {\n", "<tool-use><shell>", '<parameter name="a">', "<think>", "`" * depth):
         find_calls(opening * 30_000)
+
+
+def test_an_output_proves_that_a_block_followed_by_text_was_run():
+    """In 2024 a bare fence closed a block whatever came after it; today it may open a nested one."""
+    said = "Let me look:\n\n```bash\ncat a.rs\n```\nfn main() {\n}"
+    output = "Ran command: `cat a.rs`\n\nstdout:\n```\nfn main() {}\n```"
+    events, _, _ = talk(gptme("assistant", said), gptme("system", output))
+    (call,) = only(events, ToolCall)
+    assert (call.command, call.clarity) == ("cat a.rs", Clarity.UNDERSTOOD)
