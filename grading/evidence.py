@@ -110,9 +110,14 @@ def is_shared(row: Evidence) -> bool:
     Derived, not stored: a second submission takes the log from the first as well, so that sessions get the same grades
     in whichever order they arrive. What another agent submits takes nothing away.
     """
-    if row.kind != EvidenceKind.TRANSCRIPT or row.report.get("session_id"):
+    if row.kind != EvidenceKind.TRANSCRIPT or names_its_session(row):
         return False
     return sharers(row).exists()
+
+
+def names_its_session(row: Evidence) -> bool:
+    """Whether a log says whose it is, or which session started the subagent whose it is."""
+    return bool(row.report.get("session_id") or row.report.get("parent_id"))
 
 
 def sharers(row: Evidence) -> QuerySet[Evidence]:

@@ -67,8 +67,7 @@ def parent_of(row: Evidence) -> str:
     """The id of the session that started the one whose log this is; empty where it is no subagent's."""
     if not row.report.get("is_subagent"):
         return ""
-    own = row.report.get("session_id") if row.format == "claude-code" else None
-    return str(row.report.get("parent_id") or own or "")[:200]
+    return str(row.report.get("parent_id") or "")[:200]
 
 
 def _keep_anchors(session: Session, found: Iterable[Records]) -> None:

@@ -35,7 +35,7 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
 
 def _sharers(session: Session) -> list[Session]:
     """The agent's other sessions that sent one of its logs that names no session: none of them may use it."""
-    nameless = [row for row in evidence.readable_logs(session) if not row.report.get("session_id")]
+    nameless = [row for row in evidence.readable_logs(session) if not evidence.names_its_session(row)]
     if not nameless:
         return []
     hashes = [row.sha256 for row in nameless]
