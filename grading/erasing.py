@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from bandit import ledger
 from bandit.erasure import permit
-from grading import evidence, monitoring, transcripts
+from grading import evidence, monitoring, ownership, review, rewards, sources, transcripts
 from grading.models import (
     Comment,
     Evidence,
@@ -29,7 +29,10 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
     transaction is committed. `who` and `why` stay on record.
     """
     with permit(who=who, why=why) as counts:
-        held = Session.objects.select_for_update(of=("self",)).filter(pk__in=sessions.values("pk"))
+        ownership.alone()
+        held = list(sessions.order_by("pk"))
+        heirs = ownership.relatives(held)
+        held_or_won = ownership.locked(session.pk for session in (*held, *heirs))
         ids = [session.pk for session in held]
         hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
         ledger.erase([session.observation for session in held], counts)
@@ -44,8 +47,15 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
         grades = Grade.objects.filter(session__in=ids)
         while grades.exists():  # the last undo of an undo first
             _delete(counts, grades.filter(withdrawn_by=None))
+        counts["artifact"] += ownership.give_up(held)
         _delete(counts, Evidence.objects.filter(session__in=ids))
         _delete(counts, Session.objects.filter(pk__in=ids))
+        won = ownership.update(heirs)
+        for session in held_or_won:
+            if session.pk in won:
+                sources.grade(session)
+                rewards.settle(session)
+                review.look(session)
         monitoring.refresh()
         transaction.on_commit(lambda: _discard(hashes))
     return dict(counts)

@@ -8,7 +8,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -20,8 +20,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db.models import QuerySet
 
-from grading.core import formats
-from grading.models import Evidence, Session
+from grading.models import Evidence, Session, SessionLog
 from grading.models.evidence import EvidenceKind
 
 CHUNK = 1 << 20
@@ -83,31 +82,48 @@ def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
 
 
 def usable(session: Session, kind: EvidenceKind) -> Evidence | None:
-    """The latest evidence of a kind that may be used for grading, or None."""
-    rows = session.evidence.filter(kind=kind, problem="").order_by("-pk")
-    return next((row for row in rows if not is_shared(row)), None)
+    """The evidence of a kind that is used for grading, or None: of several the latest, of logs the whole one."""
+    if kind is EvidenceKind.TRANSCRIPT:
+        return next(iter(logs(session)), None)
+    return session.evidence.filter(kind=kind, problem="").order_by("-pk").first()
+
+
+def logs(session: Session) -> list[Evidence]:
+    """The logs of a session that count, its own first and then those of its subagents (`SessionLog.files`).
+
+    A log that another one contains is not among them: it adds nothing.
+    """
+    rows = [row for row in readable_logs(session) if not is_shared(row)]
+    held = SessionLog.objects.filter(session=session).first()
+    by_hash = {row.sha256: row for row in rows}
+    return [by_hash[sha256] for sha256 in (held.files if held else ()) if sha256 in by_hash] or rows[:1]
+
+
+def readable_logs(session: Session) -> QuerySet[Evidence]:
+    """The session's logs that nothing is wrong with by themselves, the latest first."""
+    return session.evidence.filter(kind=EvidenceKind.TRANSCRIPT, problem="").order_by("-pk")
 
 
 def is_shared(row: Evidence) -> bool:
-    """Whether the same transcript was submitted for another session too, and does not say itself whose it is (L11).
+    """Whether the agent submitted the same log for another session too, and it does not say itself whose it is (L11).
 
-    Derived, not stored: a second submission takes the transcript from the first as well, so that sessions get the same
-    grades in whichever order they arrive.
+    Derived, not stored: a second submission takes the log from the first as well, so that sessions get the same grades
+    in whichever order they arrive. What another agent submits takes nothing away.
     """
-    if row.kind != EvidenceKind.TRANSCRIPT or row.report.get("session_id"):
+    if row.kind != EvidenceKind.TRANSCRIPT or names_its_session(row):
         return False
     return sharers(row).exists()
 
 
+def names_its_session(row: Evidence) -> bool:
+    """Whether a log says whose it is, or which session started the subagent whose it is."""
+    return bool(row.report.get("session_id") or row.report.get("parent_id"))
+
+
 def sharers(row: Evidence) -> QuerySet[Evidence]:
-    """The rows of other sessions with the same bytes."""
-    return Evidence.objects.filter(sha256=row.sha256, kind=row.kind).exclude(session_id=row.session_id)
-
-
-def events(session: Session) -> formats.Reader | None:
-    """The events of the session's usable transcript, iterable once, or None where it has none."""
-    row = usable(session, EvidenceKind.TRANSCRIPT)
-    return None if row is None else formats.read(open(row), row.filename)
+    """The rows of the agent's other sessions with the same bytes."""
+    same = Evidence.objects.filter(sha256=row.sha256, kind=row.kind, session__agent=row.session.agent_id)
+    return same.exclude(session_id=row.session_id)
 
 
 def text(session: Session, kind: EvidenceKind, limit: int = TEXT_LIMIT) -> str | None:
@@ -128,15 +144,42 @@ def is_kept(sha256: str) -> bool:
 
 
 def discard(sha256: str) -> bool:
-    """Delete a blob that no row refers to any more; False where one still does. For erasure only."""
+    """Delete a blob that no row refers to any more, and what was derived from it; False where one still does. For
+    erasure only.
+    """
     if Evidence.objects.filter(sha256=sha256).exists():
         return False
     default_storage.delete(_name(sha256))
+    folder = sha256[:2]
+    with suppress(FileNotFoundError):
+        for name in default_storage.listdir(folder)[1]:
+            if name.startswith(f"{sha256}."):
+                default_storage.delete(f"{folder}/{name}")
     return True
 
 
-def _name(sha256: str) -> str:
-    return f"{sha256[:2]}/{sha256}.zst"
+def derived(row: Evidence, kind: str) -> bytes | None:
+    """What was derived from a row's bytes and kept under that name, or None where it has to be derived anew."""
+    try:
+        with default_storage.open(_name(row.sha256, f".{kind}")) as file:
+            return zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", file)).read()
+    except (FileNotFoundError, zstandard.ZstdError):
+        return None
+
+
+def keep_derived(row: Evidence, kind: str, found: bytes) -> None:
+    """Keep what was derived from a row's bytes beside them. It is no evidence: it may be deleted at any time."""
+    name = _name(row.sha256, f".{kind}")
+    with _scratch() as scratch:
+        _compress(io.BytesIO(found), scratch)
+        default_storage.delete(name)
+        saved = default_storage.save(name, scratch)
+        if saved != name:  # somebody kept the same meanwhile
+            default_storage.delete(saved)
+
+
+def _name(sha256: str, kind: str = "") -> str:
+    return f"{sha256[:2]}/{sha256}{kind}.zst"
 
 
 class _Scratch(File):  # type: ignore[type-arg]  # generic in the stubs only

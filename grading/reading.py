@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from grading import evidence
+from grading import evidence, records
 from grading.core import formats, patch, signals
 from grading.core.events import ParseReport, TranscriptHeader
 from grading.core.plain import plain_json, plain_text
@@ -68,23 +68,19 @@ def read(row: Evidence, claim: Claim) -> Reading:
     return Reading()
 
 
-def extract(row: Evidence) -> Signals:
-    """The signals of a transcript that was found readable."""
-    with evidence.open(row) as stream:
-        return signals.extract(formats.read(stream, row.filename))
-
-
 def _transcript(row: Evidence, claim: Claim) -> Reading:
     try:
         with evidence.open(row) as stream:
             reader = formats.read(stream, row.filename)
-            found = signals.extract(reader)
+            noted = records.Noted(reader)
+            found = signals.extract(noted)
     except formats.UnknownFormat as error:
         return Reading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
     except formats.EmptyTranscript:
         return Reading(problem=Reason.UNREADABLE, detail="An empty file")
     header, report = reader.header, reader.report
-    problem, detail = _judged(row, claim, reader.format, header, report)
+    problem, detail = _judged(row, claim, header, report)
+    records.keep(row, noted.records(found))
     return Reading(
         format=reader.format,
         coverage=report.coverage,
@@ -96,18 +92,20 @@ def _transcript(row: Evidence, claim: Claim) -> Reading:
     )
 
 
-def _judged(
-    row: Evidence, claim: Claim, format_: str, header: TranscriptHeader, report: ParseReport
-) -> tuple[Reason, str]:
-    """Whether the transcript may be used, by the three log faults of the founding incident and by being blind."""
-    if header.session_id is not None and header.session_id != claim.session_id:
+def _judged(row: Evidence, claim: Claim, header: TranscriptHeader, report: ParseReport) -> tuple[Reason, str]:
+    """Whether the transcript may be used, by the three log faults of the founding incident and by being blind.
+
+    A subagent's log may stand under an id of its own, or under that of the session that started it, whose part it is.
+    """
+    names = {header.session_id, header.parent_id} if header.is_subagent else {header.session_id}
+    named = names - {None}
+    is_own_name = header.is_subagent and named <= {header.parent_id}  # the log has no name but its parent's
+    if named and claim.session_id not in named and not is_own_name:
         return Reason.LOG_OVERWRITTEN, f"The log belongs to session {header.session_id}, not to this one"
-    if header.is_subagent and format_ != "codex":  # whose subagents are sessions with an id of their own
-        return Reason.LOG_OVERWRITTEN, f"The log of a subagent of {claim.session_id}, not the session's own"
     if report.recognised == 0:
         return Reason.FORMAT_BLIND, f"None of {report.lines:,} lines of {header.harness} was recognised"
     seconds = _duration(claim, header)
-    if row.size < SMALL_LOG_BYTES and seconds is not None and seconds > SMALL_LOG_SECONDS:
+    if not header.is_subagent and row.size < SMALL_LOG_BYTES and seconds is not None and seconds > SMALL_LOG_SECONDS:
         return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
     return Reason.NONE, ""
 

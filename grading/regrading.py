@@ -15,7 +15,7 @@ from bandit.core.table import Row
 from bandit.models import ABSTAINED, Bandit, LedgerEntry
 from bandit.reading import Outlook
 from bandit.whatif import row_of, what_if_moved
-from grading import judging, review, rewards, sources
+from grading import judging, ownership, review, rewards, sources
 from grading.core.vocabulary import NO_REWARD, Source
 from grading.intake import outcomes
 from grading.models import Session, Settlement
@@ -84,13 +84,19 @@ def regrade(session: Session) -> Regraded:
     only where the session was without a reward and no longer is: other verdicts hold.
     """
     with transaction.atomic():
-        held = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+        ownership.alone()
+        moved = ownership.update([session])
+        held, *others = sorted(ownership.locked({session.pk, *moved}), key=lambda each: each.pk != session.pk)
         before, last = standing(rewards.live(held), held), _last_entry()
         had_none = held.outcome in NO_REWARD
         outcomes.conclude(held, sources.grade(held))
         asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
         rewards.settle(held, renew=True)
         review.look(held)
+        for other in others:
+            sources.grade(other)
+            rewards.settle(other)
+            review.look(other)
         after = standing(rewards.live(held), held)
         return Regraded(session=held, before=before, after=after, moved=_moved_since(last), asked=asked)
 

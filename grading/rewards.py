@@ -133,10 +133,27 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
             outcome_reason=locked.outcome_reason,
             vetoes=vetoes(locked),
         )
+        parent = locked.log.part_of if hasattr(locked, "log") else None
+        if parent is not None and resolution.source is not Source.HUMAN:
+            resolution = _left_to(parent, resolution)
         name_engine(locked)
         settlement = _append(locked, resolution)
         _record(locked, settlement, _credit(locked, settlement, grades), renew=renew)
     return settlement
+
+
+def _left_to(parent: Session, resolution: Resolution) -> Resolution:
+    """No reward for a subagent's session: the one that started it has its work."""
+    return replace(
+        resolution,
+        value=None,
+        source=None,
+        final=True,
+        weight=0.0,
+        sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
+        reason=Reason.CARRIED,
+        grade=None,
+    )
 
 
 def live(session: Session) -> Settlement | None:

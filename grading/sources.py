@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from grading import evidence, reading
+from grading import evidence, ownership
 from grading.core import artifacts, consumption, journal, patch, trajectory
 from grading.core import signals as signals_core
 from grading.core.artifacts import Rule
@@ -20,19 +20,20 @@ from grading.core.plain import plain_json, plain_text
 from grading.core.production import NOTHING_FOREIGN, Facts, Foreign, collect
 from grading.core.signals import Signals
 from grading.core.vocabulary import Reason, Source, Status
-from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session
-from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog
+from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 
 logger = logging.getLogger(__name__)
 
 DETAIL = 2_000
-KINDS = frozenset(ArtifactKind)
+KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What there is to grade a session by. `fault`: why a transcript or patch that should be readable was not;
-    `patch_fault` where it was the patch.
+    `patch_fault` where it was the patch. `foreign` belongs to other sessions. `carried`: why nothing in the transcript
+    is the session's own, in words; empty where something is.
     """
 
     session: Session
@@ -44,6 +45,14 @@ class Seen:
     foreign: Foreign = NOTHING_FOREIGN
     fault: str = ""
     patch_fault: str = ""
+    carried: str = ""
+    log: SessionLog | None = None
+
+    @property
+    def logs(self) -> tuple[str, ...]:
+        """The transcript's hash, and what says which of its records are left out and whose are added."""
+        digest = "" if self.log is None else self.log.digest
+        return tuple(filter(None, ("" if self.transcript is None else self.transcript.sha256, digest)))
 
     @property
     def root(self) -> str:
@@ -75,9 +84,10 @@ Answer = tuple[SourceGrade, str]
 
 
 def _look(session: Session, parsed: Mapping[str, Signals]) -> Seen:
-    transcript = evidence.usable(session, EvidenceKind.TRANSCRIPT)
+    transcript = next(iter(ownership.files(session)), None)
     changes = evidence.usable(session, EvidenceKind.PATCH)
-    signals, fault = _signals(session, transcript, parsed)
+    log = SessionLog.objects.filter(session=session).select_related("part_of").first()
+    signals, fault = _signals(session, transcript, log, parsed)
     parsed_patch, patch_fault = _patch(changes)
     return Seen(
         session=session,
@@ -86,6 +96,9 @@ def _look(session: Session, parsed: Mapping[str, Signals]) -> Seen:
         patch=changes,
         changes=parsed_patch,
         facts=facts_of(session),
+        foreign=ownership.foreign(session),
+        carried="" if log is None else _carried(session, log),
+        log=log,
         fault=fault or patch_fault,
         patch_fault=patch_fault,
     )
@@ -104,7 +117,7 @@ def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
 
 def facts_of(session: Session) -> Facts:
     """What the caller saw itself, as far as it is this session's."""
-    rows = session.artifacts.filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
+    rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
     keys = {kind: tuple(key for of, key in rows if of == kind) for kind in ArtifactKind}
     return Facts(
         commits=keys[ArtifactKind.COMMIT],
@@ -113,18 +126,29 @@ def facts_of(session: Session) -> Facts:
     )
 
 
+def _carried(session: Session, log: SessionLog) -> str:
+    if log.part_of is not None:
+        return f"The log of a subagent of session {log.part_of.external_id}, which has its work"
+    if not log.is_copy:
+        return ""
+    own = [each.session.external_id for each in ownership.carried(session) if each.session.agent_id == session.agent_id]
+    return f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
+
+
 def _signals(
-    session: Session, transcript: Evidence | None, parsed: Mapping[str, Signals]
+    session: Session, transcript: Evidence | None, log: SessionLog | None, parsed: Mapping[str, Signals]
 ) -> tuple[Signals | None, str]:
     """The transcript's signals, from the session's row where they are these; and the fault, where they broke."""
     if transcript is None:
         _keep_signals(session, None, "")
         return None, ""
-    version = f"{signals_core.VERSION} {transcript.sha256[:16]}"
+    marks = log.digest if log is not None else ""
+    version = f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
     if session.signals is not None and session.signals_version == version:
         return Signals.from_dict(session.signals), ""
     try:
-        signals = parsed.get(transcript.sha256) or reading.extract(transcript)
+        whole = None if marks else parsed.get(transcript.sha256)
+        signals = whole or signals_core.extract(ownership.events(session) or ())
     except Exception as error:
         logger.exception("signals of %s could not be extracted", session.observation)
         _keep_signals(session, None, "")
@@ -154,19 +178,32 @@ def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
 
 
 def _trajectory(seen: Seen) -> Answer:
-    files = [row.sha256 for row in (seen.transcript, seen.patch) if row]
+    files = [*seen.logs, *([seen.patch.sha256] if seen.patch else [])]
     if seen.fault:
         failed = unscored(
             Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=seen.fault
         )
         return failed, _digest(*files)
     absent, why, _ = (Reason.NONE, "", "") if seen.transcript else _why_no_transcript(seen.session)
+    if seen.carried:
+        absent, why = Reason.CARRIED, seen.carried
     category = seen.session.category
     looking = category is not None and category.current.is_looking
-    production = collect(seen.signals, facts=seen.facts, patch=seen.changes, foreign=seen.foreign, root=seen.root)
+    production = collect(
+        None if seen.carried else seen.signals,
+        facts=seen.facts,
+        patch=seen.changes,
+        foreign=seen.foreign,
+        root=seen.root,
+    )
     answer = trajectory.grade(
         trajectory.Seen(
-            signals=seen.signals, production=production, facts=seen.facts, absent=absent, why=why, looking=looking
+            signals=None if seen.carried else seen.signals,
+            production=production,
+            facts=seen.facts,
+            absent=absent,
+            why=why,
+            looking=looking,
         )
     )
     return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign))
@@ -209,7 +246,7 @@ def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
     answer = consumption.grade(
         found, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=_why_unreadable(seen)
     )
-    files = [row.sha256 for row in (seen.patch, seen.transcript) if row]
+    files = [*([seen.patch.sha256] if seen.patch else []), *seen.logs]
     return answer, _digest(*files, str(is_consumption), str(readable), repr(rules))
 
 
@@ -263,9 +300,9 @@ def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
 
 
 def _keep_artifacts(session: Session, found: Iterable[artifacts.Artifact]) -> None:
-    """Make the artifacts that rules found those that they find now. Facts of the caller are left alone."""
+    """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
     now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
-    held = session.artifacts.exclude(origin=Origin.FACTS)
+    held = session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS)
     if set(held.values_list("kind", "key", "origin")) == now.keys():
         return
     held.delete()

@@ -1,49 +1,96 @@
-"""Facts: what the caller saw itself. A commit or pull request belongs to one session at most (L11); a mandatory check
-that failed is a veto (I45).
+"""Facts: what the caller saw itself. A commit or pull request that it names is claimed for the session; a mandatory
+check that failed is a veto (I45).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from django.db.models import Q
 from pydantic import TypeAdapter, ValidationError
 
-from grading import evidence
+from grading import evidence, ownership
 from grading.core.plain import plain_text
-from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, Facts, Problem, refusals
+from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
 from grading.models import Artifact, Evidence, Session
-from grading.models.evidence import ArtifactKind, Origin
+from grading.models.evidence import LINKS, ArtifactKind, Origin
 
-LINKS = (ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST)
 SEEN_AT = 300
 Fact = TypeVar("Fact")
 
 
-def claim(session: Session, row: Evidence) -> Iterator[Problem]:
-    """Make the facts of `row` artifacts of the session. What another session owns stays there, with a remark.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a file of facts says, entry by entry: a bad one is a problem and loses none of the others."""
 
-    Entries are checked one by one: a bad one is a problem and loses none of the others. A `row` that was not saved was
-    received before, so that it is no new word on a check.
-    """
+    commits: Sequence[CommitFact] = ()
+    pull_requests: Sequence[str] = ()
+    checks: Sequence[CheckFact] = ()
+    exit_code: int | None = None
+    problems: Sequence[Problem] = ()
+
+
+def read(row: Evidence) -> Said:
+    """What a file of facts says."""
     try:
         said = Facts.model_validate_json(evidence.text_of(row))
     except ValidationError as error:
-        yield from refusals("facts", error, todo="send JSON as the API page describes it")
-        return
+        return Said(problems=tuple(refusals("facts", error, todo="send JSON as the API page describes it")))
     problems: list[Problem] = []
-    commits = _good("commit", said.commits, COMMIT, problems)
-    items = [_seen(session, ArtifactKind.COMMIT, fact.sha, f"{fact.by} {fact.repo}".strip()) for fact in commits]
-    pull_requests = _good("pull_request", said.pull_requests, PULL_REQUEST, problems)
-    items += [_seen(session, ArtifactKind.PULL_REQUEST, url) for url in pull_requests]
-    checks = _good("check", said.checks, CHECK, problems)
-    yield from problems
+    return Said(
+        commits=_good("commit", said.commits, COMMIT, problems),
+        pull_requests=_good("pull_request", said.pull_requests, PULL_REQUEST, problems),
+        checks=_good("check", said.checks, CHECK, problems),
+        exit_code=said.exit_code,
+        problems=problems,
+    )
+
+
+def keep(session: Session, row: Evidence, said: Said) -> list[Artifact]:
+    """Keep the checks and the exit code; the claims of commits and pull requests that the session had not made before.
+
+    A `row` that was not saved was received before: it claims nothing, and is no new word on a check.
+    """
     if session.exit_code is None and said.exit_code is not None:
         session.exit_code = said.exit_code
         session.save(update_fields=["exit_code"])
-    Artifact.objects.bulk_create(items, ignore_conflicts=True)
-    if row.pk is not None:
-        _keep_checks(session, checks)
-    yield from _owned_elsewhere(session, items)
+    if row.pk is None:
+        return []
+    _keep_checks(session, said.checks)
+    held = set(session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS).values_list("kind", "key"))
+    found: dict[tuple[str, str], Artifact] = {}
+    for fact in said.commits:
+        how = f"{fact.by} {fact.repo}".strip()
+        found[ArtifactKind.COMMIT, fact.sha] = _claim(
+            session, row, ArtifactKind.COMMIT, fact.sha, subject=fact.subject.split("\n")[0], seen_at=how
+        )
+    for url in said.pull_requests:
+        found[ArtifactKind.PULL_REQUEST, url] = _claim(session, row, ArtifactKind.PULL_REQUEST, url)
+    return [each for key, each in found.items() if key not in held]
+
+
+def _claim(session: Session, row: Evidence, kind: ArtifactKind, key: str, **said: str) -> Artifact:
+    return ownership.claim(session, kind, key, origin=Origin.FACTS, receipt=row.pk, **said)
+
+
+def owned_elsewhere(session: Session, said: Said) -> Iterator[Problem]:
+    """A remark on each of the facts that another session owns. Another agent's sessions are not named."""
+    keys = [*(fact.sha for fact in said.commits), *said.pull_requests]
+    if not keys:
+        return
+    rows = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys, owned_by__isnull=False)
+    for row in rows.select_related("owned_by"):
+        owner = row.owned_by
+        if owner is None or owner.pk == session.pk:
+            continue
+        whose = f"session {owner.external_id}" if owner.agent_id == session.agent_id else "another agent's session"
+        yield Problem(
+            part=f"facts.{row.kind}",
+            code="owned_by_another_session",
+            expected="a commit or pull request that no other session claimed",
+            got=f"{row.key}, which belongs to {whose}",
+            todo="nothing, if that session made it; else have a person look at both",
+            is_error=False,
+        )
 
 
 def _good(part: str, entries: list[object], adapter: TypeAdapter[Fact], problems: list[Problem]) -> list[Fact]:
@@ -57,33 +104,21 @@ def _good(part: str, entries: list[object], adapter: TypeAdapter[Fact], problems
     return found
 
 
-def _seen(session: Session, kind: ArtifactKind, key: str, how: str = "") -> Artifact:
-    return Artifact(session=session, kind=kind, key=key, origin=Origin.FACTS, seen_at=plain_text(how, SEEN_AT))
-
-
-def _keep_checks(session: Session, checks: list[CheckFact]) -> None:
+def _keep_checks(session: Session, checks: Sequence[CheckFact]) -> None:
     """The latest file that names a check counts for it; where one file says both of a check, it failed."""
     known = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
     known.filter(key__in=[check.name for check in checks]).delete()
     failed = [check for check in checks if check.mandatory and not check.passed]
     Artifact.objects.bulk_create(
-        [_seen(session, ArtifactKind.CHECK_FAILED, check.name, check.detail) for check in failed],
+        [
+            Artifact(
+                session=session,
+                kind=ArtifactKind.CHECK_FAILED,
+                key=check.name,
+                origin=Origin.FACTS,
+                seen_at=plain_text(check.detail, SEEN_AT),
+            )
+            for check in failed
+        ],
         ignore_conflicts=True,
     )
-
-
-def _owned_elsewhere(session: Session, items: list[Artifact]) -> Iterator[Problem]:
-    if not items:
-        return
-    wanted = Q(kind=LINKS[0], key__in=[item.key for item in items if item.kind == LINKS[0]])
-    wanted |= Q(kind=LINKS[1], key__in=[item.key for item in items if item.kind == LINKS[1]])
-    foreign = Artifact.objects.filter(wanted, origin=Origin.FACTS).exclude(session=session)
-    for artifact in foreign.select_related("session__agent"):
-        yield Problem(
-            part=f"facts.{artifact.kind}",
-            code="owned_by_another_session",
-            expected="a commit or pull request that no other session claimed",
-            got=f"{artifact.key}, which session {artifact.session.external_id} of {artifact.session.agent} claimed",
-            todo="nothing, if that session made it; else have a person look at both",
-            is_error=False,
-        )

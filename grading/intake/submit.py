@@ -14,14 +14,15 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import evidence, judging, reading, review, rewards, sources, transcripts
+from grading import evidence, judging, ownership, reading, review, rewards, sources, transcripts
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
-from grading.intake import describing, lessons, outcomes
-from grading.intake.facts import claim as claim_facts
+from grading.intake import describing, facts, lessons, outcomes
+from grading.intake.facts import Said
+from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
-from grading.models import Agent, Evidence, Session
+from grading.models import Agent, Artifact, Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.reading import Claim, Reading
 
@@ -36,6 +37,8 @@ class Received:
     metadata: SubmittedSession
     parts: dict[EvidenceKind, tuple[Evidence, Reading]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+
+    facts: Said = field(default_factory=Said)
 
     @property
     def transcript(self) -> Reading:
@@ -69,13 +72,17 @@ def submit(
         if stream is not None:
             _receive(received, EvidenceKind(name), stream, held)
     with transaction.atomic():
+        ownership.alone()
         session, created = _session(received, is_sample=is_sample)
         added = _add_evidence(received, session)
-        changed, problems = describing.describe(session, metadata, received.transcript)
+        claims = _keep_facts(received, session)
+        changed, problems = describing.describe(session, metadata, _telling(received, session))
         learnt, unlearnt = lessons.record(session, metadata)
         received.problems += [*problems, *unlearnt]
         if created or added or changed or learnt:
-            _grade(received, session)
+            others = ownership.update([session], claims) - {session.pk}
+            _grade(received, session, ownership.locked(others))
+        received.problems += remarks(session, received.facts, has_log=EvidenceKind.TRANSCRIPT in received.parts)
     return Receipt(session=session, created=created, added=added, problems=tuple(received.problems))
 
 
@@ -132,7 +139,7 @@ def _session(received: Received, *, is_sample: bool) -> tuple[Session, bool]:
 
 
 def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
-    """A row for each part that is new; the names of those. Facts become artifacts of the session that is first."""
+    """A row for each part that is new; the names of those."""
     added, held = [], _held(session.evidence.all())
     for kind, (row, read) in received.parts.items():
         if (kind, row.sha256) in held:
@@ -146,21 +153,37 @@ def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
             others = ", ".join(other.session.external_id for other in evidence.sharers(row).select_related("session"))
             detail = f"the same bytes as the log of {others[:200]}"
             received.problems.append(evidence_problem(kind, Reason.LOG_SHARED, detail))
-    if EvidenceKind.FACTS in received.parts:
-        received.problems += claim_facts(session, received.parts[EvidenceKind.FACTS][0])
     return tuple(added)
 
 
-def _grade(received: Received, session: Session) -> None:
-    """Grade, settle and inspect the session, and those that just lost a log to it."""
+def _keep_facts(received: Received, session: Session) -> list[Artifact]:
+    """The session's new claims from facts."""
+    if EvidenceKind.FACTS not in received.parts:
+        return []
+    row = received.parts[EvidenceKind.FACTS][0]
+    received.facts = facts.read(row)
+    received.problems += received.facts.problems
+    return facts.keep(session, row, received.facts)
+
+
+def _telling(received: Received, session: Session) -> Reading:
+    """What tells of the session as a whole: its own log, unless it has one that holds more. Never a subagent's."""
+    row, _read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, None))
+    if row is None or row.pk is None:
+        return received.transcript
+    return received.transcript if ownership.tells(session, row) else Reading()
+
+
+def _grade(received: Received, session: Session, others: list[Session]) -> None:
+    """Grade, settle and inspect the session, and those that won or lost something by it. All of them are locked."""
     row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
     parsed = {row.sha256: read.signals} if row is not None and read.signals is not None else {}
     outcomes.conclude(session, sources.grade(session, parsed))
     judging.enqueue(session)
     rewards.settle(session)
     review.look(session)
-    if row is not None and evidence.is_shared(row):
-        for other in evidence.sharers(row).select_related("session"):
-            sources.grade(other.session)
-            rewards.settle(other.session)
-            review.look(other.session)
+    for other in others:
+        sources.grade(other)
+        judging.enqueue(other)
+        rewards.settle(other)
+        review.look(other)

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from grading import rewards
+from grading import ownership, rewards
 from grading.core.grade import SourceGrade, unscored
 from grading.core.prompt import VERSION
 from grading.core.shares import falls_into
@@ -74,18 +74,27 @@ def status_grade(session: Session, *, has_evidence: bool = True, has_rubric: boo
 
     `skipped` means that there is no job to make now.
     """
-    if session.outcome in NO_REWARD:
-        return _skipped(Reason.INFRASTRUCTURE, "A session without a reward is not judged")
-    if not has_evidence:
-        return _skipped(Reason.NO_EVIDENCE, "Nothing to read: no usable transcript, journal, patch or facts")
-    if not has_rubric:
-        return _skipped(Reason.NOT_CONFIGURED, "No rubric is active; activate one")
+    if (needless := _why_not(session, has_evidence=has_evidence, has_rubric=has_rubric)) is not None:
+        return needless
     obstacle = quota.obstacle()
     if obstacle is None:
         return None
     if obstacle.reason is Reason.NOT_CONFIGURED:
         return _skipped(obstacle.reason, obstacle.detail)
     return held_up(obstacle)
+
+
+def _why_not(session: Session, *, has_evidence: bool, has_rubric: bool) -> SourceGrade | None:
+    """Why there is nothing to ask of this session; None where there is."""
+    if session.outcome in NO_REWARD:
+        return _skipped(Reason.INFRASTRUCTURE, "A session without a reward is not judged")
+    if ownership.part_of(session) is not None:
+        return _skipped(Reason.CARRIED, "A subagent's session is judged with the one that started it")
+    if not has_evidence:
+        return _skipped(Reason.NO_EVIDENCE, "Nothing to read: no usable transcript, journal, patch or facts")
+    if not has_rubric:
+        return _skipped(Reason.NOT_CONFIGURED, "No rubric is active; activate one")
+    return None
 
 
 def held_up(obstacle: quota.Obstacle) -> SourceGrade:

@@ -4,10 +4,10 @@ import hashlib
 
 from django.utils import timezone
 
-from grading import evidence
+from grading import evidence, ownership
 from grading.core import prompt
 from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
-from grading.models import Artifact, Evidence, Rubric, Session
+from grading.models import Artifact, Evidence, Rubric, Session, SessionLog
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 
 JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
@@ -18,8 +18,13 @@ def inputs(session: Session) -> dict[str, str]:
     """The hash of the usable evidence of each kind; empty where there is nothing to judge."""
     held: dict[str, str] = {}
     for row in session.evidence.filter(kind__in=JUDGED_KINDS, problem="").order_by("-pk"):
-        if row.kind not in held and not evidence.is_shared(row):
+        if row.kind not in held and row.kind != EvidenceKind.TRANSCRIPT:
             held[row.kind] = row.sha256
+    log = SessionLog.objects.filter(session=session).first()
+    own = next(iter(ownership.files(session)), None)
+    if own is not None and (log is None or not log.is_copy):
+        digest = "" if log is None else log.digest
+        held[EvidenceKind.TRANSCRIPT] = f"{own.sha256} {digest}".strip()
     return held
 
 
@@ -62,7 +67,7 @@ def case(session: Session) -> Case:
     """What there is to judge of a session. Its events can be read once."""
     return Case(
         metadata=_metadata(session),
-        events=evidence.events(session) or (),
+        events=ownership.events(session) or (),
         facts=_facts(session),
         journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
         patch=evidence.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
@@ -92,7 +97,7 @@ def _refused(session: Session) -> str:
 
 def _facts(session: Session) -> list[str]:
     """Failed checks first, as the prompt shows no more than it has room for."""
-    rows = Artifact.objects.filter(session=session, origin=Origin.FACTS)
+    rows = Artifact.objects.owned().filter(session=session, origin=Origin.FACTS)
     return [_fact(row) for row in sorted(rows, key=lambda row: row.kind != ArtifactKind.CHECK_FAILED)]
 
 

@@ -1,7 +1,7 @@
 """The rows of a reward: who submitted what, what each source said of it, what was settled, and what people did."""
 
 from grading.models.agents import Agent, ApiToken
-from grading.models.evidence import Artifact, ArtifactRule, Evidence
+from grading.models.evidence import Artifact, ArtifactRule, Evidence, RecordAnchor, SessionLog
 from grading.models.grades import Grade, Settlement
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.lessons import SessionLesson
@@ -30,6 +30,7 @@ __all__ = [
     "Notice",
     "Quota",
     "QuotaTransition",
+    "RecordAnchor",
     "Reveal",
     "ReviewAnswer",
     "ReviewItem",
@@ -39,5 +40,6 @@ __all__ = [
     "SavedView",
     "Session",
     "SessionLesson",
+    "SessionLog",
     "Settlement",
 ]

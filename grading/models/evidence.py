@@ -93,12 +93,25 @@ class ArtifactRule(models.Model):
         return self.kind
 
 
-class Artifact(models.Model):
-    """Something a session left behind: an idea, a task, a post, a note, or a commit or pull request known from facts;
-    or a mandatory check that failed, as the latest facts that name it say.
+# What several sessions may claim, and one owns.
+LINKS = (ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST)
 
-    `key` is what it is (path, URL, full commit hash, line, name of the check). A commit or pull request known from
-    facts belongs to one session at most (L11); the constraint says so.
+
+class ArtifactQuerySet(models.QuerySet["Artifact"]):
+    def owned(self) -> "ArtifactQuerySet":
+        """All but the commits and pull requests that belong to another session."""
+        return self.filter(owned_by=None)
+
+
+class Artifact(models.Model):
+    """Something a session left behind: an idea, a task, a post, a note; or a mandatory check that failed, as the latest
+    facts that name it say; or its claim of a commit or pull request: from facts, or because a confirmed call in its log
+    made it.
+
+    `key` is what it is (path, URL, commit hash, line, name of the check). Several sessions may claim one commit or pull
+    request, and one owns it (`grading.ownership` decides and keeps `owned_by`): None means this session, as for
+    everything that nobody contends. Of a claim, `lookup` finds the others of the same thing, `subject` tells short
+    hashes apart, and `receipt` is the key of the first evidence that showed it.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts")
@@ -107,6 +120,12 @@ class Artifact(models.Model):
     origin = enum_field(Origin)
     seen_at = models.CharField(max_length=300, blank=True)
     rule = models.CharField(max_length=64, blank=True)
+    subject = models.CharField(max_length=100, blank=True)
+    lookup = models.CharField(max_length=40, blank=True)
+    receipt = models.BigIntegerField(default=0)
+    owned_by = models.ForeignKey(Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+
+    objects = ArtifactQuerySet.as_manager()
 
     class Meta:
         ordering = ["pk"]
@@ -114,12 +133,13 @@ class Artifact(models.Model):
             models.UniqueConstraint(fields=["session", "kind", "key", "origin"], name="artifact_once_per_session"),
             models.UniqueConstraint(
                 fields=["kind", "key"],
-                condition=Q(origin=Origin.FACTS, kind__in=[ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST]),
+                condition=Q(origin=Origin.FACTS, kind__in=LINKS, owned_by=None),
                 name="artifact_one_owner",
             ),
             one_of("artifact", "kind", ArtifactKind),
             one_of("artifact", "origin", Origin),
         ]
+        indexes = [models.Index(fields=["lookup"], condition=~Q(lookup=""), name="artifact_claims")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
@@ -127,3 +147,52 @@ class Artifact(models.Model):
     @property
     def is_independent(self) -> bool:
         return self.origin == Origin.FACTS
+
+
+class SessionLog(models.Model):
+    """What a session's logs amount to, as `grading.ownership` derives it: which count, and what in them is its own.
+
+    `files` are the hashes of the logs that count, its own first and then those of its subagents. `size` are the records
+    in the first of them, `total` those in all and in its subagents' sessions; `resumed`: one begins with what it says
+    is another session's. `receipt` is the key of the first of its logs that the site received. `carried` says how many
+    of the records belong to which other session (by key). `parent` is the agent's own id of the session that started
+    this one, and `part_of` the session that has its work and its reward, where the site knows it. `digest` changes
+    whenever other records are left out or other logs are read.
+    """
+
+    session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="log")
+    files = models.JSONField(default=list)
+    size = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    resumed = models.BooleanField(default=False)
+    receipt = models.BigIntegerField(default=0)
+    carried = models.JSONField(default=dict)
+    parent = models.CharField(max_length=200, blank=True)
+    part_of = models.ForeignKey(Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="parts")
+    digest = models.CharField(max_length=16, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["parent"], condition=~Q(parent=""), name="session_log_parents")]
+
+    def __str__(self) -> str:
+        return f"logs of {self.session}"
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether everything in it belongs to other sessions."""
+        return bool(0 < self.total <= sum(self.carried.values()))
+
+
+class RecordAnchor(models.Model):
+    """A record by which the copies of a session's log are found: its first, and those that a confirmed effect or change
+    of a file came from (a bounded number of them). `record` is a hash of the record's id.
+    """
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="anchors")
+    record = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["record", "session"], name="anchor_once")]
+
+    def __str__(self) -> str:
+        return f"record {self.record:x} of {self.session}"

@@ -56,6 +56,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
             "harness__merged_into",
             "model_arm__merged_into",
             "selection",
+            "log__part_of",
         )
 
     def samples(self) -> "SessionQuerySet":

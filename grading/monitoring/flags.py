@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
+from grading import ownership
 from grading.core.decide import Holds, current
 from grading.core.trajectory import View
 from grading.core.vocabulary import Reason, Source
@@ -24,6 +25,7 @@ from grading.monitoring.rule import Finding, Rule, Severity
 from grading.rewards import policy, settle, views
 
 GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
+SHOWN = 5
 
 
 WINDOW = dt.timedelta(days=7)
@@ -69,6 +71,42 @@ class ImpossiblePair(FlagRule):
                 detail=f"{count} sessions in seven days left a commit or pull request that no real grade accounts for; "
                 f"{self.allowed} would be usual. Something in the grading pipeline is broken: review them."
             )
+
+
+class Contended(FlagRule):
+    """Two agents claim one thing. The first receipt holds; people look at both."""
+
+    id = "A34"
+    title = "Another agent's work is claimed"
+    means = (
+        "Raises at the third session in seven days that claims a commit, a pull request or a log which another agent's "
+        "session had claimed before. The earlier session keeps it; the later one is flagged."
+    )
+    settled = "nothing of it is another agent's now"
+    allowed = 2
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        count = recent_flags(self.id, now).count()
+        if count > self.allowed:
+            yield Finding(
+                detail=f"{count} sessions in seven days claimed what another agent's session had claimed before. Two "
+                "agents send each other's logs or facts: look at the flagged sessions, and where each takes them from."
+            )
+
+    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+        said = [
+            f"{row.get_kind_display()} {row.key}: session {row.owned_by.external_id} of {row.owned_by.agent}"
+            for row in ownership.contended(session)
+            if row.owned_by is not None
+        ]
+        said += [
+            f"{each.records:,} of {each.total:,} records: session {each.session.external_id} of {each.session.agent}"
+            for each in ownership.carried(session)
+            if each.session.agent_id != session.agent_id
+        ]
+        more = f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+        words = f"session {session.external_id} of {session.agent} claims what another agent's session claimed first: "
+        return words + "; ".join(said[:SHOWN]) + more if said else ""
 
 
 class Blind(FlagRule):
@@ -127,7 +165,7 @@ class UnsupportedOutcome(FlagRule):
             )
 
 
-FLAG_RULES: tuple[FlagRule, ...] = (ImpossiblePair(), Blind(), UnsupportedOutcome())
+FLAG_RULES: tuple[FlagRule, ...] = (ImpossiblePair(), Contended(), Blind(), UnsupportedOutcome())
 
 
 def inspect_flags(session: Session) -> None:
@@ -162,7 +200,7 @@ def _state(session: Session, rule: FlagRule, row: Flag | None, detail: str) -> b
 
 def independent_work(session: Session) -> str:
     """The commits and pull requests that the caller observed itself, in words; empty where there are none."""
-    kinds = Artifact.objects.filter(session=session, origin=Origin.FACTS).values_list("kind", flat=True)
+    kinds = Artifact.objects.owned().filter(session=session, origin=Origin.FACTS).values_list("kind", flat=True)
     counts = {kind: sum(1 for seen in kinds if seen == kind) for kind in set(kinds)}
     parts = [
         _plural(counts.get(ArtifactKind.PULL_REQUEST, 0), "pull request"),

@@ -79,7 +79,8 @@ def test_two_sessions_with_one_log_are_said_to_share_it(tmp_path, capsys):
     for name in ("one", "two"):
         write(tmp_path / name / "conversation.jsonl", logs.gptme(("user", "hi"), ("assistant", "ho")))
     run(capsys, tmp_path / "one", agent="bob")
-    assert "log_shared" in run(capsys, tmp_path / "two", agent="alice")
+    assert "already there" in run(capsys, tmp_path / "two", agent="bob")
+    assert "1 imported" in run(capsys, tmp_path / "two", agent="alice")
 
 
 def test_an_empty_folder_is_said_to_be_empty(tmp_path, capsys):

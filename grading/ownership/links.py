@@ -1,0 +1,66 @@
+"""Subagents' sessions: part of the session that started them, which has their work and their reward."""
+
+from django.db.models import QuerySet
+
+from grading.models import Session, SessionLog
+
+MAX_DEPTH = 8
+MAX_PARTS = 500
+
+
+def part_of(session: Session) -> Session | None:
+    """The session that has this one's work and reward, or None where it has its own."""
+    held = SessionLog.objects.filter(session=session).select_related("part_of__agent").first()
+    return None if held is None else held.part_of
+
+
+def parts(session: Session) -> QuerySet[SessionLog]:
+    """The logs of the session's subagents, in an order that has nothing to do with when they came."""
+    held = SessionLog.objects.filter(part_of=session).select_related("session")
+    return held.order_by("session__ended_at", "session__external_id")
+
+
+def relink(session: Session) -> set[int]:
+    """Find the root of the session and of all that it started, directly or not; the keys of those that it changes."""
+    touched: set[int] = set()
+    for log in [*SessionLog.objects.filter(session=session), *_descendants(session)]:
+        root = _root(session.agent_id, log)
+        if log.part_of_id != root:
+            touched |= {log.session_id, *filter(None, [log.part_of_id, root])}
+            if root is not None:
+                SessionLog.objects.get_or_create(session_id=root)
+            log.part_of_id = root
+            log.save(update_fields=["part_of"])
+    return touched
+
+
+def _descendants(session: Session) -> list[SessionLog]:
+    found: dict[int, SessionLog] = {}
+    names = [session.external_id]
+    for _depth in range(MAX_DEPTH):
+        rows = SessionLog.objects.filter(parent__in=names, session__agent=session.agent_id).select_related("session")
+        new = [row for row in rows.order_by("pk")[:MAX_PARTS] if row.pk not in found and row.pk != session.pk]
+        if not new:
+            break
+        found |= {row.pk: row for row in new}
+        names = [row.session.external_id for row in new]
+    return list(found.values())[:MAX_PARTS]
+
+
+def _root(agent: int, log: SessionLog) -> int | None:
+    """The key of the session at the top, or None for a session that nobody started, or whose parent is not here.
+
+    Sessions that claim to have started each other are each on their own.
+    """
+    seen, root, parent = {log.session_id}, None, log.parent
+    for _depth in range(MAX_DEPTH):
+        found = (
+            Session.objects.filter(agent=agent, external_id=parent).select_related("log").first() if parent else None
+        )
+        if found is None:
+            return root
+        if found.pk in seen:
+            return None
+        seen.add(found.pk)
+        root, parent = found.pk, found.log.parent if hasattr(found, "log") else ""
+    return root
