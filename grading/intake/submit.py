@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import evidence, judging, reading, review, rewards, sources, transcripts
+from grading import evidence, judging, near_copies, reading, review, rewards, sources, transcripts
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
@@ -152,15 +152,24 @@ def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
 
 
 def _grade(received: Received, session: Session) -> None:
-    """Grade, settle and inspect the session, and those that just lost a log to it."""
+    """Grade, settle and inspect the session, and those that just lost a log or a text to it."""
     row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
     parsed = {row.sha256: read.signals} if row is not None and read.signals is not None else {}
+    said = near_copies.of(session)
     outcomes.conclude(session, sources.grade(session, parsed))
     judging.enqueue(session)
     rewards.settle(session)
     review.look(session)
     if row is not None and evidence.is_shared(row):
         for other in evidence.sharers(row).select_related("session"):
-            sources.grade(other.session)
-            rewards.settle(other.session)
-            review.look(other.session)
+            _grade_again(other.session)
+    for each in near_copies.losers(session, said):
+        _grade_again(each)
+
+
+def _grade_again(session: Session) -> None:
+    """Grade, settle and inspect a session whose evidence counts otherwise because of another session's."""
+    sources.grade(session)
+    judging.enqueue(session)
+    rewards.settle(session)
+    review.look(session)

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from grading.core.artifacts import LEAST_CHARACTERS, MOST_CHARACTERS
 from grading.core.vocabulary import Reason
 from grading.models.fields import enum_field, one_of
 from grading.models.sessions import Session
@@ -80,6 +81,10 @@ class ArtifactRule(models.Model):
     new_files_only = models.BooleanField(default=False)
     weight = models.FloatField()
     scale = models.FloatField(default=1.0)
+    least_characters = models.PositiveIntegerField(
+        default=LEAST_CHARACTERS,
+        help_text="Of text without markup that a file, or a row, must have to count.",
+    )
     note = models.CharField(max_length=300, blank=True)
 
     class Meta:
@@ -87,6 +92,9 @@ class ArtifactRule(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=1), name="artifact_rule_weight_range"),
             models.CheckConstraint(condition=Q(scale__gt=0), name="artifact_rule_scale_positive"),
+            models.CheckConstraint(
+                condition=Q(least_characters__lte=MOST_CHARACTERS), name="artifact_rule_characters_range"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -98,7 +106,8 @@ class Artifact(models.Model):
     or a mandatory check that failed, as the latest facts that name it say.
 
     `key` is what it is (path, URL, full commit hash, line, name of the check). A commit or pull request known from
-    facts belongs to one session at most (L11); the constraint says so.
+    facts belongs to one session at most (L11); the constraint says so. `left_out` says in words why it does not count
+    for the consumption grade; empty where it does.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts")
@@ -107,6 +116,7 @@ class Artifact(models.Model):
     origin = enum_field(Origin)
     seen_at = models.CharField(max_length=300, blank=True)
     rule = models.CharField(max_length=64, blank=True)
+    left_out = models.CharField(max_length=400, blank=True)
 
     class Meta:
         ordering = ["pk"]
@@ -127,3 +137,32 @@ class Artifact(models.Model):
     @property
     def is_independent(self) -> bool:
         return self.origin == Origin.FACTS
+
+
+class ArtifactSketch(models.Model):
+    """What an artifact says, as the hashes that `grading.core.substance` sketches a text by, eight bytes each.
+
+    `ended_at` is its session's. `received_at` is when the site first received the artifact with this text.
+    """
+
+    artifact = models.OneToOneField(Artifact, primary_key=True, on_delete=models.CASCADE, related_name="sketch")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="sketches")
+    shingles = models.BinaryField()
+    ended_at = models.DateTimeField()
+    received_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"sketch of {self.artifact_id}"
+
+
+class ArtifactMark(models.Model):
+    """One of the few smallest hashes of a sketch: two near copies share some, so that one is found by the other's."""
+
+    sketch = models.ForeignKey(ArtifactSketch, on_delete=models.CASCADE, related_name="marks")
+    mark = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["mark", "sketch"], name="artifact_mark_once")]
+
+    def __str__(self) -> str:
+        return f"mark {self.mark:x}"
