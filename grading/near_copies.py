@@ -123,7 +123,7 @@ def _precedes(one: Session, first: Said, other: Session, second: Said) -> bool:
 
 
 def _why(session: Session, copied: Iterable[ArtifactSketch]) -> str:
-    """Why an artifact is left out, by the earliest of the same agent's that it copies; another agent's are not named."""
+    """Why an artifact is left out: the first of the same agent's that it copies. Another agent's are never named."""
     own = [row for row in copied if row.session.agent_id == session.agent_id]
     if not own:
         return "a near copy of what another agent's session left behind"

@@ -61,7 +61,7 @@ def read(lines: Sequence[str]) -> Text:
 
 
 def read_row(line: str) -> Text:
-    """The text of one row of a table: two are the same where they differ in case, spaces, punctuation and numbers only.
+    """The text of one row of a table. Two that differ in case, spaces, punctuation and numbers only are the same.
 
     >>> read_row("| 1 | Idea: offline maps | 8 |") == read_row("|12|idea - Offline Maps|")
     True
@@ -72,7 +72,7 @@ def read_row(line: str) -> Text:
 
 
 def is_copy(ours: Sketch, theirs: Sketch) -> bool:
-    """Whether at least 80 % of what our text says, theirs says too; an excerpt is a copy, an addition of a third is not.
+    """Whether at least 80 % of what our text says, theirs says too: an excerpt is a copy, more by a third is not.
 
     Sketches of longer texts are compared as far as both reach, which makes the share an estimate (± .04).
     """

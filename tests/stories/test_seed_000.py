@@ -43,7 +43,7 @@ def ideas(count: int) -> str:
 TWEET = new_file(
     "tweets/drafts/replay.md",
     "A failed agent run is a fixture you have already paid for. Record every answer of the API once, keep it beside",
-    "the test, and replay it until the bug is gone: no key, no bill, no waiting, and the same failure each time you look.",
+    "the test, and replay it until the bug is gone: no key, no bill, no waiting, and the same failure each time.",
 )
 TASK = new_file(
     "tasks/look-into-replay.md",
@@ -55,7 +55,7 @@ NOTE = new_file(
     "knowledge/replay.md",
     "# Replay",
     "Harnesses differ in what they record: Claude Code keeps whole results, gptme cuts long output in the middle, and",
-    "Codex writes the exit status apart. A replay therefore needs a reader for each, and must say where it had to guess.",
+    "Codex writes the exit status apart. A replay therefore needs a reader for each, and says where it had to guess.",
 )
 
 
