@@ -170,13 +170,16 @@ def _trajectory(seen: Seen) -> Answer:
     absent, why, _ = (Reason.NONE, "", "") if seen.transcript else _why_no_transcript(seen.session)
     category = seen.session.category
     looking = category is not None and category.current.is_looking
-    production = collect(seen.signals, facts=seen.facts, patch=seen.changes, foreign=seen.foreign, root=seen.root)
+    globs = _artifact_globs()
+    production = collect(
+        seen.signals, facts=seen.facts, patch=seen.changes, foreign=seen.foreign, root=seen.root, artifacts=globs
+    )
     answer = trajectory.grade(
         trajectory.Seen(
             signals=seen.signals, production=production, facts=seen.facts, absent=absent, why=why, looking=looking
         )
     )
-    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign))
+    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *globs)
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:
@@ -248,6 +251,14 @@ def _rules() -> tuple[Rule, ...]:
         )
         for row in ArtifactRule.objects.all()
     )
+
+
+def _artifact_globs() -> list[str]:
+    """Which files are the consumption grade's; none where a rule cannot work, which that grade then says."""
+    try:
+        return [rule.path_glob for rule in _rules() if rule.path_glob]
+    except artifacts.InvalidRule:
+        return []
 
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:

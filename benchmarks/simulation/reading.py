@@ -28,6 +28,7 @@ CHAIN = chain_policy("reading", SITE)
 # What a session without a commit is worth where commits are counted. The site abstains there.
 WITHOUT_COMMITS = 0.08
 NOTHING_TOLD = Facts()
+GLOBS = [rule.path_glob for rule in artifacts.DEFAULT_RULES if rule.path_glob]
 
 
 class Counts(NamedTuple):
@@ -88,7 +89,8 @@ def graded(counts: Counts, *, is_reading: bool, measure: Measure) -> Credit | No
     """
     signals = _signals(counts)
     shown = replace(signals, files=()) if measure.commits_only else signals
-    grade = trajectory.grade(trajectory.Seen(signals=shown, production=collect(shown), facts=NOTHING_TOLD))
+    production = collect(shown, artifacts=GLOBS if measure.artifacts else ())
+    grade = trajectory.grade(trajectory.Seen(signals=shown, production=production, facts=NOTHING_TOLD))
     if measure.commits_only and grade.value is None:
         grade = scored(Source.TRAJECTORY, WITHOUT_COMMITS, version="commits counted")
     grades = [grade]

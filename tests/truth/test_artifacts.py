@@ -75,7 +75,8 @@ def test_a_dozen_files_of_one_byte_earn_nothing():
     assert (grade.status, grade.reason, grade.value) == (Status.UNSCORED, Reason.NO_ARTIFACTS, None)
     assert reasons(session) == ["1 characters of text; 200 are asked for"] * 12
     assert "12 left out for want of substance" in grade.detail
-    assert rewards.live(session).source != Source.CONSUMPTION
+    assert session.grades.get(source=Source.TRAJECTORY).value is None
+    assert rewards.live(session).weight == 0
     assert set(session.artifacts.values_list("left_out", flat=True)) == {"1 characters of text; 200 are asked for"}
 
 

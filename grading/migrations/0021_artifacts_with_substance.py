@@ -13,7 +13,7 @@ def ask_less_of_rows(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0019_claims_of_outcome")]
+    dependencies = [("grading", "0020_claims_end")]
 
     operations = [
         migrations.AddField(
