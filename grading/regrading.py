@@ -94,7 +94,7 @@ def regrade(session: Session) -> Regraded:
         rewards.settle(held, renew=True)
         review.look(held)
         for other in others:
-            sources.grade(other)
+            outcomes.conclude(other, sources.grade(other))
             rewards.settle(other)
             review.look(other)
         after = standing(rewards.live(held), held)

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from grading import evidence, ownership
+from grading import evidence, near_copies, ownership
 from grading.core import artifacts, consumption, journal, patch, trajectory
 from grading.core import signals as signals_core
 from grading.core.artifacts import Rule
@@ -19,6 +19,7 @@ from grading.core.patch import Patch
 from grading.core.plain import plain_json, plain_text
 from grading.core.production import NOTHING_FOREIGN, Facts, Foreign, collect
 from grading.core.signals import Signals
+from grading.core.substance import Sketch
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
@@ -26,6 +27,7 @@ from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 logger = logging.getLogger(__name__)
 
 DETAIL = 2_000
+LEFT_OUT = 400
 KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 
@@ -55,6 +57,11 @@ class Seen:
         return tuple(filter(None, ("" if self.transcript is None else self.transcript.sha256, digest)))
 
     @property
+    def found_in(self) -> Evidence | None:
+        """What artifacts are found in: the patch, without one the transcript."""
+        return self.patch or self.transcript
+
+    @property
     def root(self) -> str:
         """The folder that the transcript's absolute paths are below."""
         return str(self.transcript.report.get("cwd", "")) if self.transcript else ""
@@ -76,7 +83,7 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Sign
             _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found)),
         ],
     )
-    _keep_artifacts(session, found)
+    _keep_artifacts(seen, found)
     return seen.signals
 
 
@@ -189,12 +196,14 @@ def _trajectory(seen: Seen) -> Answer:
         absent, why = Reason.CARRIED, seen.carried
     category = seen.session.category
     looking = category is not None and category.current.is_looking
+    globs = _artifact_globs()
     production = collect(
         None if seen.carried else seen.signals,
         facts=seen.facts,
         patch=seen.changes,
         foreign=seen.foreign,
         root=seen.root,
+        artifacts=globs,
     )
     answer = trajectory.grade(
         trajectory.Seen(
@@ -206,7 +215,7 @@ def _trajectory(seen: Seen) -> Answer:
             looking=looking,
         )
     )
-    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign))
+    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *globs)
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:
@@ -227,7 +236,7 @@ def _journal(session: Session) -> Answer:
 
 
 def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
-    """The grade, and into `found` the artifacts that it counts."""
+    """The grade, and into `found` the artifacts that it counts, and those that it leaves out with the reason."""
     if seen.patch_fault:
         failed = unscored(
             Source.CONSUMPTION,
@@ -238,7 +247,8 @@ def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
         )
         return failed, _digest(seen.patch.sha256 if seen.patch else "")
     rules = _rules()
-    found.extend(artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root))
+    left = artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root)
+    found.extend(near_copies.weighed(seen.session, left, _said(seen, left)))
     category = seen.session.category
     is_consumption = category is not None and category.is_consumption
     # Without a single tool call nothing that a session left behind could be seen, so "nothing found" would be a guess.
@@ -247,7 +257,13 @@ def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
         found, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=_why_unreadable(seen)
     )
     files = [*([seen.patch.sha256] if seen.patch else []), *seen.logs]
-    return answer, _digest(*files, str(is_consumption), str(readable), repr(rules))
+    left_out = [(item.kind, item.key, item.left_out) for item in found if item.left_out]
+    return answer, _digest(*files, str(is_consumption), str(readable), repr(rules), repr(left_out))
+
+
+def _said(seen: Seen, found: Iterable[artifacts.Artifact]) -> dict[Sketch, near_copies.Said]:
+    received_at = seen.found_in.received_at if seen.found_in else seen.session.received_at
+    return near_copies.now(seen.session, found, received_at)
 
 
 def _why_unreadable(seen: Seen) -> str:
@@ -267,9 +283,18 @@ def _rules() -> tuple[Rule, ...]:
             new_files_only=row.new_files_only,
             weight=row.weight,
             scale=row.scale,
+            least_characters=row.least_characters,
         )
         for row in ArtifactRule.objects.all()
     )
+
+
+def _artifact_globs() -> list[str]:
+    """Which files are the consumption grade's; none where a rule cannot work, which that grade then says."""
+    try:
+        return [rule.path_glob for rule in _rules() if rule.path_glob]
+    except artifacts.InvalidRule:
+        return []
 
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:
@@ -299,19 +324,33 @@ def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
     return said == (answer.status, answer.value, answer.reason, answer.version, inputs)
 
 
-def _keep_artifacts(session: Session, found: Iterable[artifacts.Artifact]) -> None:
+def _keep_artifacts(seen: Seen, found: Iterable[artifacts.Artifact]) -> None:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
+    session = seen.session
     now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
+    said = _said(seen, now.values())
     held = session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS)
-    if set(held.values_list("kind", "key", "origin")) == now.keys():
+    rows = {
+        (kind, key, origin): why for kind, key, origin, why in held.values_list("kind", "key", "origin", "left_out")
+    }
+    reasons = {key: plain_text(item.left_out, LEFT_OUT) for key, item in now.items()}
+    if rows == reasons and near_copies.of(session) == {*said.values()}:
         return
     held.delete()
-    Artifact.objects.bulk_create(
+    made = Artifact.objects.bulk_create(
         Artifact(
-            session=session, kind=kind, key=key, origin=origin, seen_at=plain_text(item.where, 300), rule=item.rule[:64]
+            session=session,
+            kind=kind,
+            key=key,
+            origin=origin,
+            seen_at=plain_text(item.where, 300),
+            rule=item.rule[:64],
+            left_out=reasons[kind, key, origin],
         )
         for (kind, key, origin), item in now.items()
     )
+    pairs = zip(made, now.values(), strict=True)
+    near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
 
 
 def _digest(*parts: str) -> str:

@@ -4,6 +4,7 @@ Every session is graded by the site's own trajectory and consumption graders fro
 two by `max`.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,12 +17,18 @@ from benchmarks.simulation.world import A_DAY
 from grading.core import artifacts, consumption, trajectory
 from grading.core.changes import FileChange
 from grading.core.decide import GradeView, decide
-from grading.core.grade import SourceGrade
+from grading.core.grade import SourceGrade, scored
+from grading.core.production import Facts, collect
 from grading.core.signals import Commit, Effect, EffectKind, Signals
+from grading.core.vocabulary import Source
 
 # The site's limit of reading sessions a day, by default.
 PER_DAY = 2
 CHAIN = chain_policy("reading", SITE)
+# What a session without a commit is worth where commits are counted. The site abstains there.
+WITHOUT_COMMITS = 0.08
+NOTHING_TOLD = Facts()
+GLOBS = [rule.path_glob for rule in artifacts.DEFAULT_RULES if rule.path_glob]
 
 
 class Counts(NamedTuple):
@@ -75,18 +82,23 @@ MEASURES = (COMMITS, TRAJECTORY, ARTIFACTS, COMMITS_UNLIMITED, ARTIFACTS_UNLIMIT
 
 
 @cache
-def graded(counts: Counts, *, is_reading: bool, measure: Measure) -> Credit:
-    """What a session that did all this is worth by a measure: through the site's graders and its chain."""
+def graded(counts: Counts, *, is_reading: bool, measure: Measure) -> Credit | None:
+    """What a session that did all this is worth by a measure: through the site's graders and its chain.
+
+    None where the site abstains. Where commits are counted, a session without one is worth a number all the same.
+    """
     signals = _signals(counts)
-    grades = [trajectory.grade(replace(signals, files=()) if measure.commits_only else signals)]
+    shown = replace(signals, files=()) if measure.commits_only else signals
+    production = collect(shown, artifacts=GLOBS if measure.artifacts else ())
+    grade = trajectory.grade(trajectory.Seen(signals=shown, production=production, facts=NOTHING_TOLD))
+    if measure.commits_only and grade.value is None:
+        grade = scored(Source.TRAJECTORY, WITHOUT_COMMITS, version="commits counted")
+    grades = [grade]
     if measure.artifacts:
         found = artifacts.find(artifacts.DEFAULT_RULES, signals=signals)
         grades.append(consumption.grade(found, is_consumption=is_reading, readable=True))
     rows = [_view(number, grade) for number, grade in enumerate(grades)]
-    credit = credited(decide(rows, CHAIN, judge_open=False))
-    if credit is None:
-        raise AssertionError(f"a session whose transcript could be read has a reward; got none for {counts}")
-    return credit
+    return credited(decide(rows, CHAIN, judge_open=False))
 
 
 def _signals(counts: Counts) -> Signals:
@@ -103,10 +115,16 @@ def _signals(counts: Counts) -> Signals:
 def _files(counts: Counts) -> Iterator[FileChange]:
     folders = {"src": counts.files, "tasks": counts.tasks, "tweets": counts.posts, "knowledge": counts.notes}
     for folder, count in folders.items():
-        yield from (FileChange(path=f"{folder}/{n}.md", at=n, is_new=True) for n in range(int(count)))
+        for n in range(int(count)):
+            yield FileChange(path=f"{folder}/{n}.md", at=n, is_new=True, added=(_text(f"{folder} {n}", 40),))
     if counts.ideas:
-        rows = tuple(f"| Idea {n} | {n} |" for n in range(int(counts.ideas)))
+        rows = tuple(f"| {n} | Idea: {_text(f'idea {n}', 4)} | 7 |" for n in range(int(counts.ideas)))
         yield FileChange(path="idea-backlog.md", at=0, is_new=False, added=rows)
+
+
+def _text(seed: str, words: int) -> str:
+    """So many made-up words, other ones for each seed: what is left behind has substance in this world."""
+    return " ".join(hashlib.sha256(f"{seed} {word}".encode()).hexdigest()[:8] for word in range(words))
 
 
 def _view(number: int, grade: SourceGrade) -> GradeView:

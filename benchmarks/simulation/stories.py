@@ -33,7 +33,7 @@ POLICY = Policy(weights=SITE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     """What became of reading in a run: its sessions' rewards, those of sessions that left an idea and a post, and its
-    share of all choices in the second half.
+    share of all choices in the second half. Sessions without a reward are in the share only.
     """
 
     rewards: tuple[float, ...]
@@ -45,7 +45,7 @@ class _Session(NamedTuple):
     day: int
     kind: str
     counts: Counts
-    reward: float
+    reward: float | None
 
 
 def stories(seeds: Iterable[int], *, days: int = DAYS, workers: int | None = None) -> dict[str, list[Story]]:
@@ -66,11 +66,15 @@ def in_world(seed: int, days: int) -> list[Story]:
 
 def _story(seed: int, done: NDArray[np.int64], supply: NDArray[np.bool_], measure: Measure) -> Story:
     sessions = list(_sessions(seed, done, supply, measure))
-    read = [session for session in sessions if session.kind in READING]
+    read = [
+        (session.counts, session.reward)
+        for session in sessions
+        if session.kind in READING and session.reward is not None
+    ]
     late = [session.kind for session in sessions if session.day >= len(done) // 2]
     return Story(
-        rewards=tuple(session.reward for session in read),
-        inspired=tuple(session.reward for session in read if session.counts.ideas and session.counts.posts),
+        rewards=tuple(reward for _counts, reward in read),
+        inspired=tuple(reward for counts, reward in read if counts.ideas and counts.posts),
         share=sum(kind in READING for kind in late) / len(late),
     )
 
@@ -87,9 +91,10 @@ def _sessions(seed: int, done: NDArray[np.int64], supply: NDArray[np.bool_], mea
             kind = draw(within if read < measure.limit else beyond, uniform(f"reading-{seed}", f"{day}/{slot}"))
             counts = Counts(*done[day, slot, list(KINDS).index(kind)].tolist())
             credit = graded(counts, is_reading=kind in READING, measure=measure)
-            buckets.apply(kind, day, credit)
+            if credit is not None:
+                buckets.apply(kind, day, credit)
             read += kind in READING
-            yield _Session(day, kind, counts, credit.value)
+            yield _Session(day, kind, counts, credit and credit.value)
 
 
 def _odds(posterior: Posterior, rows: Collection[Row], names: Sequence[str]) -> Mapping[str, float]:

@@ -39,7 +39,7 @@ class ApiTokenAdmin(KeepAdmin):
 
 
 class ArtifactRuleAdmin(KeepAdmin):
-    list_display = ["kind", "path_glob", "line_pattern", "new_files_only", "weight", "scale"]
+    list_display = ["kind", "path_glob", "line_pattern", "new_files_only", "least_characters", "weight", "scale"]
 
 
 class PersonAdmin(UserAdmin):  # type: ignore[type-arg] # the class takes none when it runs

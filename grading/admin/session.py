@@ -86,8 +86,8 @@ def _css(step: dict[str, Any]) -> str:
 
 
 def consumption_terms(grades: list[Grade]) -> list[dict[str, Any]]:
-    """The rows of the latest consumption sum, as its grade recorded them."""
-    latest = latest_of(grades, Source.CONSUMPTION)
+    """The rows of the consumption sum that holds, as its grade recorded them; none where nothing counts any more."""
+    latest = next((grade for grade in reversed(grades) if grade.source == Source.CONSUMPTION), None)
     return [] if latest is None else list(latest.evidence.get("terms", []))
 
 

@@ -17,7 +17,8 @@ class FileChange:
     """One change of one file, known to have happened.
 
     `is_new` is None where nothing says whether the file existed before. `added` and `removed` are lines in their order,
-    capped; empty where unknown. `at` is the event's number, or the line of the patch.
+    capped; empty where unknown. Where `is_new` is None, `added` is what was written, of which some may have been there.
+    `at` is the event's number, or the line of the patch.
     """
 
     path: str
@@ -30,7 +31,7 @@ class FileChange:
 def line_changes(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Lines of `new` that `old` lacks and the reverse, as multisets in their order; linear, capped."""
     before, after = capped(old.splitlines()), capped(new.splitlines())
-    return _lacking(after, before), _lacking(before, after)
+    return lacking(after, before), lacking(before, after)
 
 
 def capped(lines: Sequence[str]) -> tuple[str, ...]:
@@ -38,7 +39,8 @@ def capped(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line[:MAX_LINE] for line in lines[:MAX_LINES])
 
 
-def _lacking(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+def lacking(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """The lines that are not among the others, in their order; each of the others stands for one."""
     left = Counter(others)
     kept = []
     for line in lines:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from grading.core.changes import path_matches
+from grading.core.changes import FileChange, path_matches
 from grading.core.links import pull_request
 from grading.core.patch import Patch
 from grading.core.signals import EffectKind, Signals
@@ -169,9 +169,12 @@ def collect(
     patch: Patch | None = None,
     foreign: Foreign = NOTHING_FOREIGN,
     root: str = "",
+    artifacts: Sequence[str] = (),
 ) -> Production:
     """The confirmed things of a session, from whatever is there. `root`: the folder that absolute paths are below.
 
+    `artifacts` are globs of files that are the consumption grade's to count (ideas, tasks, posts, notes), where they
+    must have substance; they are no production, so that no file counts twice, or without its text being looked at.
     Where two sources show one thing it counts once, as the transcript has it: that knows what a commit contained.
     """
     facts = facts or Facts()
@@ -179,7 +182,7 @@ def collect(
         *_commits(signals, facts, foreign),
         *_pull_requests(signals, facts, foreign),
         *_effects(signals),
-        *_files(signals, patch, root),
+        *_files(signals, patch, root, artifacts),
     ]
     return Production(things=tuple(found[:MAX_THINGS]))
 
@@ -217,11 +220,16 @@ def _effects(signals: Signals | None) -> Iterator[Thing]:
             yield Thing(kind=effect.kind.value, key=effect.key, seen_in=(TRANSCRIPT,), at=effect.at)
 
 
-def _files(signals: Signals | None, patch: Patch | None, root: str) -> Iterator[Thing]:
+def _files(signals: Signals | None, patch: Patch | None, root: str, artifacts: Sequence[str]) -> Iterator[Thing]:
+    def is_artifact(change: FileChange) -> bool:
+        return any(path_matches(change.path, glob, root) for glob in artifacts)
+
     changed: dict[str, int] = {}
     for change in signals.files if signals else ():
-        changed.setdefault(_relative(change.path, root), change.at)
-    patched = dict.fromkeys(_relative(change.path, root) for change in patch.files) if patch else {}
+        if not is_artifact(change):
+            changed.setdefault(_relative(change.path, root), change.at)
+    patches = patch.files if patch else ()
+    patched = dict.fromkeys(_relative(change.path, root) for change in patches if not is_artifact(change))
     for path in [*changed, *(path for path in patched if path not in changed)]:
         kind = "bookkeeping_file" if is_bookkeeping((path,)) else "file"
         seen = _seen(TRANSCRIPT if path in changed else "", PATCH if path in patched else "")

@@ -28,10 +28,11 @@ LOWEST = 0.02
 class Observed:
     """What the formula reads. All counts are at least 0.
 
-    `units`: confirmed work in commit-equivalents. `did_something`: there is any besides bookkeeping. `last_tests`: as
-    in `Signals`.
+    `has_log`: there is a log to see the conduct in. `units`: confirmed work in commit-equivalents. `did_something`:
+    there is any besides bookkeeping. `last_tests`: as in `Signals`.
     """
 
+    has_log: bool = True
     units: float = 0.0
     did_something: bool = False
     last_tests: bool | None = None
@@ -48,10 +49,10 @@ class Observed:
     def of(cls, signals: Signals | None, *, units: float, did_something: bool) -> Self:
         """The conduct of a session by its log, and its work as summed from all evidence.
 
-        Without a log nothing is known of its conduct, and nothing is held against it.
+        Without a log nothing is known of its conduct: nothing is held against it, and nothing speaks for it.
         """
         if signals is None:
-            return cls(units=units, did_something=did_something)
+            return cls(has_log=False, units=units, did_something=did_something)
         return cls(
             units=units,
             did_something=did_something,
@@ -130,12 +131,18 @@ def score(observed: Observed, weights: Weights = WEIGHTS, *, least: float = LOWE
 def _factors(seen: Observed) -> tuple[tuple[str, str, float], ...]:
     """(the weight's name, what was observed in words, the factor) of each row."""
     tests = {None: ("no test run", 0.0), True: ("last test run passed", 1.0), False: ("last test run failed", -1.0)}
-    turns = max(1, seen.user_turns)
-    return (
-        ("base", "a log that could be read", 1.0),
+    work = (
+        ("base", "what every session begins with", 1.0),
         ("tests", *tests[seen.last_tests]),
         ("units", f"{seen.units:.1f} commit-equivalents of confirmed work", -math.expm1(-seen.units / HALF_LIFE)),
         ("did_something", "did something" if seen.did_something else "no work was seen", float(seen.did_something)),
+    )
+    if not seen.has_log:
+        unseen = ("few_turns", "got_going", "errors", "empty_results", "repeats")
+        return (*work, *((kind, "not known without a log", 0.0) for kind in unseen))
+    turns = max(1, seen.user_turns)
+    return (
+        *work,
         ("few_turns", f"{seen.user_turns} user turn{'s' * (seen.user_turns != 1)}", 1 / (1 + (turns - 1) / HALF_TURNS)),
         ("got_going", "dead start" if seen.dead_start else "got going", float(not seen.dead_start)),
         ("errors", *_share(seen.failed_calls, seen.known_results, "results are failures")),

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import evidence, judging, ownership, reading, review, rewards, sources, transcripts
+from grading import evidence, judging, near_copies, ownership, reading, review, rewards, sources, transcripts
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
@@ -175,15 +175,28 @@ def _telling(received: Received, session: Session) -> Reading:
 
 
 def _grade(received: Received, session: Session, others: list[Session]) -> None:
-    """Grade, settle and inspect the session, and those that won or lost something by it. All of them are locked."""
+    """Grade, settle and inspect the session, and those that won or lost something by it: a log, a claim, a text.
+
+    `others` are those whose logs or claims moved; they are locked.
+    """
     row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
     parsed = {row.sha256: read.signals} if row is not None and read.signals is not None else {}
+    said = near_copies.of(session)
     outcomes.conclude(session, sources.grade(session, parsed))
     judging.enqueue(session)
     rewards.settle(session)
     review.look(session)
     for other in others:
-        sources.grade(other)
-        judging.enqueue(other)
-        rewards.settle(other)
-        review.look(other)
+        _grade_again(other)
+    moved = {other.pk for other in others}
+    for loser in near_copies.losers(session, said):
+        if loser.pk not in moved:
+            _grade_again(loser)
+
+
+def _grade_again(session: Session) -> None:
+    """Grade, settle and inspect a session whose evidence counts otherwise because of another session's."""
+    outcomes.conclude(session, sources.grade(session))
+    judging.enqueue(session)
+    rewards.settle(session)
+    review.look(session)

@@ -1,7 +1,15 @@
 """The rows of a reward: who submitted what, what each source said of it, what was settled, and what people did."""
 
 from grading.models.agents import Agent, ApiToken
-from grading.models.evidence import Artifact, ArtifactRule, Evidence, RecordAnchor, SessionLog
+from grading.models.evidence import (
+    Artifact,
+    ArtifactMark,
+    ArtifactRule,
+    ArtifactSketch,
+    Evidence,
+    RecordAnchor,
+    SessionLog,
+)
 from grading.models.grades import Grade, Settlement
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.lessons import SessionLesson
@@ -17,7 +25,9 @@ __all__ = [
     "Alarm",
     "ApiToken",
     "Artifact",
+    "ArtifactMark",
     "ArtifactRule",
+    "ArtifactSketch",
     "Comment",
     "Evidence",
     "Flag",

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from grading.core.artifacts import LEAST_CHARACTERS, MOST_CHARACTERS
 from grading.core.vocabulary import Reason
 from grading.models.fields import enum_field, one_of
 from grading.models.sessions import Session
@@ -80,6 +81,10 @@ class ArtifactRule(models.Model):
     new_files_only = models.BooleanField(default=False)
     weight = models.FloatField()
     scale = models.FloatField(default=1.0)
+    least_characters = models.PositiveIntegerField(
+        default=LEAST_CHARACTERS,
+        help_text="Of text without markup that a file, or a row, must have to count.",
+    )
     note = models.CharField(max_length=300, blank=True)
 
     class Meta:
@@ -87,6 +92,9 @@ class ArtifactRule(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=1), name="artifact_rule_weight_range"),
             models.CheckConstraint(condition=Q(scale__gt=0), name="artifact_rule_scale_positive"),
+            models.CheckConstraint(
+                condition=Q(least_characters__lte=MOST_CHARACTERS), name="artifact_rule_characters_range"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -112,6 +120,8 @@ class Artifact(models.Model):
     request, and one owns it (`grading.ownership` decides and keeps `owned_by`): None means this session, as for
     everything that nobody contends. Of a claim, `lookup` finds the others of the same thing, `subject` tells short
     hashes apart, and `receipt` is the key of the first evidence that showed it.
+
+    `left_out` says in words why it does not count for the consumption grade; empty where it does.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts")
@@ -124,6 +134,8 @@ class Artifact(models.Model):
     lookup = models.CharField(max_length=40, blank=True)
     receipt = models.BigIntegerField(default=0)
     owned_by = models.ForeignKey(Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+
+    left_out = models.CharField(max_length=400, blank=True)
 
     objects = ArtifactQuerySet.as_manager()
 
@@ -196,3 +208,32 @@ class RecordAnchor(models.Model):
 
     def __str__(self) -> str:
         return f"record {self.record:x} of {self.session}"
+
+
+class ArtifactSketch(models.Model):
+    """What an artifact says, as the hashes that `grading.core.substance` sketches a text by, eight bytes each.
+
+    `ended_at` is its session's. `received_at` is when the site first received the artifact with this text.
+    """
+
+    artifact = models.OneToOneField(Artifact, primary_key=True, on_delete=models.CASCADE, related_name="sketch")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="sketches")
+    shingles = models.BinaryField()
+    ended_at = models.DateTimeField()
+    received_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"sketch of {self.artifact_id}"
+
+
+class ArtifactMark(models.Model):
+    """One of the few smallest hashes of a sketch: two near copies share some, so that one is found by the other's."""
+
+    sketch = models.ForeignKey(ArtifactSketch, on_delete=models.CASCADE, related_name="marks")
+    mark = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["mark", "sketch"], name="artifact_mark_once")]
+
+    def __str__(self) -> str:
+        return f"mark {self.mark:x}"

@@ -1,9 +1,11 @@
 """The founding table of artifacts: what is one, what only looks like one."""
 
+from dataclasses import replace
+
 import pytest
 
 from grading.core import patch
-from grading.core.artifacts import DEFAULT_RULES, InvalidRule, Rule, find
+from grading.core.artifacts import DEFAULT_RULES, MAX_OF_A_KIND, InvalidRule, Rule, find
 from tests.core.transcript import Transcript
 
 HEADER = "+| # | Idea | Score |\n+|---|:--|---|\n"
@@ -17,8 +19,17 @@ def diff(path: str, body: str, *, new: bool = False) -> str:
     return f"diff --git a/{path} b/{path}\n{mode}--- {source}\n+++ b/{path}\n@@ -{old} +1,{added + kept} @@\n{body}"
 
 
+# Rules for which any text will do.
+ANY_TEXT = [replace(rule, least_characters=0) for rule in DEFAULT_RULES]
+NOTE = (
+    "Thompson sampling draws one sample from the posterior of every arm and plays the arm whose sample is largest.\n"
+    "An arm that is rarely played keeps a wide posterior, and so its turn comes now and then by itself.\n"
+    "Decay is applied when the posterior is read, so that an idle arm is not eroded by what the others do.\n"
+)
+
+
 def kinds(text: str) -> list[str]:
-    return [artifact.kind for artifact in find(DEFAULT_RULES, patch=patch.parse(text))]
+    return [artifact.kind for artifact in find(ANY_TEXT, patch=patch.parse(text)) if not artifact.left_out]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +81,8 @@ def test_without_a_patch_confirmed_writes_are_the_source():
     transcript = Transcript().write("/repo/tasks/a.md", "x").write("tasks/b.md", "x", "denied", failed=True)
     transcript.edit("/repo/idea-backlog.md", "| 1 | Idea: a |", "| 1 | Idea: a |\n| 2 | Idea: offline maps |")
     transcript.run("gh issue comment 5 -b x", "https://github.com/o/r/issues/5#issuecomment-77")
-    found = find(DEFAULT_RULES, signals=transcript.signals)
-    assert [(artifact.kind, artifact.key) for artifact in found] == [
+    found = find(ANY_TEXT, signals=transcript.signals)
+    assert [(artifact.kind, artifact.key) for artifact in found if not artifact.left_out] == [
         ("task", "/repo/tasks/a.md"),
         ("idea", "| 2 | Idea: offline maps |"),
         ("engagement", "https://github.com/o/r/issues/5#issuecomment-77"),
@@ -95,12 +106,49 @@ def test_an_overwritten_backlog_is_no_harvest():
     assert find(DEFAULT_RULES, signals=Transcript().write("idea-backlog.md", rows, "Saved").signals) == ()
 
 
+def test_a_file_whose_text_no_call_shows_does_not_count():
+    (found,) = find(DEFAULT_RULES, signals=Transcript().run("cp a.md tasks/a.md; date > tasks/b.md").signals)
+    assert found.left_out == "no call shows its text; 200 are asked for"
+
+
+@pytest.mark.parametrize("said", ["File created successfully", "Saved to knowledge/a.md"])
+def test_a_write_whose_text_is_shown_counts_by_it(said):
+    signals = Transcript().write("knowledge/a.md", NOTE, said).write("knowledge/b.md", "x", said).signals
+    assert [artifact.left_out for artifact in find(DEFAULT_RULES, signals=signals)] == [
+        "",
+        "1 characters of text; 200 are asked for",
+    ]
+
+
+def test_what_later_edits_add_to_a_new_file_is_its_text_too():
+    first, rest = NOTE.split("\n", 1)
+    begun = Transcript().write("knowledge/a.md", first)
+    assert find(DEFAULT_RULES, signals=begun.signals)[0].left_out == "108 characters of text; 200 are asked for"
+    assert find(DEFAULT_RULES, signals=begun.edit("knowledge/a.md", "", rest).signals)[0].left_out == ""
+    taken_back = begun.edit("knowledge/a.md", rest, "")
+    assert find(DEFAULT_RULES, signals=taken_back.signals)[0].left_out != ""
+
+
+def test_a_comment_is_not_held_to_the_length_of_a_file():
+    transcript = Transcript().run("gh issue comment 5 -b x", "https://github.com/o/r/issues/5#issuecomment-77")
+    assert [artifact.left_out for artifact in find(DEFAULT_RULES, signals=transcript.signals)] == [""]
+
+
+def test_the_text_of_a_bounded_number_of_files_is_looked_at():
+    text = "".join(diff(f"tasks/{number:03}.md", f"+word{number}\n", new=True) for number in range(MAX_OF_A_KIND + 5))
+    found = find(ANY_TEXT, patch=patch.parse(text))
+    assert [artifact.left_out for artifact in found[MAX_OF_A_KIND:]] == [
+        "only the first 50 of a kind are looked at"
+    ] * 5
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
         ({"weight": 1.5}, "weight"),
         ({"weight": float("nan")}, "weight"),
         ({"scale": 0}, "scale"),
+        ({"least_characters": -1}, "least characters"),
         ({"path_glob": "a", "line_pattern": "("}, "does not compile"),
         ({"path_glob": "{a,b"}, "braces"),
         ({"line_pattern": "x"}, "no path glob"),

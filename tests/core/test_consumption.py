@@ -1,11 +1,13 @@
 """Seed 000's numbers, exactly; R2 of the incident catalogue."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.core.artifacts import DEFAULT_RULES, SHOWED_UP, Artifact
-from grading.core.consumption import diminishing, grade
+from grading.core.consumption import NAMED, diminishing, grade
 from grading.core.vocabulary import Reason, Status
 
 KINDS = [rule.kind for rule in DEFAULT_RULES if rule.kind != SHOWED_UP]
@@ -27,7 +29,6 @@ def reading(**counts: int):
 @pytest.mark.parametrize(
     ("counts", "value"),
     [
-        ({}, 0.1),
         ({"idea": 1}, 0.3),
         ({"idea": 2}, 0.416993),
         ({"idea": 3}, 0.5),
@@ -71,4 +72,27 @@ def test_what_cannot_be_read_is_unscored_with_the_reason():
 @given(COUNTS, st.sampled_from(KINDS))
 def test_one_more_artifact_never_lowers(counts, kind):
     more = {**counts, kind: counts.get(kind, 0) + 1}
-    assert 0.1 <= reading(**counts).value <= reading(**more).value <= 1
+    assert (reading(**counts).value or 0.1) <= reading(**more).value <= 1
+
+
+def test_a_reading_session_that_left_nothing_is_not_graded():
+    result = reading()
+    assert (result.status, result.reason, result.value) == (Status.UNSCORED, Reason.NO_ARTIFACTS, None)
+
+
+@pytest.mark.parametrize("is_consumption", [True, False])
+def test_an_artifact_without_substance_counts_nothing_and_is_named_with_the_reason(is_consumption):
+    short = replace(left(task=1)[0], key="tasks/a.md", left_out="1 characters of text; 200 are asked for")
+    alone = grade([short], is_consumption=is_consumption, readable=True)
+    assert alone.value is None
+    assert "1 left out for want of substance" in alone.detail
+    assert alone.evidence["left_out"] == [{"kind": "task", "key": "tasks/a.md", "why": short.left_out}]
+    beside = grade([short, *left(idea=1)], is_consumption=is_consumption, readable=True)
+    assert beside.value == 0.3
+    assert (beside.evidence["left_out"], beside.evidence["left_out_count"]) == (alone.evidence["left_out"], 1)
+
+
+def test_the_evidence_names_a_bounded_number_of_what_does_not_count():
+    many = [replace(artifact, left_out="no call shows its text; 200 are asked for") for artifact in left(task=500)]
+    result = grade(many, is_consumption=True, readable=True)
+    assert (len(result.evidence["left_out"]), result.evidence["left_out_count"]) == (NAMED, 500)

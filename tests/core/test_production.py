@@ -59,3 +59,8 @@ def test_a_commit_that_was_taken_back_does_not_come_back_through_facts():
 def test_a_commit_of_a_diary_stays_bookkeeping_when_facts_name_it():
     found = collect(Signals(commits=(commit("abc1234", "journal/today.md"),)), facts=Facts(commits=(FULL,)))
     assert (found.units, found.is_work) == (0.1, False)
+
+
+def test_a_file_that_the_consumption_grade_counts_is_no_production():
+    found = collect(patch=patch.parse(DIFF), artifacts=["**"])
+    assert [thing.kind for thing in found.things] == []

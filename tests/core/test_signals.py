@@ -328,7 +328,7 @@ def test_files_of_a_codex_patch_and_of_redirections_are_read():
         ("tasks/b.md", True, ("hello",)),
         ("b.py", False, ("y",)),
         ("idea-backlog.md", False, ("| Idea: x | 3 |",)),
-        ("c.md", None, ()),
+        ("c.md", None, ("body",)),
     ]
 
 

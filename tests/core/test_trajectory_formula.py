@@ -131,5 +131,7 @@ def test_it_is_read_from_signals():
     assert (observed.empty_results, observed.must_print, observed.repeats, observed.repeatable) == (1, 3, 2, 4)
 
 
-def test_without_a_log_nothing_is_held_against_a_session():
-    assert value(Observed.of(None, units=1.0, did_something=True)) == value(DONE)
+def test_without_a_log_conduct_says_nothing_for_or_against_a_session():
+    found = score(Observed.of(None, units=1.0, did_something=True))
+    assert found.value < value(DONE)
+    assert {row.kind for row in found.contributions if row.adds} == {"base", "units", "did_something"}

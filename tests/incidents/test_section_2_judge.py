@@ -343,9 +343,9 @@ IDEAS = """diff --git a/idea-backlog.md b/idea-backlog.md
 +++ b/idea-backlog.md
 @@ -1 +1,4 @@
  # Ideas
-+| first idea |
-+| second idea |
-+| third idea |
++| Idea: cache the parsed transcripts between two gradings |
++| Idea: warn a reviewer whose claim is about to end |
++| Idea: show on the dashboard which harness changed its log |
 """
 
 

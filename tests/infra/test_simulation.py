@@ -141,7 +141,13 @@ def test_reading_is_worth_what_it_leaves_behind():
         for measure in (reading.ARTIFACTS, reading.COMMITS)
     )
     assert artifacts == pytest.approx(0.4 * 0.7925 + 0.2 * 0.5 + 0.1, abs=1e-4)
-    assert commits == pytest.approx(0.08)
+    assert commits == reading.WITHOUT_COMMITS
+
+
+def test_reading_that_left_nothing_has_no_reward_on_the_site():
+    nothing = reading.Counts()
+    assert reading.graded(nothing, is_reading=True, measure=reading.ARTIFACTS) is None
+    assert reading.graded(nothing, is_reading=True, measure=reading.COMMITS).value == reading.WITHOUT_COMMITS
 
 
 def test_reading_is_chosen_more_often_where_artifacts_count():

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from grading import intake, rewards
-from grading.core.vocabulary import Source
+from grading.core.vocabulary import Reason, Source
 from tests import cast
 
 BACKLOG = "idea-backlog.md"
@@ -18,17 +18,45 @@ def new_file(path: str, *lines: str) -> str:
     return f"{head}@@ -0,0 +1,{len(lines)} @@\n{body}"
 
 
+THINGS = (
+    "replay failed sessions",
+    "publish the calibration",
+    "cache repository maps",
+    "warn of idle lessons",
+    "rank issues by age",
+    "compare two judges",
+    "mirror the feeds",
+    "draw the backlog",
+    "time the test runs",
+    "sort notes by use",
+)
+
+
 def ideas(count: int) -> str:
-    rows = "".join(f"+| {n} | Idea: thing number {n} | HN | 7 |\n" for n in range(1, count + 1))
+    rows = "".join(f"+| {n} | Idea: {thing} | HN | 7 |\n" for n, thing in enumerate(THINGS[:count], 1))
     return (
         f"diff --git a/{BACKLOG} b/{BACKLOG}\n--- a/{BACKLOG}\n+++ b/{BACKLOG}\n"
         f"@@ -1,2 +1,{2 + count} @@\n | # | Idea | Source | Score |\n |---|---|---|---|\n{rows}"
     )
 
 
-TWEET = new_file("tweets/drafts/replay.md", "A failed agent run is a fixture you have already paid for.")
-TASK = new_file("tasks/look-into-replay.md", "# Look into replay")
-NOTE = new_file("knowledge/replay.md", "# Replay")
+TWEET = new_file(
+    "tweets/drafts/replay.md",
+    "A failed agent run is a fixture you have already paid for. Record every answer of the API once, keep it beside",
+    "the test, and replay it until the bug is gone: no key, no bill, no waiting, and the same failure each time.",
+)
+TASK = new_file(
+    "tasks/look-into-replay.md",
+    "# Look into replay",
+    "Find out which of last month's failures could have been reproduced from their logs alone. Take ten at random,",
+    "feed the recorded tool results back in, and count how many break at the same step. Report the share and the cost.",
+)
+NOTE = new_file(
+    "knowledge/replay.md",
+    "# Replay",
+    "Harnesses differ in what they record: Claude Code keeps whole results, gptme cuts long output in the middle, and",
+    "Codex writes the exit status apart. A replay therefore needs a reader for each, and says where it had to guess.",
+)
 
 
 def submitted(patch: str | None, *, category: str = "news", journal: str | None = None):
@@ -94,4 +122,6 @@ def test_an_edited_or_header_row_is_no_idea():
         "-| # | Idea | Source | Score |\n+| No | Idea | Source | Score |\n |---|---|---|---|\n"
         "-| 1 | Idea: thing number one | HN | 7 |\n+| 1 | Idea: thing number one | HN | 8 |\n"
     )
-    assert consumption(submitted(edited)) == 0.10
+    session = submitted(edited)
+    assert consumption(session) is None
+    assert session.grades.get(source=Source.CONSUMPTION).reason == Reason.NO_ARTIFACTS

@@ -61,7 +61,7 @@ def _of_file(call: ToolCall, result: str) -> FileChange:
     if call.kind == "write" and content is not None:
         is_new = True if CREATED.search(head) else False if CHANGED.search(head) else None
         # An overwritten file's earlier lines are unknown, so nothing can be called added.
-        added = capped(content.splitlines()) if is_new or APPENDED.search(head) else ()
+        added = capped(content.splitlines()) if is_new is not False or APPENDED.search(head) else ()
         return FileChange(path=call.path, at=call.number, is_new=is_new, added=added)
     added, removed = _edited(call.arguments)
     is_new = call.arguments.get("command") == "create" or CREATED.search(head) is not None
@@ -150,7 +150,7 @@ def _of_shell(call: ToolCall, commands: tuple[Command, ...], result: str) -> Ite
         for path, appends in outputs:
             if path.startswith(("/dev/", "&", "$(", "-")) or "$" in path:
                 continue
-            lines = capped(text.splitlines()) if text is not None and appends else ()
+            lines = capped(text.splitlines()) if text is not None else ()
             yield FileChange(path=path, at=call.number, is_new=False if appends else None, added=lines)
 
 

@@ -64,7 +64,8 @@ class Work:
         if self.lines_kept > MAX_LINES_KEPT:
             self.truncated = True
             change = replace(change, added=(), removed=())
-        self.files.append(replace(change, is_new=False) if seen and change.is_new is None else change)
+        is_overwritten = seen and change.is_new is None
+        self.files.append(replace(change, is_new=False, added=()) if is_overwritten else change)
 
     def may_write(self, paths: Iterable[str]) -> None:
         """Files that a script names and may have written."""

@@ -50,7 +50,7 @@ class Command(BaseCommand):
         done = self._each(sessions, regrading.regrade, "Grading anew")
         self.stdout.write(f"Graded {len(done):,} sessions anew; {sum(each.changed for each in done):,} changed.")
 
-    def _each(self, sessions: Iterable[Session], work: Callable[[Session], Regraded], what: str) -> list[Regraded]:
+    def _each(self, sessions: Iterable[int], work: Callable[[Session], Regraded], what: str) -> list[Regraded]:
         """The same for every session, with progress. One that breaks is named, and stops none of the others."""
         done = []
         for key in tqdm(sessions, desc=what, unit="session", disable=None):
