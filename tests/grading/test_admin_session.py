@@ -7,6 +7,7 @@ import pytest
 
 from bandit.models import LedgerEntry
 from grading import evidence, monitoring, review, rewards
+from grading.admin.session import TABS
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Evidence, Grade, JudgeAttempt, Settlement
 from grading.models.evidence import EvidenceKind
@@ -57,9 +58,9 @@ def test_the_tiles_are_the_steps_of_the_settlement(reviewer):
     assert "Quota exhausted" in html
     assert "Stub transcript: no tool calls in it" in html
     assert 'class="tile c-journal decides prov"' in html
-    assert "<b>Reward .32, provisional.</b>" in html
+    assert '<h2 id="reward">Reward .32, provisional.</h2>' in html
     assert 'class="join rule"><span>max</span>' in html
-    assert 'class="join rule"><span>overrides</span>' in html
+    assert 'class="join rule over"><span>overrides</span>' in html
 
 
 def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
@@ -83,12 +84,14 @@ def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
     assert "As it was explained then." in html
 
 
-def test_a_floor_is_called_not_graded_yet(reviewer):
+def test_a_floor_is_a_dash_and_decides_nothing(reviewer):
     session = cast.session()
     rewards.settle(session)
     html = shown(reviewer, session)
-    assert '<div class="val words">Not graded yet</div>' in html
-    assert "the floor is no evidence" in html
+    assert '<div class="tile c-floor skipped slim" role="listitem">' in html
+    assert 'title="Not graded yet; never learned"' in html
+    assert '<span class="rw none">' in html
+    assert ".10</div>" not in html
 
 
 def test_a_session_without_settlement_says_so(reviewer):
@@ -101,7 +104,7 @@ def test_consumption_shows_its_sum(reviewer):
     cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": terms})
     rewards.settle(session)
     html = shown(reviewer, session)
-    assert '<td>Idea</td><td class="right">3</td><td class="right">1</td><td class="right">.4</td>' in html
+    assert '<td>Idea</td><td class="right">3</td>\n<td class="right">1</td><td class="right">.4</td>' in html
 
 
 def test_hostile_evidence_is_text(reviewer):
@@ -112,16 +115,19 @@ def test_hostile_evidence_is_text(reviewer):
     received(session, EvidenceKind.PATCH, f"+++ b/x\n+{attack}\n".encode())
     cast.grade(session, Source.JUDGE, 0.5, detail=attack)
     rewards.settle(session)
-    html = shown(reviewer, session)
-    assert "<script>alert" not in html
-    assert "<img src=x" not in html
-    assert html.count("&lt;script&gt;alert(1)") >= 4
+    pages = [shown(reviewer, session, f"?tab={tab}") for tab in TABS]
+    for html in pages:
+        assert "<script>alert" not in html
+        assert "<img src=x" not in html
+    escaped = [html.count("&lt;script&gt;alert(1)") for html in pages]
+    assert min(escaped) >= 1
+    assert max(escaped) >= 3
 
 
 def test_a_long_transcript_comes_in_pages(reviewer):
     session = cast.session()
     received(session, EvidenceKind.TRANSCRIPT, gptme_log(250), "conversation.jsonl")
-    first = shown(reviewer, session)
+    first = shown(reviewer, session, "?tab=transcript")
     assert 'id="e1"' in first
     assert 'id="e100"' in first
     assert 'id="e101"' not in first
@@ -150,7 +156,7 @@ def test_an_event_beyond_the_end_is_said_in_words(reviewer):
 def test_a_huge_message_is_bounded(reviewer):
     session = cast.session()
     received(session, EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", b"x" * 900_000), "conversation.jsonl")
-    html = shown(reviewer, session)
+    html = shown(reviewer, session, "?event=1")
     assert "880000 more characters are stored and not shown" in html
     assert len(html) < 100_000
 
@@ -158,16 +164,18 @@ def test_a_huge_message_is_bounded(reviewer):
 def test_evidence_that_cannot_be_parsed_is_said_in_words(reviewer):
     session = cast.session()
     received(session, EvidenceKind.TRANSCRIPT, b"\x00\xff\xfe not a transcript at all", "x.bin")
-    html = shown(reviewer, session)
+    html = shown(reviewer, session, "?tab=transcript")
     assert "The transcript could not be read" in html
+    assert 'class="did"' in shown(reviewer, session)
 
 
 def test_evidence_that_is_missing_on_disk_is_said_in_words(reviewer):
     session = cast.session()
     for kind in (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH):
         Evidence.objects.create(session=session, kind=kind, sha256="0" * 64, size=3)
-    html = shown(reviewer, session)
-    assert html.count("restore it from a backup") == 3
+    for tab in ("transcript", "journal", "patch"):
+        assert "restore it from a backup" in shown(reviewer, session, f"?tab={tab}")
+    assert 'class="did"' in shown(reviewer, session)
 
 
 def test_a_refused_file_is_named_with_its_reason(reviewer):
@@ -195,7 +203,7 @@ def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
         assert text in html
     grade = Grade.objects.get(source=Source.HUMAN)
     assert f'href="/grades/{grade.pk}/undo/"' in html
-    assert '<td class="right">.80</td><td class="right">1</td>' in html
+    assert '<td class="right">.80</td>\n<td class="right">1</td>' in html
     assert LedgerEntry.objects.count() == 6
 
 
@@ -206,9 +214,9 @@ def test_attempts_say_how_each_call_ended(reviewer):
         job=job, lease_token="12345678123456781234567812345678", started_at=cast.NOON, finished_at=cast.NOON,
         outcome="deferred", reason=Reason.QUOTA_EXHAUSTED, http_status=400,
     )  # fmt: skip
-    html = shown(reviewer, session)
+    html = shown(reviewer, session, "?tab=judge")
     assert "Deferred: quota exhausted" in html
-    assert "queued, next" in html
+    assert "<b>queued</b>" in html
 
 
 def test_a_long_history_costs_no_more_queries(reviewer, django_assert_max_num_queries):
@@ -218,15 +226,17 @@ def test_a_long_history_costs_no_more_queries(reviewer, django_assert_max_num_qu
     received(session, EvidenceKind.TRANSCRIPT, gptme_log(3), "conversation.jsonl")
     rewards.settle(session)
     monitoring.inspect(session)
-    with django_assert_max_num_queries(QUERIES):
-        shown(reviewer, session)
+    for tab in TABS:
+        with django_assert_max_num_queries(QUERIES):
+            shown(reviewer, session, f"?tab={tab}")
     ron = cast.person("ron", "reviewer")
     for value in (0.3, 0.5, 0.7, 0.6, 0.4):
         cast.pull_request(session)
         review.record_correction(session, ron, value=value, reason="again")
         cast.grade(session, Source.JUDGE, value, replicate=int(value * 10))
-    with django_assert_max_num_queries(QUERIES):
-        shown(reviewer, session)
+    for tab in TABS:
+        with django_assert_max_num_queries(QUERIES):
+            shown(reviewer, session, f"?tab={tab}")
 
 
 def test_an_unknown_session_is_a_404(reviewer):
@@ -250,10 +260,11 @@ def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
     said = {"rationale": "The guard holds.", "citations": [3, 118], "dimensions": {"goal_fit": 0.8}}
     cast.grade(session, Source.JUDGE, 0.76, evidence=said)
     rewards.settle(session)
-    html = shown(reviewer, session)
+    html = shown(reviewer, session, "?tab=transcript")
     assert "The guard holds." in html
     assert 'href="?event=118#e118">event 118</a>' in html
-    assert '<td>Goal fit</td><td class="right strong">.80</td>' in html
+    assert '<span>Goal fit</span>' in html
+    assert '<rect class="f-judge" width="80" height="4"/>' in html
     assert 'class="ev  cited c-judge" id="e3"' in html
     assert "cited" in shown(reviewer, session, "?event=118").partition('id="e118"')[0].rpartition("<div")[2]
 
@@ -264,5 +275,5 @@ def test_a_trajectory_shows_the_terms_of_its_sum(reviewer):
     cast.grade(session, Source.TRAJECTORY, 0.61, evidence={"terms": terms, "penalty": 0.04})
     rewards.settle(session)
     html = shown(reviewer, session)
-    assert "How the trajectory came to .61" in html
-    assert 'Failed and repeated calls</td><td class="right">−.04</td>' in html
+    assert "<h2>Why .61</h2>" in html
+    assert '<td class="right">−.04</td>' in html
