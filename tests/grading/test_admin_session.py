@@ -6,12 +6,13 @@ import json
 import pytest
 
 from bandit.models import LedgerEntry
-from grading import evidence, monitoring, review, rewards
+from grading import evidence, intake, monitoring, review, rewards
 from grading.admin.session import TABS
 from grading.core.vocabulary import Reason, Source, Status
-from grading.models import Evidence, Grade, JudgeAttempt, Settlement
+from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.models.evidence import EvidenceKind
 from tests import cast
+from tests.grading import logs
 
 pytestmark = pytest.mark.django_db
 QUERIES = 34
@@ -27,6 +28,16 @@ def shown(client, session, query="") -> str:
     response = client.get(f"/sessions/{session.pk}/{query}")
     assert response.status_code == 200
     return response.content.decode()
+
+
+def sent(name: str, *, metadata: dict | None = None, **files) -> Session:
+    """A session that came in as an agent sends it."""
+    said = {"session_id": name, "category": "cross-repo", "ended_at": cast.NOON, **(metadata or {})}
+    streams = {
+        kind: io.BytesIO(data if isinstance(data, bytes) else json.dumps(data).encode()) for kind, data in files.items()
+    }
+    made = intake.SubmittedSession.model_validate(said)
+    return intake.submit(agent=cast.agent(), metadata=made, **streams).session
 
 
 def received(session, kind, data: bytes, filename="", **fields) -> Evidence:
@@ -277,3 +288,138 @@ def test_a_trajectory_shows_the_terms_of_its_sum(reviewer):
     html = shown(reviewer, session)
     assert "<h2>Why .61</h2>" in html
     assert '<td class="right">−.04</td>' in html
+
+
+def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(reviewer, settings):
+    settings.ANTHROPIC_API_KEY = "sk-test"
+    session = sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one"), said="It is the index rebuild."))
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    tiles = {tile["source"]: tile for tile in page.context["tiles"]}
+    assert (tiles["trajectory"]["state"], tiles["trajectory"]["css"]) == ("abstained", "abstained")
+    assert tiles["floor"]["value"] is None
+    assert [way.mark for way in page.context["ways"]] == ["judge", "human", "facts"]
+    assert page.context["comes"].words == "has it in the queue"
+    assert page.context["cards"] == []
+    html = page.content.decode()
+    assert '<div class="val">–<small>nothing observable</small></div>' in html
+    assert "tile c-trajectory failed" not in html
+    assert html.count('class="btn primary"') == 1
+
+
+def test_the_place_in_the_queue_is_named(reviewer, settings):
+    settings.ANTHROPIC_API_KEY = "sk-test"
+    sessions = [sent(name, transcript=logs.claude(name, ("ls", "a"))) for name in ("a1", "a2", "a3")]
+    JudgeJob.objects.filter(session=sessions[2]).update(worth=1)
+    context = reviewer.get(f"/sessions/{sessions[0].pk}/").context
+    assert context["comes"].place == "2nd of 3"
+    assert next(tile for tile in context["tiles"] if tile["source"] == "judge")["headline"] == "Queued, 2nd of 3"
+
+
+def test_without_a_judge_nothing_comes_next(reviewer):
+    session = sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    assert page.context["comes"] is None
+    assert "ANTHROPIC_API_KEY" in page.context["ways"][0].detail
+    assert "/runs/plan/" not in page.content.decode()
+
+
+def test_only_who_may_change_the_category_is_told_that_it_may_be_one_of_looking(client):
+    reads = [("cat a.md", "one"), ("cat b.md", "two"), ("ls src", "c.py"), ("grep -n x c.py", "1:x")]
+    session = sent("2f7b", transcript=logs.claude("2f7b", *reads, said="Nothing to do."))
+    session.signals = {**session.signals, "reads": 4, "concluded": True}
+    session.save()
+    for name, role, told in (("olga", "operator", True), ("rita", "reviewer", False)):
+        client.force_login(cast.person(name, role))
+        ways = client.get(f"/sessions/{session.pk}/").context["ways"]
+        assert any(f"/bandit/arm/{session.category_id}/change/" in way.url for way in ways) is told
+
+
+def test_infrastructure_is_a_gate_before_the_chain_with_the_tests_that_held(reviewer):
+    session = sent("7d15", transcript=logs.claude("7d15", ("ls", "a"), said=""), metadata={"exit_code": 137})
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    first, *others = page.context["tiles"]
+    assert (first["css"], first["headline"]) == ("gate", "Infrastructure")
+    assert {tile["headline"] for tile in others if tile["source"] != "human"} == {"Not asked"}
+    assert len(page.context["tests"]) == 2
+    html = page.content.decode()
+    assert 'class="tile gate"' in html
+    assert "btn primary" not in html
+
+
+def test_an_api_error_is_shown_with_its_event(reviewer):
+    log = logs.claude("7d15", api_error="API Error: 529 overloaded")
+    session = sent("7d15", transcript=log)
+    Session.objects.filter(pk=session.pk).update(
+        outcome="infrastructure", outcome_reason="overloaded",
+        signals={**session.signals, "assistant_turns": 0, "tool_calls": {}, "api_errors": {"overloaded": 1}},
+    )  # fmt: skip
+    session.refresh_from_db()
+    rewards.settle(session)
+    context = reviewer.get(f"/sessions/{session.pk}/").context
+    assert [(test.detail, test.event) for test in context["tests"]] == [("API Error: 529 overloaded", 2)]
+    assert next(row for row in context["did"] if row.kind == "API error").events == [2]
+
+
+def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(reviewer):
+    calls = (("pytest -q", "1 failed in 0.1s"), logs.COMMIT, ("pytest -q", "8 passed in 0.1s"))
+    facts = {"commits": [{"sha": "1a2b3c4" + "0" * 33}], "checks": []}
+    session = sent("5c02", transcript=logs.claude("5c02", *calls, said="Done & <dusted>."), facts=facts)
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    rows = {row.kind: row for row in page.context["did"]}
+    assert (rows["Commit"].events, rows["Commit"].seen) == ([5], "log and caller’s facts")
+    assert rows["Commit"].said[0].text == "Fix it"
+    assert rows["Tests"].events == [3, 7]
+    assert rows["Tests"].note.endswith("failed, passed")
+    assert rows["Last message"].said[0].text == "“Done & <dusted>.”"
+    assert "Done &amp; &lt;dusted&gt;." in page.content.decode()
+    assert 'href="?event=5#e5"' in page.content.decode()
+    assert "commits" not in rows["Not seen"].said[0].text.lower()
+
+
+def test_a_session_of_which_nothing_came_has_no_empty_cards(reviewer):
+    session = sent("5c02")
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    assert [row.kind for row in page.context["did"]] == ["Not seen"]
+    assert [tab.name for tab in page.context["tabs"]] == ["did"]
+
+
+def test_a_failure_shows_its_evidence(reviewer):
+    session = sent("7777", transcript=logs.claude("7777", ("pytest -q", "2 failed, 6 passed in 1.4s")))
+    html = shown(reviewer, session)
+    assert '<use href="#i-cross"/>' in html
+    assert "The last run of pytest failed" in html
+
+
+def test_what_consumption_decides_comes_first(reviewer):
+    session = cast.session(category="news")
+    cast.grade(session, Source.JUDGE, 0.2, detail="thin")
+    cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": []})
+    rewards.settle(session)
+    cards = reviewer.get(f"/sessions/{session.pk}/").context["cards"]
+    assert [(card.name, card.title, card.decides) for card in cards] == [
+        ("consumption", "Why .60", True), ("judge", "The judge’s .20", False),
+    ]  # fmt: skip
+
+
+def test_any_rows_that_add_to_a_grade_are_shown(reviewer):
+    session = cast.session()
+    rows = [{"words": "last test run passed", "factor": 1.0, "adds": 0.26}]
+    terms = [{"words": "commit", "count": 1, "adds": 1.0}]
+    cast.grade(session, Source.TRAJECTORY, 0.56, evidence={"terms": terms, "contributions": rows, "units": 1.0})
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    for number in ("+1.00", "+.26"):
+        assert f'<td class="right">{number}</td>' in html
+
+
+def test_signals_of_another_version_do_not_break_the_page(reviewer):
+    session = cast.session(signals={"of": "another version"}, signals_version="signals/0")
+    rewards.settle(session)
+    assert 'class="did"' in shown(reviewer, session)
+
+
+def test_the_list_shows_an_abstention_as_a_dash(reviewer):
+    sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
+    html = reviewer.get("/sessions/").content.decode()
+    assert '<span class="chip c-none none" title="not graded yet (floor)">–</span>' in html
+    assert "nothing observable" in html
