@@ -191,7 +191,7 @@ def tiles(settlement: Settlement | None, *, stale: str = "", comes: Next | None 
     if why.has_no_reward(settlement):
         return [_gate(settlement.session), *map(_not_asked, shown)]
     for tile in shown:
-        if tile["source"] == Source.FLOOR and why.is_ungraded(settlement) and settlement.weight == 0:
+        if tile["source"] == Source.FLOOR and why.is_ungraded(settlement):
             tile |= {"value": None, "headline": "–", "why": "Not graded yet; never learned"}
         if tile["source"] == Source.JUDGE:
             tile["stale"] = stale

@@ -86,7 +86,8 @@ def has_no_reward(settlement: Settlement | None) -> bool:
 
 
 def is_ungraded(settlement: Settlement | None) -> bool:
-    return settlement is not None and settlement.source == Source.FLOOR
+    """Whether nothing graded it, and nothing was learned from it."""
+    return settlement is not None and settlement.source == Source.FLOOR and settlement.weight == 0
 
 
 def following(job: JudgeJob | None) -> Next | None:
