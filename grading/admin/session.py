@@ -54,6 +54,19 @@ class Tab:
     count: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a session, whatever is shown of it. `log` is the transcript that counts, `job` the judge's."""
+
+    session: Session
+    settlement: Settlement | None
+    received: Sequence[Evidence]
+    signals: Signals | None
+    log: Log
+    job: JudgeJob | None
+    comes: Next | None
+
+
 def show(request: HttpRequest, pk: int) -> TemplateResponse:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
     session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
@@ -68,8 +81,16 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     stale = staleness(judge, Rubric.objects.active())
     job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
     comes = why.following(job)
-    log, signals = Log(evidence.usable(session, EvidenceKind.TRANSCRIPT)), signals_of(session)
-    tabs = _tabs(request, received, log, job)
+    known = Known(
+        session=session,
+        settlement=settlement,
+        received=received,
+        signals=signals_of(session),
+        log=Log(evidence.usable(session, EvidenceKind.TRANSCRIPT)),
+        job=job,
+        comes=comes,
+    )
+    tabs = _tabs(request, known)
     tab = next(each.name for each in tabs if each.current)
     context = {
         "title": session.title or f"Session {session.short_id}",
@@ -95,27 +116,20 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
             session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
         ),
         "live": _live(entries),
-        **_reasons(request, session, settlement, signals, job, comes, log),
-        **_pane(request, tab, session, received, signals, job, log),
+        **_reasons(request, known),
+        **_pane(request, tab, known),
     }
     return TemplateResponse(request, "gradingsite/session.html", context)
 
 
-def _reasons(
-    request: HttpRequest,
-    session: Session,
-    settlement: Settlement | None,
-    signals: Signals | None,
-    job: JudgeJob | None,
-    comes: Next | None,
-    log: Log,
-) -> dict[str, Any]:
+def _reasons(request: HttpRequest, known: Known) -> dict[str, Any]:
     """Why there is no reward, or none yet, where that is so."""
+    session, settlement, signals = known.session, known.settlement, known.signals
     if why.has_no_reward(settlement):
-        tests = why.infrastructure(session, signals, log)
+        tests = why.infrastructure(session, signals, known.log)
         return {"ended_by": why.ended_by(session), "tests": tests, "rule_for_runs": why.rule_for_runs()}
     if why.is_ungraded(settlement):
-        return {"ways": why.ways(session, signals, job, comes, request.user)}
+        return {"ways": why.ways(session, signals, known.job, known.comes, request.user)}
     return {}
 
 
@@ -127,17 +141,17 @@ def signals_of(session: Session) -> Signals | None:
         return None
 
 
-def _tabs(request: HttpRequest, received: Sequence[Evidence], log: Log, job: JudgeJob | None) -> list[Tab]:
+def _tabs(request: HttpRequest, known: Known) -> list[Tab]:
     """The tabs that have something in them; the first one, unless another is asked for, or an event."""
-    kinds = {row.kind for row in received}
-    counts = {"transcript": log.last if log.row else None, "files": len(received) or None}
+    kinds = {row.kind for row in known.received}
+    counts = {"transcript": known.log.last, "files": len(known.received)}
     there = {
         "did": True,
         "transcript": EvidenceKind.TRANSCRIPT in kinds,
         "patch": EvidenceKind.PATCH in kinds,
         "journal": EvidenceKind.JOURNAL in kinds,
-        "judge": job is not None,
-        "files": bool(received),
+        "judge": known.job is not None,
+        "files": bool(known.received),
     }
     asked = request.GET.get("tab", "transcript" if "event" in request.GET else "")
     current = asked if asked in TABS else "did"
@@ -148,16 +162,9 @@ def _tabs(request: HttpRequest, received: Sequence[Evidence], log: Log, job: Jud
     ]
 
 
-def _pane(
-    request: HttpRequest,
-    tab: str,
-    session: Session,
-    received: Sequence[Evidence],
-    signals: Signals | None,
-    job: JudgeJob | None,
-    log: Log,
-) -> dict[str, Any]:
+def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
     """What the chosen tab shows."""
+    session, job = known.session, known.job
     if tab == "transcript":
         return {"transcript": transcript.page(session, request.GET.get("event", "1"))}
     if tab == "patch":
@@ -169,9 +176,9 @@ def _pane(
         attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50]
         return {"job": job, "next_attempt": at, "attempts": attempts}
     if tab == "files":
-        return {"evidence": received}
+        return {"evidence": known.received}
     artifacts = list(session.artifacts.all())
-    return {"did": did.rows(session, signals, artifacts, log), "carried": carried(session)}
+    return {"did": did.rows(session, known.signals, artifacts, known.log), "carried": carried(session)}
 
 
 def carried(session: Session) -> list[Any]:  # noqa: ARG001
@@ -203,7 +210,14 @@ def tiles(settlement: Settlement | None, *, stale: str = "", comes: Next | None 
 def _gate(session: Session) -> dict[str, Any]:
     """The tile before the first source: the outcome that stops the chain."""
     headline = why.ended_by(session)
-    return {"source": "", "css": "gate", "state": "", "value": None, "headline": headline, "why": session.outcome_reason}
+    return {
+        "source": "",
+        "css": "gate",
+        "state": "",
+        "value": None,
+        "headline": headline,
+        "why": session.outcome_reason,
+    }
 
 
 def _not_asked(tile: dict[str, Any]) -> dict[str, Any]:

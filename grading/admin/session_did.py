@@ -122,19 +122,21 @@ def _patch(session: Session) -> Patch | None:
 def _task(signals: Signals | None, log: Log) -> Iterator[Row]:
     if signals is not None and signals.task:
         asked = log.first_of("Task")
-        yield Row(kind="Task", said=(Said(text=signals.task[:SAID], event=asked and asked.number),), seen="log")
+        yield Row(
+            kind="Task", said=(Said(text=signals.task[:SAID], event=asked.number if asked else None),), seen="log"
+        )
 
 
 def _blind(signals: Signals | None) -> Iterator[Row]:
     """A log that came and says too little."""
     if signals is None or not signals.is_blind:
         return
-    if signals.unreadable_calls:
-        said = f"{_count(signals.unreadable_calls, 'call')} of {signals.calls:,} could not be read"
-    elif signals.bare_shell_calls:
-        said = f"{signals.bare_shell_calls:,} of {_count(signals.shell_calls, 'shell call')} show no command"
+    if signals.results and not signals.known_results:
+        said = f"None of its {_count(signals.results, 'result')} says whether its call worked"
+    elif 0 < signals.shell_calls == signals.bare_shell_calls:
+        said = f"None of its {_count(signals.shell_calls, 'shell call')} shows its command"
     else:
-        said = f"{signals.known_results:,} of {_count(signals.results, 'result')} say whether their call worked"
+        said = f"{signals.unreadable_calls:,} of its {_count(signals.calls, 'call')} could not be read"
     yield Row(kind="Log", said=(Said(text=said),), note="Too little of it for a grade, good or bad", seen="log")
 
 

@@ -3,7 +3,6 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
@@ -68,12 +67,6 @@ class Card:
     title: str
     decides: bool
     grade: Grade
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """What adds to the grade and takes from it: `words`, `adds`, and a `count` where things are counted."""
-        said = self.grade.evidence
-        return [*said.get("terms", []), *said.get("contributions", [])]
 
     @property
     def penalty(self) -> float:

@@ -1,4 +1,4 @@
-"""A small day for the browser: judged, read, provisional, ungraded and dead sessions, an outage, an alarm, an attack."""
+"""A small day for the browser: judged, read, provisional, ungraded, dead sessions, an outage, an alarm, an attack."""
 
 import datetime as dt
 import io

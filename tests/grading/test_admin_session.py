@@ -274,7 +274,7 @@ def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
     html = shown(reviewer, session, "?tab=transcript")
     assert "The guard holds." in html
     assert 'href="?event=118#e118">event 118</a>' in html
-    assert '<span>Goal fit</span>' in html
+    assert "<span>Goal fit</span>" in html
     assert '<rect class="f-judge" width="80" height="4"/>' in html
     assert 'class="ev  cited c-judge" id="e3"' in html
     assert "cited" in shown(reviewer, session, "?event=118").partition('id="e118"')[0].rpartition("<div")[2]
@@ -405,10 +405,10 @@ def test_any_rows_that_add_to_a_grade_are_shown(reviewer):
     session = cast.session()
     rows = [{"words": "last test run passed", "factor": 1.0, "adds": 0.26}]
     terms = [{"words": "commit", "count": 1, "adds": 1.0}]
-    cast.grade(session, Source.TRAJECTORY, 0.56, evidence={"terms": terms, "contributions": rows, "units": 1.0})
+    cast.grade(session, Source.TRAJECTORY, 0.56, evidence={"terms": terms, "weighed": rows, "units": 1.0})
     rewards.settle(session)
     html = shown(reviewer, session)
-    for number in ("+1.00", "+.26"):
+    for number in ("+1.00", "+.260"):
         assert f'<td class="right">{number}</td>' in html
 
 

@@ -92,7 +92,9 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
         "work_counts": [_named(group) for group in work],
         "tab": current,
         "tabs": [
-            shown.Tab(name=name, title=title, url=_tab_url(request, name), current=name == current, count=counts.get(name))
+            shown.Tab(
+                name=name, title=title, url=_tab_url(request, name), current=name == current, count=counts.get(name)
+            )
             for name, title in TABS.items()
         ],
         "refused": [row for row in received if row.problem],
