@@ -225,9 +225,9 @@ def _not_asked(tile: dict[str, Any]) -> dict[str, Any]:
     if tile["source"] == Source.HUMAN:
         return {**tile, "css": str(StepState.SKIPPED), "why": "A person can overrule the outcome"}
     if tile["value"] is not None:
-        return tile
-    css = f"{StepState.SKIPPED} slim"
-    return {**tile, "state": StepState.SKIPPED, "css": css, "headline": "Not asked", "why": "", "reason": Reason.NONE}
+        return {**tile, "join": ""}
+    told = {"headline": "Not asked", "why": "", "reason": Reason.NONE, "join": ""}
+    return {**tile, "state": StepState.SKIPPED, "css": f"{StepState.SKIPPED} slim", **told}
 
 
 def _css(step: dict[str, Any], weight: float) -> str:
