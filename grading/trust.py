@@ -151,12 +151,12 @@ class Behind(StrEnum):
             Behind.HOLDS: "grades of 7 days that hold: by judge, person or artifacts, and no rule against them",
             Behind.DOUBTED: "grades of 7 days that do not hold: by trajectory or journal, or a rule is against them",
             Behind.GRADED: "sessions of 7 days that have a grade",
-            Behind.FLOOR: "sessions of 7 days that stand at the floor",
+            Behind.FLOOR: "sessions of 7 days that are not graded yet",
             Behind.TODAY: "rewards of today",
             Behind.PROVISIONAL: "provisional rewards of today",
             Behind.COMPARED: "sessions of the random slice that a person graded blind, and the judge in use as well",
             Behind.WAITING: "sessions whose verdict is outstanding",
-            Behind.MISSING: "sessions of 14 days whose reward is provisional or at the floor",
+            Behind.MISSING: "sessions of 14 days whose reward is provisional or missing",
         }[self]
 
 

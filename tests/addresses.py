@@ -98,7 +98,11 @@ POLICY = (
 SCREENS: dict[str, Address] = {
     "admin:index": Address(opens=VIEWER),
     "admin:sessions": Address(opens=VIEWER, queries=("", "?stale=yes", "?q=no-such-session&state=final")),
-    "admin:session": Address(opens=VIEWER, of="session", queries=("", "?event=101")),
+    "admin:session": Address(
+        opens=VIEWER,
+        of="session",
+        queries=("", "?event=101", "?tab=patch", "?tab=journal", "?tab=judge", "?tab=files"),
+    ),
     "admin:events": Address(
         opens=VIEWER, kind=PART, of="session", queries=("?from=1&cited=1,2&flagged=3", "?from={last_event}")
     ),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bandit.models import LedgerEntry
-from grading.core.explain import number
+from grading.core.explain import ABSTAINS, HEADLINES, number
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Evidence, Flag, Grade, Session, Settlement
 from grading.templatetags.house import usd
@@ -41,7 +41,7 @@ def of(
 ) -> list[Entry]:
     """All of it in one list, oldest first; rows of one moment in the order in which one causes the next."""
     kinds = ", ".join(row.kind for row in received) or "metadata"
-    lines = [Entry(at=session.received_at, what="Session received", detail=f"{kinds} stored, each under its hash")]
+    lines = [Entry(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
     lines += [_grade(grade) for grade in grades]
     lines += [_settlement(settlement) for settlement in settlements]
     lines += [_ledger(entry) for entry in entries]
@@ -53,6 +53,7 @@ def of(
 def _grade(grade: Grade) -> Entry:
     reason = Reason(grade.reason)
     said = number(grade.value) if grade.value is not None else UNSAID.get(reason, NO_SCORE[Status(grade.status)])
+    said = HEADLINES[reason].lower() if reason in ABSTAINS else said
     who = f" by {grade.author.get_username()}" if grade.author else ""
     given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
     withdrawn = getattr(grade, "withdrawn_by", None) is not None
@@ -82,7 +83,7 @@ def _settlement(settlement: Settlement) -> Entry:
     if settlement.value is None:
         what = f"Settled without a reward, {finality}"
     elif settlement.source == Source.FLOOR:
-        what = f"Settled at the floor, {finality}"
+        what = f"Settled as not graded yet, {finality}"
     else:
         what = f"Settled at {number(settlement.value)}, {finality}"
     return Entry(

@@ -1,7 +1,10 @@
 """One session: its facts, the reward chain, the evidence, and everything that ever happened to its reward."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -11,24 +14,61 @@ from bandit.models import LedgerEntry
 from bandit.reading import version_of, weights_of
 from grading import evidence
 from grading.admin import history, transcript
+from grading.admin import session_did as did
+from grading.admin import session_why as why
 from grading.admin.judge_state import first_quota
 from grading.admin.quota import not_before
+from grading.admin.session_did import Log
+from grading.admin.session_why import Next
 from grading.core.explain import StepState
+from grading.core.signals import Signals
 from grading.core.vocabulary import Reason, Source
 from grading.judging.rubrics.verdicts import staleness
-from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
+from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
-from grading.models.judging import AttemptOutcome, Purpose
+from grading.models.judging import Purpose
 
 PATCH_LIMIT = 60_000
 PATCH_LINES = 600
 JOURNAL_LIMIT = 60_000
+TABS = {
+    "did": "What it did",
+    "transcript": "Transcript",
+    "patch": "Patch",
+    "journal": "Journal",
+    "judge": "Judge",
+    "files": "Files received",
+}
+# The sources of which a card says how they came to their grade.
+CARDS = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
 DIFF_CLASSES = {"+": "add", "-": "del", "@": "hd"}
 DIFF_HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ", "Binary ")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tab:
+    name: str
+    title: str
+    url: str
+    current: bool
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a session, whatever is shown of it. `log` is the transcript that counts, `job` the judge's."""
+
+    session: Session
+    settlement: Settlement | None
+    received: Sequence[Evidence]
+    signals: Signals | None
+    log: Log
+    job: JudgeJob | None
+    comes: Next | None
+
+
 def show(request: HttpRequest, pk: int) -> TemplateResponse:
-    """A constant number of queries, whatever the session's history."""
+    """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
     session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
     settlements = list(session.settlements.order_by("revision"))
     grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
@@ -36,52 +76,165 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     entries = list(ledger.history(session.observation))
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
-    judge = latest_of(grades, Source.JUDGE)
+    scored = {source: grade for source in CARDS if (grade := latest_of(grades, source))}
+    judge = scored.get(Source.JUDGE)
     stale = staleness(judge, Rubric.objects.active())
     job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
+    comes = why.following(job)
+    known = Known(
+        session=session,
+        settlement=settlement,
+        received=received,
+        signals=signals_of(session),
+        log=Log(evidence.usable(session, EvidenceKind.TRANSCRIPT)),
+        job=job,
+        comes=comes,
+    )
+    tabs = _tabs(request, known)
+    tab = next(each.name for each in tabs if each.current)
     context = {
-        "title": f"Session {session.short_id}",
+        "title": session.title or f"Session {session.short_id}",
         "session": session,
         "settlement": settlement,
-        "tiles": tiles(settlement, stale=stale),
+        "tiles": tiles(settlement, stale=stale, comes=comes),
+        "no_reward": why.has_no_reward(settlement),
+        "ungraded": why.is_ungraded(settlement),
         "stale": stale,
-        "again_usd": _last_cost(session) if judge else None,
-        "flags": [flag for flag in flags if flag.cleared_at is None],
-        "work": work(session),
-        "terms": consumption_terms(grades),
-        "evidence": received,
-        "refused": [row for row in received if row.problem],
-        "patch": patch(session),
-        "journal": text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT),
-        "transcript": transcript.page(session, request.GET.get("event", "1")),
-        "job": job,
-        "next_attempt": not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None,
-        "attempts": JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50],
+        "comes": comes,
         "judge": judge,
-        "citations": citations(judge),
+        "can_ask": bool(settings.ANTHROPIC_API_KEY) and not why.has_no_reward(settlement) and comes is None,
+        "again_usd": why.last_cost(session) if judge else None,
+        "flags": [flag for flag in flags if flag.cleared_at is None],
+        "cards": why.cards(settlement, grades, scored),
         "dimensions": dimensions(judge),
+        "citations": citations(judge),
         "opinions": opinions(grades, judge),
-        "sums": sums(grades),
+        "tabs": tabs,
+        "tab": tab,
+        "refused": [row for row in received if row.problem],
         "history": history.of(
             session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
         ),
         "live": _live(entries),
+        **_reasons(request, known),
+        **_pane(request, tab, known),
     }
     return TemplateResponse(request, "gradingsite/session.html", context)
 
 
-def tiles(settlement: Settlement | None, *, stale: str = "") -> list[dict[str, Any]]:
-    """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale."""
-    if settlement is None:
-        return []
+def _reasons(request: HttpRequest, known: Known) -> dict[str, Any]:
+    """Why there is no reward, or none yet, where that is so."""
+    session, settlement, signals = known.session, known.settlement, known.signals
+    if why.has_no_reward(settlement):
+        tests = why.infrastructure(session, signals, known.log)
+        return {"ended_by": why.ended_by(session), "tests": tests, "rule_for_runs": why.rule_for_runs()}
+    if why.is_ungraded(settlement):
+        return {"ways": why.ways(session, signals, known.job, known.comes, request.user)}
+    return {}
+
+
+def signals_of(session: Session) -> Signals | None:
+    """What was kept of its transcript; None where there is nothing, or where an older version kept something else."""
+    try:
+        return None if session.signals is None else Signals.from_dict(session.signals)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _tabs(request: HttpRequest, known: Known) -> list[Tab]:
+    """The tabs that have something in them; the first one, unless another is asked for, or an event."""
+    kinds = {row.kind for row in known.received}
+    counts = {"transcript": known.log.last, "files": len(known.received)}
+    there = {
+        "did": True,
+        "transcript": EvidenceKind.TRANSCRIPT in kinds,
+        "patch": EvidenceKind.PATCH in kinds,
+        "journal": EvidenceKind.JOURNAL in kinds,
+        "judge": known.job is not None,
+        "files": bool(known.received),
+    }
+    asked = request.GET.get("tab", "transcript" if "event" in request.GET else "")
+    current = asked if asked in TABS else "did"
     return [
-        {**step, "css": _css(step), "stale": stale if step["source"] == Source.JUDGE else ""}
-        for step in settlement.steps
+        Tab(name=name, title=title, url=f"?tab={name}", current=name == current, count=counts.get(name))
+        for name, title in TABS.items()
+        if there[name] or name == current
     ]
 
 
-def _css(step: dict[str, Any]) -> str:
+def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
+    """What the chosen tab shows."""
+    session, job = known.session, known.job
+    if tab == "transcript":
+        return {"transcript": transcript.page(session, request.GET.get("event", "1"))}
+    if tab == "patch":
+        return {"patch": patch(session)}
+    if tab == "journal":
+        return {"journal": text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT)}
+    if tab == "judge":
+        at = not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None
+        attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50]
+        return {"job": job, "next_attempt": at, "attempts": attempts}
+    if tab == "files":
+        return {"evidence": known.received}
+    artifacts = list(session.artifacts.all())
+    return {"did": did.rows(session, known.signals, artifacts, known.log), "carried": carried(session)}
+
+
+def carried(session: Session) -> list[Any]:  # noqa: ARG001
+    """What of the session's log was carried over from others: rows with `session`, `records` and `size`, the number of
+    all of the log's records. Nobody tells yet.
+    """
+    return []
+
+
+def tiles(settlement: Settlement | None, *, stale: str = "", comes: Next | None = None) -> list[dict[str, Any]]:
+    """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale, or
+    its place in the queue.
+    """
+    if settlement is None:
+        return []
+    shown = [{**step, "css": _css(step, settlement.weight), "stale": ""} for step in settlement.steps]
+    if why.has_no_reward(settlement):
+        return [_gate(settlement.session), *map(_not_asked, shown)]
+    for tile in shown:
+        if tile["source"] == Source.FLOOR and why.is_ungraded(settlement):
+            tile |= {"value": None, "headline": "–", "why": "Not graded yet; never learned"}
+        if tile["source"] == Source.JUDGE:
+            tile["stale"] = stale
+            if comes is not None and comes.place and tile["state"] == StepState.WAITING:
+                tile["headline"] = f"Queued, {comes.place}"
+    return shown
+
+
+def _gate(session: Session) -> dict[str, Any]:
+    """The tile before the first source: the outcome that stops the chain."""
+    headline = why.ended_by(session)
+    return {
+        "source": "",
+        "css": "gate",
+        "state": "",
+        "value": None,
+        "headline": headline,
+        "why": session.outcome_reason,
+    }
+
+
+def _not_asked(tile: dict[str, Any]) -> dict[str, Any]:
+    """Behind an outcome that stops the chain: no source is asked, and a person can still speak."""
+    if tile["source"] == Source.HUMAN:
+        return {**tile, "css": str(StepState.SKIPPED), "why": "A person can overrule the outcome"}
+    if tile["value"] is not None:
+        return {**tile, "join": ""}
+    told = {"headline": "Not asked", "why": "", "reason": Reason.NONE, "join": ""}
+    return {**tile, "state": StepState.SKIPPED, "css": f"{StepState.SKIPPED} slim", **told}
+
+
+def _css(step: dict[str, Any], weight: float) -> str:
+    """A floor that teaches nothing decides nothing; a link that has nothing to say is narrow."""
     state = StepState(step["state"])
+    if state is StepState.SKIPPED or (step["source"] == Source.FLOOR and weight == 0):
+        return f"{StepState.SKIPPED} slim"
     return f"{state} prov" if step["provisional"] and state is StepState.DECIDES else str(state)
 
 
@@ -89,23 +242,6 @@ def consumption_terms(grades: list[Grade]) -> list[dict[str, Any]]:
     """The rows of the consumption sum that holds, as its grade recorded them; none where nothing counts any more."""
     latest = next((grade for grade in reversed(grades) if grade.source == Source.CONSUMPTION), None)
     return [] if latest is None else list(latest.evidence.get("terms", []))
-
-
-def sums(grades: list[Grade]) -> list[dict[str, Any]]:
-    """How trajectory and journal came to their latest grades, in the terms that these recorded."""
-    found = [latest_of(grades, source) for source in (Source.TRAJECTORY, Source.JOURNAL)]
-    return [
-        {
-            "source": grade.source,
-            "value": grade.value,
-            "terms": grade.evidence["terms"],
-            "units": grade.evidence.get("units"),
-            "before_penalties": grade.evidence.get("before_penalties"),
-            "penalty": -grade.evidence.get("penalty", 0.0),
-        }
-        for grade in found
-        if grade is not None and grade.evidence.get("terms")
-    ]
 
 
 def latest_of(grades: list[Grade], source: Source) -> Grade | None:
@@ -131,12 +267,6 @@ def _gap(grade: Grade, judge: Grade | None) -> float | None:
     if judge is None or judge.value is None or grade.value is None:
         return None
     return round(grade.value, 2) - round(judge.value, 2)
-
-
-def _last_cost(session: Session) -> float | None:
-    """What the last verdict cost, in dollars: about what another one would."""
-    paid = JudgeAttempt.objects.filter(job__session=session, outcome=AttemptOutcome.GRADED)
-    return paid.filter(job__purpose=Purpose.VERDICT).order_by("-pk").values_list("cost_usd", flat=True).first()
 
 
 def citations(judge: Grade | None) -> list[int]:

@@ -106,8 +106,8 @@ def steps(decision: Decision) -> tuple[Step, ...]:
 def sentence(decision: Decision) -> str:
     """The reward, whether it is final, who decides, and what could still change it."""
     if decision.decider is None:
-        what = "refused to start" if decision.outcome is Outcome.REFUSED else "died of infrastructure"
-        return f"No reward. The session {what}: {decision.outcome_reason}. It neither rewards nor punishes an arm."
+        what = "refused to start" if decision.outcome is Outcome.REFUSED else "infrastructure"
+        return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. It neither rewards nor punishes an arm."
     if decision.decider is Source.HUMAN:
         return _human_sentence(decision)
     if decision.decider is Source.FLOOR:

@@ -230,7 +230,7 @@ def chip(value: float | None, source: str | None, final: bool | None) -> SafeStr
         return SafeString('<span class="chip c-none none" title="no reward">–</span>')
     if value is None or source == "floor":
         title = FLOOR_TITLE if source == "floor" else "no reward: excluded"
-        return format_html('<span class="chip c-{} {}" title="{}">–</span>', source, _state(final), title)
+        return format_html('<span class="chip c-none none" title="{}">–</span>', title)
     title = "final" if final else "provisional"
     return format_html('<span class="chip c-{} {}" title="{}">{}</span>', source, _state(final), title, number(value))
 
@@ -256,6 +256,12 @@ def rest(sentence: str | None) -> str:
 def share_of_one(value: float | None) -> str:
     """A share in [0, 1] as a percentage: 97 %."""
     return DASH if value is None else f"{100 * value:.0f} %"
+
+
+@register.filter
+def per_hundred(value: float | None) -> str:
+    """A share in [0, 1] as a width in a drawing that is 100 wide; what is outside of it is cut."""
+    return "0" if value is None else f"{100 * min(max(value, 0.0), 1.0):g}"
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""A small day for the browser: judged, read, provisional, floored and dead sessions, an outage, an alarm, an attack."""
+"""A small day for the browser: judged, read, provisional, ungraded, dead sessions, an outage, an alarm, an attack."""
 
 import datetime as dt
 import io
@@ -19,6 +19,7 @@ from tests.grading import quota_cast
 
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 GRADER = {"model": "claude-sonnet-5-5", "route": "api.anthropic.com", "rubric": "4e1c" * 16, "version": VERSION}
+UNSEEN = "A question, answered"
 TERMS = [
     {"kind": "idea", "count": 3, "diminishing": 1.0, "weight": 0.4, "adds": 0.4},
     {"kind": "engagement", "count": 1, "diminishing": 0.5, "weight": 0.2, "adds": 0.1},
@@ -32,6 +33,7 @@ def tell() -> Session:
     for number in range(24):
         _judged(now, number)
     _died(now)
+    _unseen(now)
     quota_cast.quota(
         QuotaState.EXHAUSTED, until=now + dt.timedelta(hours=4), changed_at=now - dt.timedelta(hours=7),
         detail="You have reached your specified API usage limits.",
@@ -60,6 +62,15 @@ def _judged(now: dt.datetime, number: int) -> None:
 
 def _died(now: dt.datetime) -> None:
     settled(cast.session(ended_at=now, outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired"))
+
+
+def _unseen(now: dt.datetime) -> None:
+    session = cast.session(ended_at=now, category="research", title=UNSEEN)
+    receive(session, EvidenceKind.TRANSCRIPT, transcript(), "conversation.jsonl")
+    why = "No effect and no failure to see: 12 tool calls; none says what it changed"
+    cast.grade(session, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, detail=why)
+    cast.open_judge_job(session)
+    settled(session)
 
 
 def _contradicted(now: dt.datetime, number: int) -> Session:

@@ -10,7 +10,8 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from django.contrib.auth.models import User
 
-from grading.models import SavedView
+from grading.core.vocabulary import Outcome
+from grading.models import SavedView, Session
 from tests import addresses, world
 from tests.addresses import PAGE
 from tests.browser import story
@@ -57,8 +58,18 @@ def page(chromium, live_site, site):
 
 
 def pages(site) -> dict[str, str]:
-    """The address of each page with the most on it, by name."""
-    return {**{name: addresses.urls(name, site)[0] for name in NAMES}, "an empty queue": EMPTY_QUEUE}
+    """The address of each page with the most on it, by name; and of those that show a session without a grade."""
+    states = {
+        "an ungraded session": Session.objects.get(title=story.UNSEEN),
+        "a session that infrastructure ended": Session.objects.get(outcome=Outcome.INFRASTRUCTURE),
+    }
+    transcript = f"{site.rows['session'].get_absolute_url()}?tab=transcript"
+    return {
+        **{name: addresses.urls(name, site)[0] for name in NAMES},
+        **{name: session.get_absolute_url() for name, session in states.items()},
+        "a session's transcript": transcript,
+        "an empty queue": EMPTY_QUEUE,
+    }
 
 
 def told(wrong: dict[str, list[str]]) -> str:

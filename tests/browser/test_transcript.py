@@ -85,7 +85,7 @@ def is_seen(page, number: int) -> bool:
 
 
 def test_a_transcript_that_nobody_has_indexed_opens_at_once_and_reads_itself(desk, session):
-    desk.goto(f"/sessions/{session.pk}/#transcript")
+    desk.goto(f"/sessions/{session.pk}/?tab=transcript")
     assert desk.locator("#e1").is_visible()
     desk.click("a.cite[href$='#e49004'] >> nth=0")
     desk.wait_for_selector("#e49004.at", timeout=60_000)
@@ -93,7 +93,7 @@ def test_a_transcript_that_nobody_has_indexed_opens_at_once_and_reads_itself(des
 
 
 def test_scrolling_holds_a_window_and_nothing_jumps(desk, indexed):
-    desk.goto(f"/sessions/{indexed.pk}/#transcript")
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.hover(".log")
     seen = [top(desk)]
     for _ in range(25):
@@ -113,7 +113,7 @@ def test_scrolling_holds_a_window_and_nothing_jumps(desk, indexed):
 
 
 def test_citations_jump_by_click_and_by_key(desk, indexed):
-    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     assert desk.inner_text("[data-cite-words]") == "3 citations"
     desk.click("a.cite:text-is('49004')")
     desk.wait_for_selector("#e49004:focus")
@@ -129,7 +129,7 @@ def test_citations_jump_by_click_and_by_key(desk, indexed):
 
 
 def test_find_goes_from_hit_to_hit_by_keyboard_alone(desk, indexed):
-    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.keyboard.press("/")
     desk.keyboard.type("prüfSUMME 7000")
     desk.wait_for_selector("#e14001.at")
@@ -151,14 +151,14 @@ def test_find_goes_from_hit_to_hit_by_keyboard_alone(desk, indexed):
 
 
 def test_what_nobody_says_is_said_not_to_be_found(desk, indexed):
-    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.click("[data-find-open]")
     desk.keyboard.type("100%_")
     expect(desk.locator("[data-find-words]")).to_have_text("no event has it")
 
 
 def test_hostile_text_stays_text(desk, indexed):
-    desk.goto(f"/sessions/{indexed.pk}/#e49000")
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript#e49000")
     desk.wait_for_selector("#e49000:focus")
     assert "<script>window.pwned" in desk.inner_text("#e49000")
     desk.keyboard.press("/")
@@ -167,7 +167,7 @@ def test_hostile_text_stays_text(desk, indexed):
 
 
 def test_the_ends_are_a_key_away(desk, indexed):
-    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.focus(".log")
     desk.keyboard.press("End")
     desk.wait_for_selector(f"#e{EVENTS}.at")
@@ -195,7 +195,7 @@ def test_the_review_desk_has_the_same_transcript(desk, indexed):
 
 def test_it_works_as_part_of_a_page_too(desk, indexed):
     """Narrow review screens scroll as one."""
-    desk.goto(f"/sessions/{indexed.pk}/")
+    desk.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     desk.is_pane = False
     desk.evaluate("document.querySelector('#transcript').classList.remove('log-pane', 'session-log')")
     desk.click("a.cite:text-is('49004')")
@@ -210,7 +210,7 @@ def test_it_works_without_script(chromium, live_site, indexed):
     context = chromium.new_context(base_url=live_site, java_script_enabled=False)
     page = context.new_page()
     log_in(page)
-    page.goto(f"/sessions/{indexed.pk}/")
+    page.goto(f"/sessions/{indexed.pk}/?tab=transcript")
     assert page.locator("[data-transcript-tools]").is_hidden()
     page.click("text=Later events")
     assert page.locator("#e101").is_visible()

@@ -1,6 +1,5 @@
 """The middle of the desk, and what the panel tells beside the grade: rationale, history, answers, comments."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -19,15 +18,6 @@ from grading.models.judging import Purpose
 from grading.templatetags.house import CITATION, NUMBER
 
 LISTED = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tab:
-    name: str
-    title: str
-    url: str
-    current: bool
-    count: int | None = None
 
 
 TABS = {"transcript": "Transcript", "work": "Artifacts & patch", "journal": "Journal", "attempts": "Attempts"}
@@ -102,7 +92,9 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
         "work_counts": [_named(group) for group in work],
         "tab": current,
         "tabs": [
-            Tab(name=name, title=title, url=_tab_url(request, name), current=name == current, count=counts.get(name))
+            shown.Tab(
+                name=name, title=title, url=_tab_url(request, name), current=name == current, count=counts.get(name)
+            )
             for name, title in TABS.items()
         ],
         "refused": [row for row in received if row.problem],
