@@ -338,21 +338,19 @@ def test_i44_a_session_that_never_began_is_neither_judged_nor_rewarded(sim):
 
 FAULT = {"checks": [{"name": "review", "passed": False, "detail": "the change that was asked for is not in the diff"}]}
 FIXED = {"checks": [{"name": "review", "passed": True}]}
-IDEAS = """diff --git a/idea-backlog.md b/idea-backlog.md
---- a/idea-backlog.md
-+++ b/idea-backlog.md
-@@ -1 +1,4 @@
- # Ideas
-+| Idea: cache the parsed transcripts between two gradings |
-+| Idea: warn a reviewer whose claim is about to end |
-+| Idea: show on the dashboard which harness changed its log |
-"""
+
+
+def ideas(subject: str) -> str:
+    """A patch with three ideas that nobody else had."""
+    rows = (f"cache {subject}", f"warn of old {subject}", f"draw {subject} on the first page")
+    added = "".join(f"+| Idea: {row} |\n" for row in rows)
+    return f"diff --git a/idea-backlog.md b/idea-backlog.md\n--- a/idea-backlog.md\n+++ b/idea-backlog.md\n@@ -1 +1,4 @@\n # Ideas\n{added}"
 
 
 def test_i45_the_reviewers_veto_outweighs_exit_status_judge_and_artifacts(sim):
     sim.script({"score": 0.9}, {"score": 0.9})
-    for name in ("71a3", "a517"):
-        session = submit(name, patch=IDEAS, facts={**FAULT, "exit_code": 0})
+    for name, subject in (("71a3", "transcripts"), ("a517", "rubrics")):
+        session = submit(name, patch=ideas(subject), facts={**FAULT, "exit_code": 0})
         before = rewards.live(session)
         work()
         held = rewards.live(session)
