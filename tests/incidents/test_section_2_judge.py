@@ -344,7 +344,8 @@ def ideas(subject: str) -> str:
     """A patch with three ideas that nobody else had."""
     rows = (f"cache {subject}", f"warn of old {subject}", f"draw {subject} on the first page")
     added = "".join(f"+| Idea: {row} |\n" for row in rows)
-    return f"diff --git a/idea-backlog.md b/idea-backlog.md\n--- a/idea-backlog.md\n+++ b/idea-backlog.md\n@@ -1 +1,4 @@\n # Ideas\n{added}"
+    head = "diff --git a/idea-backlog.md b/idea-backlog.md\n--- a/idea-backlog.md\n+++ b/idea-backlog.md\n"
+    return f"{head}@@ -1 +1,4 @@\n # Ideas\n{added}"
 
 
 def test_i45_the_reviewers_veto_outweighs_exit_status_judge_and_artifacts(sim):
