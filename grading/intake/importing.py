@@ -24,7 +24,6 @@ class Fate(StrEnum):
     IMPORTED = "imported"
     ADDED = "added to a session that was there"
     THERE = "already there"
-    LEFT_OUT = "left out"
     REFUSED = "refused"
 
 
@@ -53,11 +52,9 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None) -> Outc
         if _is_known(path, agent):
             return Outcome(path=path, fate=Fate.THERE)
         header, report = _header(path)
-        if header.is_subagent or "subagents" in path.parts:
-            return Outcome(path=path, fate=Fate.LEFT_OUT, why="logs of subagents, which are part of their sessions")
         if report.recognised == 0:
             return Outcome(path=path, fate=Fate.REFUSED, why="logs in which nothing was recognised")
-        return _submit(path, agent, _metadata(path, header, category))
+        return _submit(path, agent, _metadata(path, header, category), is_subagent=header.is_subagent)
     except (formats.UnknownFormat, formats.EmptyTranscript, ValidationError, OSError) as error:
         why, detail = _reason(error)
         return Outcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
@@ -92,7 +89,10 @@ def _header(path: Path) -> tuple[TranscriptHeader, ParseReport]:
 
 
 def _metadata(path: Path, header: TranscriptHeader, category: str | None) -> intake.SubmittedSession:
-    """A session's id is in its log; gptme's is the name of its folder, Claude Code's stubs have it as file name."""
+    """A session's id is in its log; gptme's is the name of its folder, Claude Code's stubs have it as file name.
+
+    A subagent's log without a name of its own goes by that of its file; it says itself whose it is.
+    """
     name = path.parent.name if path.name == GPTME_LOG else path.stem
     written = dt.datetime.fromtimestamp(path.stat().st_mtime, tz=dt.UTC)
     return intake.SubmittedSession(
@@ -103,10 +103,12 @@ def _metadata(path: Path, header: TranscriptHeader, category: str | None) -> int
     )
 
 
-def _submit(path: Path, agent: Agent, metadata: intake.SubmittedSession) -> Outcome:
+def _submit(path: Path, agent: Agent, metadata: intake.SubmittedSession, *, is_subagent: bool) -> Outcome:
     with path.open("rb") as file:
         receipt = intake.submit(agent=agent, metadata=metadata, transcript=file)
     wrong = [problem for problem in receipt.problems if problem.is_error]
-    why, detail = (f"kept, but not used for grading: {wrong[0].code}", wrong[0].got) if wrong else ("", "")
+    why, detail = "logs of subagents, which count for the session that started them" if is_subagent else "", ""
+    if wrong:
+        why, detail = f"kept, but not used for grading: {wrong[0].code}", wrong[0].got
     fate = Fate.IMPORTED if receipt.created else Fate.ADDED
     return Outcome(path=path, fate=fate, why=why, detail=detail)

@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from bandit.models import Arm
+from grading import ownership, rewards
 from grading.models import Agent, ApiToken, Session
 from tests.grading import logs
 
@@ -19,7 +20,9 @@ pytestmark = pytest.mark.django_db
 def folder(tmp_path) -> Path:
     """One log of each kind, and files that are none."""
     write(tmp_path / "claude" / f"{CLAUDE}.jsonl", logs.claude(CLAUDE, logs.COMMIT))
-    write(tmp_path / "claude" / CLAUDE / "subagents" / "agent-a1.jsonl", logs.claude(CLAUDE, padding=10))
+    aside = logs.claude(CLAUDE, ("git commit -am Aside", "[main 5e6f7a8] Aside\n 1 file changed")).decode()
+    aside = aside.replace('"isSidechain": false', '"isSidechain": true, "agentId": "a1"').replace(f"{CLAUDE}-", "side-")
+    write(tmp_path / "claude" / CLAUDE / "subagents" / "agent-a1.jsonl", aside.replace('"t0"', '"s0"').encode())
     write(tmp_path / "gptme" / "2026-03-31-fix" / "conversation.jsonl", logs.gptme(("user", "hi"), ("assistant", "ho")))
     write(tmp_path / "other" / "data.jsonl", b'{"x": 1}\n' * 50)
     write(tmp_path / "other" / "empty.jsonl", b"")
@@ -39,9 +42,9 @@ def run(capsys, *arguments: object, **options) -> str:
 
 def test_a_folder_is_imported_with_a_summary(folder, capsys):
     said = run(capsys, folder, agent="bob")
-    assert set(Session.objects.values_list("external_id", flat=True)) == {CLAUDE, "2026-03-31-fix"}
-    assert "2 imported" in said
-    assert "1 logs of subagents, which are part of their sessions" in said
+    assert set(Session.objects.values_list("external_id", flat=True)) == {CLAUDE, "a1", "2026-03-31-fix"}
+    assert "3 imported" in said
+    assert "1 logs of subagents, which count for the session that started them" in said
     assert "1 not a log of Claude Code, gptme or Codex CLI" in said
     assert "1 empty files" in said
     assert Session.objects.get(external_id=CLAUDE).agent.name == "bob"
@@ -50,16 +53,24 @@ def test_a_folder_is_imported_with_a_summary(folder, capsys):
 def test_a_second_run_imports_nothing(folder, capsys):
     run(capsys, folder)
     said = run(capsys, folder)
-    assert "2 already there" in said
+    assert "3 already there" in said
     assert "imported" not in said
-    assert Session.objects.count() == 2
+    assert Session.objects.count() == 3
+
+
+def test_a_subagents_work_is_its_parents(folder, capsys):
+    run(capsys, folder)
+    parent, aside = Session.objects.get(external_id=CLAUDE), Session.objects.get(external_id="a1")
+    assert ownership.part_of(aside) == parent
+    assert {commit["hash"] for commit in parent.signals["commits"]} == {"1a2b3c4", "5e6f7a8"}
+    assert rewards.live(aside).value is None
 
 
 def test_a_log_that_grew_is_added_to_its_session(folder, capsys):
     run(capsys, folder / "claude")
     write(folder / "claude" / f"{CLAUDE}.jsonl", logs.claude(CLAUDE, logs.COMMIT, ("ls", "a b")))
     assert "1 added to a session that was there" in run(capsys, folder / "claude")
-    assert Session.objects.count() == 1
+    assert Session.objects.count() == 2
 
 
 def test_a_single_file_can_be_named(folder, capsys):
