@@ -13,6 +13,7 @@ from django.utils import timezone
 from bandit import ledger
 from bandit.models import Bucket, Erasure
 from grading import intake, rewards, samples
+from grading.core.trajectory import View
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Agent, Artifact, Evidence, Flag, Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.review import record_correction, undo
@@ -39,16 +40,18 @@ def test_the_samples_tell_their_story():
     assert len(sessions) == 14
     assert {session.harness.name for session in sessions.values()} == {"claude-code", "codex", "gptme"}
     assert {session.category.is_consumption for session in sessions.values()} == {True, False}
-    assert reason(sessions["cross-repo-71a3"], Source.TRAJECTORY) == Reason.LOG_OVERWRITTEN
-    assert reason(sessions["cross-repo-a517"], Source.TRAJECTORY) == Reason.STUB_NO_TOOL_CALLS
-    for name in ("cross-repo-71a3", "cross-repo-a517"):
-        assert rewards.live(sessions[name]).source == Source.JOURNAL
+    logs = {"cross-repo-71a3": Reason.LOG_OVERWRITTEN, "cross-repo-a517": Reason.STUB_NO_TOOL_CALLS}
+    for name, why in logs.items():
+        trajectory = sessions[name].grades.filter(source=Source.TRAJECTORY).last()
+        assert (trajectory.evidence["view"], trajectory.evidence["log"]) == (View.FACTS, why)
+        assert not rewards.live(sessions[name]).final
         assert sessions[name].flags.get().rule == "A1"
     assert rewards.live(sessions["news-three-ideas"]).value == 0.6
     assert sessions["code-quota-death"].outcome == Outcome.INFRASTRUCTURE
     assert rewards.live(sessions["code-quota-death"]).value is None
-    assert rewards.live(sessions["infra-merged"]).value > 0.7
-    assert rewards.live(sessions["triage-nothing-done"]).value < 0.1
+    assert rewards.live(sessions["infra-merged"]).value > 0.6
+    assert reason(sessions["triage-nothing-done"], Source.TRAJECTORY) == Reason.NOTHING_OBSERVABLE
+    assert rewards.live(sessions["triage-nothing-done"]).weight == 0
 
 
 def test_every_sample_is_settled_and_marked():
