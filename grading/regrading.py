@@ -44,9 +44,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regraded:
-    """One session graded anew: before, after, the rows that its bandits gain and lose, and whether a judge is asked."""
+    """One session graded anew: before, after, the rows that its bandits gain and lose, and whether a judge is asked.
 
-    session: Session
+    `name` is what people call the session: a whole site's are held at a time, so that its row is not.
+    """
+
+    name: str
     before: Standing
     after: Standing
     moved: Mapping[str, tuple[Row, ...]]
@@ -98,7 +101,7 @@ def regrade(session: Session) -> Regraded:
             rewards.settle(other)
             review.look(other)
         after = standing(rewards.live(held), held)
-        return Regraded(session=held, before=before, after=after, moved=_moved_since(last), asked=asked)
+        return Regraded(name=str(held), before=before, after=after, moved=_moved_since(last), asked=asked)
 
 
 def standing(settlement: Settlement | None, session: Session) -> Standing:

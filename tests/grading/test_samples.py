@@ -50,8 +50,8 @@ def test_the_samples_tell_their_story():
     assert sessions["code-quota-death"].outcome == Outcome.INFRASTRUCTURE
     assert rewards.live(sessions["code-quota-death"]).value is None
     assert rewards.live(sessions["infra-merged"]).value > 0.6
-    assert reason(sessions["triage-nothing-done"], Source.TRAJECTORY) == Reason.NOTHING_OBSERVABLE
-    assert rewards.live(sessions["triage-nothing-done"]).weight == 0
+    looked = sessions["triage-nothing-done"].grades.filter(source=Source.TRAJECTORY).last()
+    assert (looked.value, looked.evidence["view"]) == (0.35, View.LOOKED)
 
 
 def test_every_sample_is_settled_and_marked():

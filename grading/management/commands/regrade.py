@@ -85,7 +85,7 @@ def summary(done: list[Regraded]) -> str:
         examples = [each for each in changed if (_kind(each.before), _kind(each.after)) == (before, after)]
         first = examples[0]
         shown = f"{number(first.before.learned)} → {number(first.after.learned)}"
-        lines.append(f"{count:6,}  {before} → {after}, for example {first.session}: {shown}")
+        lines.append(f"{count:6,}  {before} → {after}, for example {first.name}: {shown}")
     if len(kinds) > KINDS:
         lines.append(f"        and {len(kinds) - KINDS} kinds of change more")
     asked = sum(each.asked for each in done)
