@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from bandit import ledger
 from bandit.models import LedgerEntry
 from bandit.reading import version_of, weights_of
-from grading import evidence
+from grading import evidence, ownership
 from grading.admin import history, transcript
 from grading.admin import session_did as did
 from grading.admin import session_why as why
@@ -29,6 +29,7 @@ from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
 
 PATCH_LIMIT = 60_000
+ELSEWHERE = 12
 PATCH_LINES = 600
 JOURNAL_LIMIT = 60_000
 TABS = {
@@ -66,6 +67,17 @@ class Known:
     job: JudgeJob | None
     comes: Next | None
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether there is nothing that a judge could read."""
+        return why.has_nothing_to_read(self.settlement)
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether it makes sense to have the judge asked about it."""
+        is_open = self.comes is None and not why.has_no_reward(self.settlement)
+        return bool(settings.ANTHROPIC_API_KEY) and is_open and not self.is_unreadable
+
 
 def show(request: HttpRequest, pk: int) -> TemplateResponse:
     """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
@@ -102,7 +114,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "stale": stale,
         "comes": comes,
         "judge": judge,
-        "can_ask": bool(settings.ANTHROPIC_API_KEY) and not why.has_no_reward(settlement) and comes is None,
+        "can_ask": known.can_be_asked,
         "again_usd": why.last_cost(session) if judge else None,
         "flags": [flag for flag in flags if flag.cleared_at is None],
         "cards": why.cards(settlement, grades, scored),
@@ -129,7 +141,9 @@ def _reasons(request: HttpRequest, known: Known) -> dict[str, Any]:
         tests = why.infrastructure(session, signals, known.log)
         return {"ended_by": why.ended_by(session), "tests": tests, "rule_for_runs": why.rule_for_runs()}
     if why.is_ungraded(settlement):
-        return {"ways": why.ways(session, signals, known.job, known.comes, request.user)}
+        may_operate = request.user.has_perm("grading.change_quota")
+        judge = why.judge_way(session, known.job, known.comes, may_operate=may_operate)
+        return {"ways": why.ways(session, signals, None if known.is_unreadable else judge, request.user)}
     return {}
 
 
@@ -177,15 +191,13 @@ def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
         return {"job": job, "next_attempt": at, "attempts": attempts}
     if tab == "files":
         return {"evidence": known.received}
-    artifacts = list(session.artifacts.all())
-    return {"did": did.rows(session, known.signals, artifacts, known.log), "carried": carried(session)}
-
-
-def carried(session: Session) -> list[Any]:  # noqa: ARG001
-    """What of the session's log was carried over from others: rows with `session`, `records` and `size`, the number of
-    all of the log's records. Nobody tells yet.
-    """
-    return []
+    artifacts = list(session.artifacts.select_related("owned_by"))
+    return {
+        "did": did.rows(session, known.signals, artifacts, known.log),
+        "carried": ownership.carried(session),
+        "part_of": ownership.part_of(session),
+        "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
+    }
 
 
 def tiles(settlement: Settlement | None, *, stale: str = "", comes: Next | None = None) -> list[dict[str, Any]]:

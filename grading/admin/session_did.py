@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from grading import evidence, transcripts
+from grading import evidence, ownership, transcripts
 from grading.core.patch import Patch
 from grading.core.patch import parse as parse_patch
 from grading.core.production import FACTS, PATCH, TRANSCRIPT, WORDS, Facts, Thing, by_kind, collect
@@ -108,7 +108,7 @@ def _things(session: Session, signals: Signals | None, artifacts: Sequence[Artif
     }
     told = Facts(commits=facts[ArtifactKind.COMMIT], pull_requests=facts[ArtifactKind.PULL_REQUEST])
     root = str(log.row.report.get("cwd", "")) if log.row else ""
-    return collect(signals, facts=told, patch=_patch(session), root=root).things
+    return collect(signals, facts=told, patch=_patch(session), foreign=ownership.foreign(session), root=root).things
 
 
 def _patch(session: Session) -> Patch | None:

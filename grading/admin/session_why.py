@@ -17,7 +17,7 @@ from grading.admin.session_did import Log
 from grading.core import trajectory
 from grading.core.explain import number
 from grading.core.signals import Signals
-from grading.core.vocabulary import NO_REWARD, Outcome, Source
+from grading.core.vocabulary import NO_REWARD, Outcome, Reason, Source
 from grading.intake.outcomes import KILLED
 from grading.judging.outlook import costs
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
@@ -83,6 +83,12 @@ def is_ungraded(settlement: Settlement | None) -> bool:
     return settlement is not None and settlement.source == Source.FLOOR and settlement.weight == 0
 
 
+def has_nothing_to_read(settlement: Settlement | None) -> bool:
+    """Whether the judge was not asked because there is nothing that it could read."""
+    steps = settlement.steps if settlement is not None else []
+    return any(step["source"] == Source.JUDGE and step["reason"] == Reason.NO_EVIDENCE for step in steps)
+
+
 def following(job: JudgeJob | None) -> Next | None:
     """What comes next where a job is open: two queries."""
     if job is None or not job.is_open:
@@ -110,11 +116,12 @@ def _ordinal(place: int) -> str:
     return f"{place:,}{ending}"
 
 
-def ways(
-    session: Session, signals: Signals | None, job: JudgeJob | None, comes: Next | None, user: User | AnonymousUser
-) -> list[Way]:
-    """What would make an ungraded session gradable, any one of them, as far as the user may see to it."""
-    found = [_judge(session, job, comes, may_operate=user.has_perm("grading.change_quota"))]
+def ways(session: Session, signals: Signals | None, judge: Way | None, user: User | AnonymousUser) -> list[Way]:
+    """What would make an ungraded session gradable, any one of them, as far as the user may see to it.
+
+    `judge` is the judge's way, None where there is nothing that it could read.
+    """
+    found = [] if judge is None else [judge]
     if user.has_perm("grading.add_grade"):
         desk = reverse("admin:review_session", args=[session.pk])
         found.append(Way(mark="human", title="Your grade", detail="Final at once", link="Grade", url=desk))
@@ -131,7 +138,7 @@ def ways(
     return found
 
 
-def _judge(session: Session, job: JudgeJob | None, comes: Next | None, *, may_operate: bool) -> Way:
+def judge_way(session: Session, job: JudgeJob | None, comes: Next | None, *, may_operate: bool) -> Way:
     title = "The judge’s verdict"
     if comes is not None:
         detail = f"The judge {comes.words}{f', {comes.place}' * bool(comes.place)}"

@@ -224,10 +224,17 @@ def _state(grade: GradeView, *, decides: bool) -> StepState:
         return StepState.WAITING
     if grade.reason in ABSTAINS:
         return StepState.ABSTAINED
-    nothing_wrong = (
-        grade.reason is Reason.INFRASTRUCTURE or grade.status is Status.SKIPPED or grade.reason in NOTHING_THERE
-    )
+    nothing_wrong = grade.reason is Reason.INFRASTRUCTURE or grade.status is Status.SKIPPED or _nothing_there(grade)
     return StepState.SKIPPED if nothing_wrong else StepState.FAILED
+
+
+def _nothing_there(grade: GradeView) -> bool:
+    """Whether there was nothing to read. What a session left behind is looked for in evidence of which others tell the
+    trouble, so that its own answer is none, unless the looking broke.
+    """
+    return grade.reason in NOTHING_THERE or (
+        grade.source is Source.CONSUMPTION and grade.status is Status.UNSCORED and grade.reason is Reason.UNREADABLE
+    )
 
 
 def _headline(grade: GradeView) -> str:
@@ -235,7 +242,7 @@ def _headline(grade: GradeView) -> str:
         return HEADLINES[grade.reason]
     if grade.status is Status.SKIPPED:
         return "Not asked"
-    if grade.reason in NOTHING_THERE:
+    if _nothing_there(grade):
         return "None"
     return "Failed" if grade.status is Status.FAILED else "No score"
 

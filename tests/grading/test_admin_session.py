@@ -423,3 +423,16 @@ def test_the_list_shows_an_abstention_as_a_dash(reviewer):
     html = reviewer.get("/sessions/").content.decode()
     assert '<span class="chip c-none none" title="not graded yet (floor)">–</span>' in html
     assert "nothing observable" in html
+
+
+def test_what_was_carried_over_is_shown_with_where_it_came_from(reviewer):
+    log = logs.claude("0090", logs.COMMIT)
+    first = sent("0090", transcript=log, metadata={"title": "The first"})
+    copy = sent("0099", transcript=log.replace(b'"sessionId": "0090"', b'"sessionId": "0099"'))
+    page = reviewer.get(f"/sessions/{copy.pk}/")
+    carried = page.context["carried"]
+    assert [(each.session, each.records == each.total) for each in carried] == [(first, True)]
+    assert [each.owned_by for each in page.context["elsewhere"]] == [first]
+    assert [row.kind for row in page.context["did"]] == ["Not seen"]
+    assert f'href="/sessions/{first.pk}/">The first</a>' in page.content.decode()
+    assert {tile["state"] for tile in page.context["tiles"]} <= {"skipped", "abstained", "decides"}
