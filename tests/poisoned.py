@@ -38,6 +38,7 @@ from grading.models import (
     Rubric,
     SavedView,
     Session,
+    SessionLog,
 )
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
@@ -131,6 +132,7 @@ def make() -> tuple[World, set[str]]:
         made = world.make()
         olga = made["grade"].author
         sessions = [_session(number, olga) for number in range(12)]
+        _shared(sessions[0], sessions[2])
         rubric = _judging(sessions, olga)
         _people(sessions)
         _seeded(poisoner)
@@ -157,7 +159,7 @@ def _session(number: int, olga: User) -> Session:
         made, "patch", "\n".join(f"{'+-@ '[n % 4]}{line}" for n, line in enumerate(text.split("\n"))).encode()
     )
     made.evidence.create(kind="facts", sha256="f" * 64, size=1, problem=Reason.LOG_SHARED)
-    cast.grade(made, Source.TRAJECTORY, 0.3, evidence={"terms": terms(), "units": 1.0, "before_penalties": 0.4})
+    cast.grade(made, Source.TRAJECTORY, 0.3, evidence=seen())
     cast.grade(made, Source.JUDGE, 0.5, rubric="4e1c", evidence=verdict())
     cast.grade(made, Source.JUDGE, 0.6, rubric="4e1c", evidence=verdict(purpose="second"), parallel=True)
     cast.grade(made, Source.JOURNAL, None, Reason.NO_SIGNAL)
@@ -171,6 +173,12 @@ def _session(number: int, olga: User) -> Session:
     Flag.objects.create(session=made, rule="A1", cleared_at=now if number % 3 == 1 else None)
     rewards.settle(made)
     return made
+
+
+def _shared(session: Session, owner: Session) -> None:
+    """A log whose records, and what they made, belong to another session."""
+    SessionLog.objects.create(session=session, carried={str(owner.pk): 3}, total=5, part_of=owner)
+    session.artifacts.filter(kind=ArtifactKind.PULL_REQUEST).update(owned_by=owner)
 
 
 def _selection(number: int) -> Selection:
@@ -197,6 +205,10 @@ def effects() -> dict:
         "alarms": [{"rule": line, "about": line, "before": line, "after": line} for line in LINES],
         "reward": {"before": 0.5, "after": 0.6, "source_before": LINES[1]},
     }
+
+
+def seen() -> dict:
+    return {"terms": terms(), "units": 1.0, "weighed": terms(), "failures": list(xss.ALL.values())}
 
 
 def terms() -> list[dict]:
