@@ -165,7 +165,8 @@ def _nothing(log: Signals) -> str:
     if log.calls == 0:
         return "No effect and no failure to see: it answered without a tool call"
     opaque = f", {log.opaque_calls} of them of tools that the site does not know" if log.opaque_calls else ""
-    return f"No effect and no failure to see: {log.calls} tool calls{opaque}; none says what it changed"
+    calls = "1 tool call" if log.calls == 1 else f"{log.calls} tool calls"
+    return f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
 
 
 def _scored(seen: Seen, view: View, failures: list[str], found: Score, detail: str) -> SourceGrade:
