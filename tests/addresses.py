@@ -282,7 +282,9 @@ MODELS: dict[str, Model] = {
     "grading_agent": Model(add=OPERATOR, change=OPERATOR, posted={"name": "carol"}),
     "grading_apitoken": Model(view=OPERATOR, change=OPERATOR, posted={"note": "the old laptop"}),
     "grading_artifactrule": Model(
-        add=OPERATOR, change=OPERATOR, posted={"kind": "poem", "weight": ".1", "scale": "1", "path_glob": "*.txt"}
+        add=OPERATOR,
+        change=OPERATOR,
+        posted={"kind": "poem", "weight": ".1", "scale": "1", "path_glob": "*.txt", "least_characters": "200"},
     ),
     "bandit_bandit": Model(add=OPERATOR, change=OPERATOR, posted={"name": "moods", "title": "Moods", "kind": "choice"}),
     "bandit_arm": Model(add=OPERATOR, change=OPERATOR, posted={"name": "poems", "bandit": "1", **NO_ALIASES}),

@@ -57,8 +57,8 @@ def transcript(name: str, rng: Random) -> bytes:
     for number in range(1, rng.randrange(2, 7)):
         output = (mostly if rng.random() < ALIKE else rng.choice(OUTPUTS))(rng)
         command = {"command": f"uv run {rng.choice(NAMES)} --{rng.choice(NAMES)} {rng.randrange(1000)}"}
-        used = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": command}
-        got = {"type": "tool_result", "tool_use_id": f"t{number}", "content": output}
+        used = {"type": "tool_use", "id": f"{name}-t{number}", "name": "Bash", "input": command}
+        got = {"type": "tool_result", "tool_use_id": f"{name}-t{number}", "content": output}
         lines += [_line(name, 2 * number, "assistant", [used]), _line(name, 2 * number + 1, "user", [got])]
     lines.append(_line(name, 50, "assistant", [{"type": "text", "text": prose(rng)}]))
     return "\n".join(lines).encode() + b"\n"
@@ -74,4 +74,4 @@ def _line(name: str, number: int, kind: str, content: object) -> str:
         message |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "type": "message"}
     at = (BEGAN + dt.timedelta(seconds=40 * number)).isoformat()
     common = {"sessionId": name, "cwd": "/repo", "version": "2.1.0", "isSidechain": False}
-    return json.dumps({"type": kind, "uuid": f"u{number}", "timestamp": at, "message": message, **common})
+    return json.dumps({"type": kind, "uuid": f"{name}-{number}", "timestamp": at, "message": message, **common})

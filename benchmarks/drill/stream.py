@@ -1,5 +1,6 @@
 """What agents send: small sessions over HTTP, each under an id that its prompt shows, sent until they are accepted."""
 
+import hashlib
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -75,8 +76,15 @@ def session(name: str, ended_at: datetime) -> Parts:
 
 
 def transcript(name: str, ended_at: datetime) -> bytes:
-    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "git commit -am 'try a call once'"}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "[main 4c1e9b2] try a call once"}
+    """A log whose records and commit are this session's alone: those of another would be its copy."""
+    commit = hashlib.sha1(name.encode(), usedforsecurity=False).hexdigest()[:7]
+    call = {
+        "type": "tool_use",
+        "id": f"{name}-t1",
+        "name": "Bash",
+        "input": {"command": "git commit -am 'try a call once'"},
+    }
+    result = {"type": "tool_result", "tool_use_id": f"{name}-t1", "content": f"[main {commit}] try a call once"}
     said = [
         ("user", f"Fix the guard of {name} and commit"),
         ("assistant", [call]),
@@ -89,6 +97,6 @@ def transcript(name: str, ended_at: datetime) -> bytes:
         if role == "assistant":
             message |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "type": "message"}
         at = ended_at - timedelta(seconds=60 - 10 * number)
-        line = {"type": role, "uuid": f"u{number}", "timestamp": at.isoformat(), "message": message}
+        line = {"type": role, "uuid": f"{name}-{number}", "timestamp": at.isoformat(), "message": message}
         lines.append(json.dumps({**line, "sessionId": name, "cwd": "/repo", "version": "2.1.0", "isSidechain": False}))
     return ("\n".join(lines) + "\n").encode()

@@ -43,7 +43,7 @@ def transcript(session) -> bytes:
         if kind == "assistant":
             message |= {"id": f"msg_{number}", "model": "claude-sonnet-4-5", "type": "message"}
         at = f"2026-03-31T11:{number:02d}:00.000Z"
-        return {"type": kind, "uuid": f"u{number}", "timestamp": at, "message": message, **common}
+        return {"type": kind, "uuid": f"{session.external_id}-{number}", "timestamp": at, "message": message, **common}
 
     def call(number, command):
         return line(

@@ -246,7 +246,7 @@ def test_a_session_without_a_reward_teaches_its_lessons_nothing():
 
 def test_a_session_that_died_of_infrastructure_takes_its_credit_back():
     receipt = submit(metadata={"lessons": [{"name": "ask-first"}]}, journal="Merged it.")
-    submit(metadata={"outcome": "infrastructure", "outcome_reason": "402"})
+    submit(metadata={"exit_code": 137})
     assert credited(receipt.session) == {}
 
 

@@ -274,7 +274,7 @@ def test_looking_at_every_session_takes_few_queries_however_much_there_is(django
         )
     monitoring.refresh()
     assert monitoring.open_alarms().count() == 3
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         monitoring.refresh()
 
 

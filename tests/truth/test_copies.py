@@ -2,12 +2,12 @@
 
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from grading import ownership
 from grading.core.vocabulary import Reason, Status
 from grading.models import Flag, Session, SessionLog
+from tests.examples import examples
 from tests.truth.house import (
     bits,
     commits,
@@ -172,7 +172,7 @@ LOGS = {
 }
 
 
-@hypothesis_settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(12, HealthCheck.function_scoped_fixture)
 @given(st.permutations(sorted(LOGS)), st.sets(st.sampled_from(sorted(LOGS)), min_size=3))
 def test_any_order_of_one_agents_logs_gives_the_same_owners_and_bits(order, chosen):
     lived = []

@@ -2,12 +2,12 @@
 
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from grading import monitoring, ownership
 from grading.core.ownership import Claim, Claimant, owner, same_commits
 from grading.models import Artifact, Flag
+from tests.examples import examples
 from tests.truth.house import (
     bits,
     commits,
@@ -175,7 +175,7 @@ PARTS = {
 
 
 @pytest.mark.django_db
-@hypothesis_settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(12, HealthCheck.function_scoped_fixture)
 @given(st.permutations(sorted(PARTS)))
 def test_any_order_of_one_agents_arrivals_gives_the_same_owners_and_bits(order):
     lived = []
