@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from grading.core import digest, formats, prompt
 from grading.core.events import Message, PullRequestLink, Role, ToolCall, ToolResult
+from grading.core.production import collect
 from grading.core.prompt import Case, Example, RubricText, rubric_sha256, summarise
+from grading.core.signals import extract
 from tests.core.test_prompt import RUBRIC, built, evidence, session, shell, user
 from tests.corpus import grammar
 from tests.corpus.secrets import ALL
@@ -25,7 +27,9 @@ LONG = [event for number in range(10, 3000, 2) for event in shell(number, f"sed 
 def real(path: Path, **fields) -> Case:
     with path.open("rb") as file:
         events = list(formats.read(file, path.name))
-    return Case(metadata={"title": path.stem, "harness": "x"}, events=events, **fields)
+    signals = extract(events)
+    metadata = {"title": path.stem, "harness": "x"}
+    return Case(metadata=metadata, events=events, signals=signals, production=collect(signals), **fields)
 
 
 def cases():

@@ -58,7 +58,7 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
     assert run(job) is AttemptOutcome.GRADED
     grade = judge_grades(job).get()
     assert (grade.status, grade.value, grade.reason) == (Status.SCORED, 0.78, "")
-    assert (grade.model, grade.version) == ("claude-sonnet-5-5", "digest/2")
+    assert (grade.model, grade.version) == ("claude-sonnet-5-5", "digest/3")
     assert grade.route == sim.url.removeprefix("http://")
     assert grade.rubric == Rubric.objects.get(is_active=True).sha256
     assert len(grade.inputs_sha256) == 64
