@@ -116,7 +116,7 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
     )
 
 
-def production(seen: Seen) -> Production:
+def produced(seen: Seen) -> Production:
     """What the session's evidence confirms that it brought about."""
     return collect(
         None if seen.carried else seen.signals,
@@ -213,17 +213,19 @@ def _trajectory(seen: Seen) -> Answer:
         absent, why = Reason.CARRIED, seen.carried
     category = seen.session.category
     looking = category is not None and category.current.is_looking
+    globs = _artifact_globs()
+    production = produced(seen)
     answer = trajectory.grade(
         trajectory.Seen(
             signals=None if seen.carried else seen.signals,
-            production=production(seen),
+            production=production,
             facts=seen.facts,
             absent=absent,
             why=why,
             looking=looking,
         )
     )
-    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *_artifact_globs())
+    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *globs)
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:

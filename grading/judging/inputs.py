@@ -70,7 +70,7 @@ def case(session: Session) -> Case:
         metadata=_metadata(session),
         events=ownership.events(session) or (),
         signals=None if seen.carried else seen.signals,
-        production=sources.production(seen),
+        production=sources.produced(seen),
         facts=_facts(session),
         journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
         patch=evidence.text(session, EvidenceKind.PATCH, TEXT_LIMIT),

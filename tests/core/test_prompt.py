@@ -101,7 +101,7 @@ def test_a_long_transcript_keeps_task_changes_and_last_words_within_the_budget()
 
 
 def test_a_smaller_digest_is_smaller():
-    events = session(*(event for number in range(10, 60, 2) for event in shell(number, "x", "y" * 5000)))
+    events = session(*(event for number in range(10, 60, 2) for event in shell(number, f"x {number}", "y" * 5000)))
     full, half = built(events, budget=2000), built(events, budget=2000, smaller=0.5)
     assert len(evidence(half)) < len(evidence(full))
     assert half.sha256 != full.sha256
