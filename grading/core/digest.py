@@ -336,17 +336,16 @@ def _message(head: str, text: str, words: int, limit: int) -> str:
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
     """What the harness itself recorded; the same trouble again is folded."""
     text = _note(event)
-    is_link = isinstance(event, PullRequestLink)
     entry = Entry(
         numbers=(event.number,),
         write=partial(_as_it_is, text),
         size=len(text),
-        weight=MADE_WEIGHT if is_link else 2,
+        weight=EFFECT_WEIGHT,
         order=digest.actions_seen,
     )
     digest.actions_seen += 1
-    if is_link:
-        digest.confirmed.setdefault(MADE_WEIGHT, Pile()).add(entry)
+    if isinstance(event, PullRequestLink):
+        digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()).add(entry, event.url)
     elif isinstance(event, ApiError):
         digest.failed.add(entry, ("", event.reason, _first_line(event.text)))
     else:

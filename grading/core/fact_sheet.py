@@ -27,6 +27,8 @@ QUOTED = 160
 RUNS_SHARE = 0.4
 LEFT_OUT = "({count} left out)"
 GAP = len(LEFT_OUT) + 1
+# No block is shorter: of more of them than this lets in, none is even written.
+LEAST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +55,20 @@ def write(signals: Signals | None, production: Production, limit: int) -> Sheet:
     signals = signals or Signals()
     counts = "\n".join(_counts(signals, production)) or NOTHING
     room = limit - len(counts) - 2 * GAP
-    runs = [_run(rows) for _, rows in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
-    things = _things(signals, production)
+    most = max(limit, 0) // LEAST
+    runs = [list(rows) for _, rows in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
+    listed = _listed(production)
+    things = _things(signals, listed[:most])
     needed = sum(len(block.text) + 1 for block in things)
-    last_runs = _fitting(runs[::-1], max(int(room * RUNS_SHARE), room - needed))[::-1]
+    latest = [_run(rows) for rows in runs[: -most - 1 : -1]]
+    last_runs = _fitting(latest, max(int(room * RUNS_SHARE), room - needed))
     shown = _fitting(things, room - sum(len(block.text) + 1 for block in last_runs))
     lines = [
         counts,
         *(block.text for block in shown),
-        *_gap(len(things) - len(shown)),
+        *_gap(len(listed) - len(shown)),
         *_gap(len(runs) - len(last_runs)),
-        *(block.text for block in last_runs),
+        *(block.text for block in reversed(last_runs)),
     ]
     numbers = frozenset(block.number for block in (*shown, *last_runs) if block.number is not None)
     return Sheet(text="\n".join(lines), numbers=numbers)
@@ -86,11 +91,16 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
     yield from (f"{words}: {count}" for words, count in said.items() if count)
 
 
-def _things(signals: Signals, production: Production) -> list[_Block]:
+def _listed(production: Production) -> list[Thing]:
+    """The things that are listed, in their order."""
     things = by_kind(production.things)
     kinds = [*(kind for kind in FIRST if kind in things), *(kind for kind in things if kind not in FIRST)]
+    return [thing for kind in kinds if kind not in COUNTED for thing in things[kind]]
+
+
+def _things(signals: Signals, things: Sequence[Thing]) -> list[_Block]:
     commits = {commit.hash: commit for commit in signals.commits}
-    return [_thing(thing, commits.get(thing.key)) for kind in kinds if kind not in COUNTED for thing in things[kind]]
+    return [_thing(thing, commits.get(thing.key)) for thing in things]
 
 
 def _thing(thing: Thing, commit: Commit | None) -> _Block:
@@ -100,9 +110,8 @@ def _thing(thing: Thing, commit: Commit | None) -> _Block:
     return _Block(text=f"{head}\n{quoted(said, QUOTED)}", number=thing.at)
 
 
-def _run(rows: Iterator[TestRun]) -> _Block:
+def _run(runs: Sequence[TestRun]) -> _Block:
     """Test runs of one runner, one after another with the same outcome."""
-    runs: Sequence[TestRun] = list(rows)
     last = runs[-1]
     outcome = "passed" if last.passed else "failed"
     often = "" if len(runs) == 1 else f", as did the {len(runs) - 1} before it"
