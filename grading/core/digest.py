@@ -40,14 +40,18 @@ SAID, ENDS_TURN, ENDS_SESSION, TASK = 1, 2, 3, 8
 ENDING_SHARE = 0.8
 # How many of the like ones are named by number beside the one that is shown.
 NAMED = 40
+# How much of a command and of a complaint is compared to tell whether two are like.
+LIKE_CHARS = 200
 UNCONFIRMED = "  no result on record: unconfirmed"
 # What a line for a gap takes, and what the line about failures takes, each with its newline.
 GAP = len("(100000 left out)\n")
 FAILURES = "({count} results failed; {shown} of them are above, alone or with others like them)"
 FAILURES_ROOM = len(FAILURES) + 1
 LIKE = "  and {count} like it, events {numbers}"
-NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\b[0-9a-f]{7,40}\b|\d+")
-STATUS_LINE = re.compile(r"(?:Error: )?(?:Exit code|Process exited with code|exit status) ?\d*\W*$", re.IGNORECASE)
+NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\b(?=[a-f]{0,39}\d)[0-9a-f]{7,40}\b|\d+")
+STATUS_LINE = re.compile(
+    r"(?:Error: )?(?:(?:Exit|Return) code|Process exited with code|exit status):? ?\d*\W*$", re.IGNORECASE
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -347,7 +351,7 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
     if isinstance(event, PullRequestLink):
         digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()).add(entry, event.url)
     elif isinstance(event, ApiError):
-        digest.failed.add(entry, ("", event.reason, _first_line(event.text)))
+        digest.failed.add(entry, ("", event.reason, *_complaint(event.text)))
     else:
         digest.other.add(entry)
 
@@ -392,17 +396,17 @@ def _action(heads: Sequence[str], said: str, shown: str | None, sizes: Sequence[
     return "\n".join(parts)
 
 
-def _failure(call: ToolCall | None, result: ToolResult) -> tuple[str, str, str]:
-    """What makes two failures like ones: the tool, the program, and the complaint without its numbers."""
-    name = "" if call is None else call.name
-    program = "" if call is None else " ".join(call.command.split(maxsplit=2)[:2])[:60]
-    return name, program, _first_line(result.text)
+def _failure(call: ToolCall | None, result: ToolResult) -> tuple[str, ...]:
+    """What makes two failures like ones: the tool, how the command begins, and the complaint, numbers apart."""
+    name, command = ("", "") if call is None else (call.name, call.command)
+    return name, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)
 
 
-def _first_line(text: str) -> str:
-    lines = (line.strip() for line in text[:2000].splitlines())
-    first = next((line for line in lines if line and not STATUS_LINE.match(line)), "")
-    return NUMBER.sub("0", first[:200])
+def _complaint(text: str) -> tuple[str, str]:
+    """The first and the last line of an error, its bare exit status and numbers apart."""
+    lines = [line.strip() for line in ends(text, 2000).splitlines()]
+    lines = [line for line in lines if line and not STATUS_LINE.match(line)] or [""]
+    return NUMBER.sub("0", lines[0][:LIKE_CHARS]), NUMBER.sub("0", lines[-1][-LIKE_CHARS:])
 
 
 def _repeat(call: ToolCall | None, result: ToolResult | None) -> bytes | None:

@@ -192,8 +192,11 @@ def test_other_failures_of_one_tool_are_not_folded():
     failed = [
         *shell(10, "npm run build", "no such module", failed=True),
         *shell(12, "npm run build", "out of memory", failed=True),
+        *shell(14, "npm run test", "out of memory", failed=True),
+        *shell(16, "npm run test", "Ran it (1 line)\nno such module\nReturn code: 1", failed=True),
+        *shell(18, "npm run test", "Ran it (1 line)\nout of memory\nReturn code: 1", failed=True),
     ]
-    assert actions_of(built([user(1, "Fix it"), *failed])).count("result, failed") == 2
+    assert actions_of(built([user(1, "Fix it"), *failed])).count("result, failed") == 5
 
 
 def test_failures_that_find_no_room_are_counted_in_words():
