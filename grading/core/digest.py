@@ -11,7 +11,7 @@ alike before one of them is left out. An entry is written out (redacted, quoted)
 
 import hashlib
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -130,7 +130,11 @@ class Tier:
 
 @dataclass(slots=True)
 class Digest:
-    """A transcript in piles. `actions_seen` and the like count what there was, kept or not; `failures` are results."""
+    """A transcript in piles.
+
+    `actions_seen` and the like count what there was, kept or not. `failures` counts failed results; `failed_at` are the
+    events of the last of them.
+    """
 
     asked: Pile = field(default_factory=Pile)
     said: Pile = field(default_factory=Pile)
@@ -141,6 +145,7 @@ class Digest:
     said_seen: int = 0
     actions_seen: int = 0
     failures: int = 0
+    failed_at: deque[int] = field(default_factory=lambda: deque(maxlen=NAMED))
     last_words: Entry | None = None
 
     def request_tiers(self) -> list[Tier]:
@@ -376,7 +381,9 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
         failures=int(has_failed),
     )
     digest.actions_seen += 1
-    digest.failures += has_failed
+    if has_failed and result is not None:
+        digest.failures += 1
+        digest.failed_at.append(result.number)
     if confirmed:
         digest.confirmed.setdefault(confirmed, Pile()).add(entry)
     elif has_failed and result is not None:

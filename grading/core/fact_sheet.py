@@ -4,7 +4,7 @@ Whatever comes from a log or an agent (hashes, addresses, subjects, names of bra
 the bar of a quotation, cleaned like all evidence. Numbers in brackets are events of the transcript.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -29,6 +29,9 @@ LEFT_OUT = "({count} left out)"
 GAP = len(LEFT_OUT) + 1
 # No block is shorter: of more of them than this lets in, none is even written.
 LEAST = 20
+FAILED = "Failed results: events "
+# About what an event's number takes in a list.
+NUMBER_CHARS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +50,22 @@ class _Block:
     number: int | None
 
 
-def write(signals: Signals | None, production: Production, limit: int) -> Sheet:
+def write(
+    signals: Signals | None,
+    production: Production,
+    limit: int,
+    *,
+    failed_at: Collection[int] = (),
+    failures: int = 0,
+) -> Sheet:
     """The fact sheet: the counts, then each thing and each test run, as far as `limit` characters bear it.
 
-    The counts are there whatever the limit.
+    The counts are there whatever the limit. `failed_at` are the events of the last failed results, of `failures`.
     """
     signals = signals or Signals()
     counts = "\n".join(_counts(signals, production)) or NOTHING
-    room = limit - len(counts) - 2 * GAP
+    failed = _failed(list(failed_at), failures, (limit - len(counts)) // 4)
+    room = limit - len(counts) - sum(len(line) + 1 for line in failed) - 2 * GAP
     most = max(limit, 0) // LEAST
     runs = [list(rows) for _, rows in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
     listed = _listed(production)
@@ -65,6 +76,7 @@ def write(signals: Signals | None, production: Production, limit: int) -> Sheet:
     shown = _fitting(things, room - sum(len(block.text) + 1 for block in last_runs))
     lines = [
         counts,
+        *failed,
         *(block.text for block in shown),
         *_gap(len(listed) - len(shown)),
         *_gap(len(runs) - len(last_runs)),
@@ -89,6 +101,15 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
         "Calls that the user refused": signals.rejected,
     }
     yield from (f"{words}: {count}" for words, count in said.items() if count)
+
+
+def _failed(at: list[int], count: int, room: int) -> list[str]:
+    """The events of the last failed results, as many as have room."""
+    shown = at[-max(room // NUMBER_CHARS, 1) :] if room >= 2 * len(FAILED) else []
+    if not shown:
+        return []
+    before = count - len(shown)
+    return [FAILED + ", ".join(map(str, shown)) + (f", and {before} before them" if before else "")]
 
 
 def _listed(production: Production) -> list[Thing]:

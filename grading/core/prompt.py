@@ -22,8 +22,8 @@ VERSION = "digest/3"
 CHARS_PER_TOKEN = 4.0
 # Shares of the room for evidence; the confirmed actions get all that the others leave.
 TASK_SHARE, SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE, FACTS_SHARE = 0.15, 0.2, 0.15, 0.1, 0.1
-# What the fact sheet may take of the room for all that is said of the session.
-SHEET_SHARE = 0.12
+# What the fact sheet may take of the room for all that is said of the session, and the least, in characters.
+SHEET_SHARE, LEAST_SHEET = 0.12, 400
 FACTS_SHOWN = 40
 # The least room for evidence, in characters, where a rubric takes up the budget itself.
 LEAST_ROOM = 4000
@@ -129,8 +129,11 @@ def build(
     chars = int(budget * chars_per_token)
     system = _system(rubric, int(chars * EXAMPLES_SHARE))
     room = int(max(chars - len(system) - len(_user("", "")), LEAST_ROOM) * smaller)
-    sheet = fact_sheet.write(case.signals, case.production, int(room * SHEET_SHARE))
-    evidence, citable = _evidence(case, room - len(sheet.text))
+    limit = max(int(room * SHEET_SHARE), LEAST_SHEET)
+    words = max(min(digest.WORDS_CHARS, int((room - limit) * TASK_SHARE) - 120), 100)
+    read = digest.read(case.events, case.signals, words=words)
+    sheet = fact_sheet.write(case.signals, case.production, limit, failed_at=read.failed_at, failures=read.failures)
+    evidence, citable = _evidence(case, read, room - len(sheet.text))
     user = _user(sheet.text, evidence)
     return Prompt(
         system=system,
@@ -215,10 +218,8 @@ def _examples(examples: Sequence[Example], room: int) -> str:
     return f"{text}\n" if shown else ""
 
 
-def _evidence(case: Case, room: int) -> tuple[str, frozenset[int]]:
+def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozenset[int]]:
     """The sections in at most `room` characters, and the event numbers in them."""
-    words = max(min(digest.WORDS_CHARS, int(room * TASK_SHARE) - 120), 100)
-    read = digest.read(case.events, case.signals, words=words)
     said_share, patch_share, journal_share = (int(room * s) for s in (SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE))
     each = max(min(200, room // 20), 40)
     task = digest.fit(read.request_tiers(), int(room * TASK_SHARE), of=read.asked_seen)

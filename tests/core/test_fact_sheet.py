@@ -10,7 +10,7 @@ from grading.core.patch import parse
 from grading.core.production import Facts, Production, Thing, collect
 from grading.core.prompt import Case
 from grading.core.signals import Commit, Effect, EffectKind, Signals, extract
-from tests.core.test_prompt import FORGERIES, RUBRIC, shell, user
+from tests.core.test_prompt import FORGERIES, RUBRIC, built, shell, user
 from tests.corpus import grammar, injections
 from tests.corpus.secrets import ALL
 
@@ -66,6 +66,16 @@ def test_it_stands_before_the_evidence_and_may_be_cited():
         f"{fact_sheet.HEADING}\nConfirmed: 1 commit\n[4] commit, seen in the log\n  | 0000003 x\n\n"
     )
     assert made.citable == {4}
+
+
+def test_failures_are_named_by_their_events_as_far_as_there_is_room():
+    failed = [e for n in range(100, 160, 2) for e in shell(n, f"tool{n}", "broke", failed=True)]
+    made = built([user(1, "Fix it"), *failed])
+    assert "Results: 30, 30 of them failed\nFailed results: events 101, 103, " in made.user
+    few = fact_sheet.write(None, Production(), 400, failed_at=range(1, 41), failures=2000).text.split("\n")[1]
+    assert few.startswith("Failed results: events ")
+    assert few.endswith(f", 40, and {2000 - few.count(', ')} before them")
+    assert len(few) < 200
 
 
 def test_where_nothing_is_confirmed_it_says_so():

@@ -43,6 +43,7 @@ COUNTS = (
     rf"Confirmed: {COUNT}(?:, {COUNT})*",
     r"Test runs: \d+ passed, \d+ failed(?:; the last run of each runner passed|; a last run failed)?",
     r"Results: \d+, \d+ of them failed",
+    r"Failed results: events \d+(?:, \d+)*(?:, and \d+ before them)?",
     r"Commits reverted or reset, which are not counted: \d+",
     r"Edits that took assertions out of tests or loosened them: \d+",
     r"Calls that the user refused: \d+",
