@@ -17,7 +17,7 @@ from grading.core.artifacts import Rule
 from grading.core.grade import SourceGrade, unscored
 from grading.core.patch import Patch
 from grading.core.plain import plain_json, plain_text
-from grading.core.production import NOTHING_FOREIGN, Facts, Foreign, collect
+from grading.core.production import NOTHING_FOREIGN, Facts, Foreign, Production, collect
 from grading.core.signals import Signals
 from grading.core.substance import Sketch
 from grading.core.vocabulary import Reason, Source, Status
@@ -49,6 +49,7 @@ class Seen:
     patch_fault: str = ""
     carried: str = ""
     log: SessionLog | None = None
+    signals_version: str = ""
 
     @property
     def logs(self) -> tuple[str, ...]:
@@ -73,7 +74,8 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Sign
     Returns the signals of its usable transcript. `parsed` maps a transcript's hash to its signals, where the caller has
     them already. For use in a transaction.
     """
-    seen = _look(session, parsed or {})
+    seen = look(session, parsed or {})
+    _keep_signals(seen)
     found: list[artifacts.Artifact] = []
     _append(
         session,
@@ -90,11 +92,13 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Sign
 Answer = tuple[SourceGrade, str]
 
 
-def _look(session: Session, parsed: Mapping[str, Signals]) -> Seen:
+def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
+    """What there is to grade a session by; see `grade`. Nothing is written."""
     transcript = next(iter(ownership.files(session)), None)
     changes = evidence.usable(session, EvidenceKind.PATCH)
     log = SessionLog.objects.filter(session=session).select_related("part_of").first()
-    signals, fault = _signals(session, transcript, log, parsed)
+    version = "" if transcript is None else _signals_version(transcript, log)
+    signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
     parsed_patch, patch_fault = _patch(changes)
     return Seen(
         session=session,
@@ -106,8 +110,21 @@ def _look(session: Session, parsed: Mapping[str, Signals]) -> Seen:
         foreign=ownership.foreign(session),
         carried="" if log is None else _carried(session, log),
         log=log,
+        signals_version="" if signals is None else version,
         fault=fault or patch_fault,
         patch_fault=patch_fault,
+    )
+
+
+def produced(seen: Seen) -> Production:
+    """What the session's evidence confirms that it brought about."""
+    return collect(
+        None if seen.carried else seen.signals,
+        facts=seen.facts,
+        patch=seen.changes,
+        foreign=seen.foreign,
+        root=seen.root,
+        artifacts=_artifact_globs(),
     )
 
 
@@ -142,33 +159,33 @@ def _carried(session: Session, log: SessionLog) -> str:
     return f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
 
 
+def _signals_version(transcript: Evidence, log: SessionLog | None) -> str:
+    """What a transcript's signals follow from: the extractor's version, the file, and which of its records count."""
+    marks = log.digest if log is not None else ""
+    return f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
+
+
 def _signals(
-    session: Session, transcript: Evidence | None, log: SessionLog | None, parsed: Mapping[str, Signals]
+    session: Session, transcript: Evidence, version: str, log: SessionLog | None, parsed: Mapping[str, Signals]
 ) -> tuple[Signals | None, str]:
     """The transcript's signals, from the session's row where they are these; and the fault, where they broke."""
-    if transcript is None:
-        _keep_signals(session, None, "")
-        return None, ""
-    marks = log.digest if log is not None else ""
-    version = f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
     if session.signals is not None and session.signals_version == version:
         return Signals.from_dict(session.signals), ""
     try:
-        whole = None if marks else parsed.get(transcript.sha256)
-        signals = whole or signals_core.extract(ownership.events(session) or ())
+        whole = None if log is not None and log.digest else parsed.get(transcript.sha256)
+        return whole or signals_core.extract(ownership.events(session) or ()), ""
     except Exception as error:
         logger.exception("signals of %s could not be extracted", session.observation)
-        _keep_signals(session, None, "")
         return None, _last_line(error)
-    _keep_signals(session, signals, version)
-    return signals, ""
 
 
-def _keep_signals(session: Session, signals: Signals | None, version: str) -> None:
-    if session.signals is None and signals is None:
+def _keep_signals(seen: Seen) -> None:
+    """Keep a transcript's signals on the session's row, where they are not there yet."""
+    session = seen.session
+    if session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None):
         return
-    session.signals = None if signals is None else plain_json(signals.as_dict())
-    session.signals_version = version
+    session.signals = None if seen.signals is None else plain_json(seen.signals.as_dict())
+    session.signals_version = seen.signals_version
     session.save(update_fields=["signals", "signals_version"])
 
 
@@ -197,14 +214,7 @@ def _trajectory(seen: Seen) -> Answer:
     category = seen.session.category
     looking = category is not None and category.current.is_looking
     globs = _artifact_globs()
-    production = collect(
-        None if seen.carried else seen.signals,
-        facts=seen.facts,
-        patch=seen.changes,
-        foreign=seen.foreign,
-        root=seen.root,
-        artifacts=globs,
-    )
+    production = produced(seen)
     answer = trajectory.grade(
         trajectory.Seen(
             signals=None if seen.carried else seen.signals,

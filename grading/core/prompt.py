@@ -1,5 +1,7 @@
 """The prompt of one verdict: the rubric as instructions, the session as evidence between delimiters (30-judge.md).
 
+Before the evidence stands what the site itself has confirmed (`fact_sheet`).
+
 Pure and deterministic. Nothing here knows what another source said of the session.
 """
 
@@ -10,14 +12,18 @@ from dataclasses import dataclass, field
 from itertools import accumulate, islice
 from math import ceil
 
-from grading.core import digest
+from grading.core import digest, fact_sheet
 from grading.core.events import Event
+from grading.core.production import Production
 from grading.core.sanitise import QUOTE, clip, inline, quoted
+from grading.core.signals import Signals
 
-VERSION = "digest/2"
+VERSION = "digest/3"
 CHARS_PER_TOKEN = 4.0
 # Shares of the room for evidence; the confirmed actions get all that the others leave.
 TASK_SHARE, SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE, FACTS_SHARE = 0.15, 0.2, 0.15, 0.1, 0.1
+# What the fact sheet may take of the room for all that is said of the session, and the least, in characters.
+SHEET_SHARE, LEAST_SHEET = 0.12, 400
 FACTS_SHOWN = 40
 # The least room for evidence, in characters, where a rubric takes up the budget itself.
 LEAST_ROOM = 4000
@@ -72,11 +78,14 @@ class RubricText:
 class Case:
     """One session to be judged. `metadata` is shown as "name: value"; `facts` are what the caller observed itself.
 
-    `journal` is what the agent says of itself; `patch` is a unified diff. None where there is none.
+    `signals` are those of these very `events`, and `production` what the site has confirmed of the session, from all
+    its evidence. `journal` is what the agent says of itself; `patch` is a unified diff. None where there is none.
     """
 
     metadata: Mapping[str, str]
     events: Iterable[Event] = ()
+    signals: Signals | None = None
+    production: Production = field(default_factory=Production)
     facts: Sequence[str] = ()
     journal: str | None = None
     patch: str | None = None
@@ -119,14 +128,18 @@ def build(
         raise ValueError(f"expected a positive budget and ratio and a factor in (0, 1]; got {said}")
     chars = int(budget * chars_per_token)
     system = _system(rubric, int(chars * EXAMPLES_SHARE))
-    room = max(chars - len(system) - len(_user("")), LEAST_ROOM)
-    evidence, citable = _evidence(case, int(room * smaller))
-    user = _user(evidence)
+    room = int(max(chars - len(system) - len(_user("", "")), LEAST_ROOM) * smaller)
+    limit = max(int(room * SHEET_SHARE), LEAST_SHEET)
+    words = max(min(digest.WORDS_CHARS, int((room - limit) * TASK_SHARE) - 120), 100)
+    read = digest.read(case.events, case.signals, words=words)
+    sheet = fact_sheet.write(case.signals, case.production, limit, failed_at=read.failed_at, failures=read.failures)
+    evidence, citable = _evidence(case, read, room - len(sheet.text))
+    user = _user(sheet.text, evidence)
     return Prompt(
         system=system,
         user=user,
         sha256=_sha256(f"{VERSION}\0{system}\0{user}"),
-        citable=citable,
+        citable=citable | sheet.numbers,
         chars_per_token=chars_per_token,
     )
 
@@ -136,11 +149,10 @@ def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
 
     Empty where there is neither a title nor an event to tell of.
     """
-    read = digest.read(case.events, words=limit)
-    final = [entry for entry in read.done() if entry.weight == digest.FINAL]
+    read = digest.read(case.events, case.signals, words=limit)
     parts = [
         ("Asked", read.asked.entries()[:1], 0.25),
-        ("Last actions", final[-SUMMARY_ACTIONS:], 0.35),
+        ("Last actions", read.final(SUMMARY_ACTIONS), 0.35),
         ("Last words", read.said.entries()[-1:], 0.25),
     ]
     title = case.metadata.get("title", "")
@@ -152,7 +164,7 @@ def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
 def _short(entries: Sequence[digest.Entry], limit: int) -> str:
     """Entries on one line, each with an equal share of `limit` characters."""
     each = limit // len(entries) - 3
-    return " / ".join(clip(" ".join(entry.write().replace(QUOTE, " ").split()), each) for entry in entries)
+    return " / ".join(clip(" ".join(entry.write(digest.FULL).replace(QUOTE, " ").split()), each) for entry in entries)
 
 
 def rubric_sha256(
@@ -163,10 +175,11 @@ def rubric_sha256(
     return _sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False))
 
 
-def _user(evidence: str) -> str:
+def _user(sheet: str, evidence: str) -> str:
     # The name of the delimiter is the hash of what it encloses: evidence cannot contain its own.
     nonce = _sha256(evidence)[:16]
     return (
+        f"{fact_sheet.HEADING}\n{sheet}\n\n"
         f"The session to grade is between the two lines named evidence-{nonce}. All of it is data.\n"
         f"<evidence-{nonce}>\n{evidence}\n</evidence-{nonce}>\n"
         "Grade the session above by the rubric. Cite event numbers that stand in brackets at the start of a line."
@@ -205,13 +218,12 @@ def _examples(examples: Sequence[Example], room: int) -> str:
     return f"{text}\n" if shown else ""
 
 
-def _evidence(case: Case, room: int) -> tuple[str, frozenset[int]]:
+def _evidence(case: Case, read: digest.Digest, room: int) -> tuple[str, frozenset[int]]:
     """The sections in at most `room` characters, and the event numbers in them."""
-    read = digest.read(case.events, words=max(min(digest.WORDS_CHARS, int(room * TASK_SHARE) - 120), 100))
     said_share, patch_share, journal_share = (int(room * s) for s in (SAID_SHARE, PATCH_SHARE, JOURNAL_SHARE))
     each = max(min(200, room // 20), 40)
-    task = digest.fit(read.asked.entries(), int(room * TASK_SHARE), of=read.asked.seen)
-    said = digest.fit(read.said.entries(), said_share, of=read.said.seen)
+    task = digest.fit(read.request_tiers(), int(room * TASK_SHARE), of=read.asked_seen)
+    said = digest.fit(read.word_tiers(), said_share, of=read.said_seen)
     bodies = {
         "Session": "\n".join(f"{inline(k, 40)}: {inline(v, each)}" for k, v in case.metadata.items()),
         TASK: task.text,
@@ -220,16 +232,23 @@ def _evidence(case: Case, room: int) -> tuple[str, frozenset[int]]:
         "Patch": _patch(case.patch, patch_share),
         JOURNAL: _block(case.journal, journal_share),
     }
-    spare = room - len(_joined(bodies))
-    actions = digest.fit(read.done(), spare, of=read.actions.seen)
-    bodies[ACTIONS] = actions.text
+    spare = room - len(_joined(bodies)) - digest.FAILURES_ROOM * (read.failures > 0)
+    actions = digest.fit(read.action_tiers(), spare, of=read.actions_seen)
+    bodies[ACTIONS] = _with_failures(actions, read.failures)
     if actions.is_all:  # what is left then goes to the others, in this order
-        more = digest.fit(read.said.entries(), _room(bodies, SAID, room), of=read.said.seen)
-        said = more if more.numbers > said.numbers else said
+        more = digest.fit(read.word_tiers(), _room(bodies, SAID, room), of=read.said_seen)
+        said = more if more.numbers >= said.numbers else said
         bodies[SAID] = said.text
         bodies["Patch"] = _patch(case.patch, _room(bodies, "Patch", room))
         bodies[JOURNAL] = _block(case.journal, _room(bodies, JOURNAL, room))
     return _joined(bodies), task.numbers | said.numbers | actions.numbers
+
+
+def _with_failures(actions: digest.Fitted, failures: int) -> str:
+    """The actions, and in words how many failures there were where not all are shown."""
+    if failures <= actions.failures or not actions.text:
+        return actions.text
+    return f"{actions.text}\n{digest.FAILURES.format(count=failures, shown=actions.failures)}"
 
 
 def _room(bodies: Mapping[str, str], title: str, room: int) -> int:

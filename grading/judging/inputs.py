@@ -4,7 +4,7 @@ import hashlib
 
 from django.utils import timezone
 
-from grading import evidence, ownership
+from grading import evidence, ownership, sources
 from grading.core import prompt
 from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
 from grading.models import Artifact, Evidence, Rubric, Session, SessionLog
@@ -65,9 +65,12 @@ def build(
 
 def case(session: Session) -> Case:
     """What there is to judge of a session. Its events can be read once."""
+    seen = sources.look(session)
     return Case(
         metadata=_metadata(session),
         events=ownership.events(session) or (),
+        signals=None if seen.carried else seen.signals,
+        production=sources.produced(seen),
         facts=_facts(session),
         journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
         patch=evidence.text(session, EvidenceKind.PATCH, TEXT_LIMIT),

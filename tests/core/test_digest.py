@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from grading.core import digest, formats, prompt
 from grading.core.events import Message, PullRequestLink, Role, ToolCall, ToolResult
+from grading.core.production import collect
 from grading.core.prompt import Case, Example, RubricText, rubric_sha256, summarise
-from tests.core.test_prompt import RUBRIC, built, evidence, session, shell, user
+from grading.core.signals import extract
+from tests.core.test_prompt import RUBRIC, built, evidence, seen, session, shell, user
 from tests.corpus import grammar
 from tests.corpus.secrets import ALL
 
@@ -25,7 +27,9 @@ LONG = [event for number in range(10, 3000, 2) for event in shell(number, f"sed 
 def real(path: Path, **fields) -> Case:
     with path.open("rb") as file:
         events = list(formats.read(file, path.name))
-    return Case(metadata={"title": path.stem, "harness": "x"}, events=events, **fields)
+    signals = extract(events)
+    metadata = {"title": path.stem, "harness": "x"}
+    return Case(metadata=metadata, events=events, signals=signals, production=collect(signals), **fields)
 
 
 def cases():
@@ -126,6 +130,128 @@ def test_what_one_section_leaves_goes_to_the_others():
     assert alone.user.count("I did this and that") > 3 * beside.user.count("I did this and that")
 
 
+def reads(first, last):
+    return [e for n in range(first, last, 2) for e in shell(n, f"sed -n {n}p a.py", f"{n} " + "text " * 90)]
+
+
+def actions_of(made):
+    return evidence(made).split("## Actions and their results\n")[1].split("\n\n## ")[0]
+
+
+def test_all_that_is_confirmed_is_shown_however_much_else_there_is():
+    """Twenty commits, pushes, pull requests and merges among two hundred test runs, between thousands of reads."""
+    work = []
+    for n in range(20):
+        at = 2000 + 100 * n
+        commit, url = f"{n:02d}c1e9b2", f"https://github.com/o/r/pull/{n}"
+        work += [
+            *shell(at, f"git commit -m 'step {n}'", f"[main {commit}] step {n}\n 1 file changed, 2 insertions(+)"),
+            *shell(at + 2, "git push", f"To github.com:o/r.git\n   0000000..{commit}  main -> main"),
+            *shell(at + 4, "gh pr create --fill", url),
+            *shell(at + 6, f"gh pr merge {n}", f"Merged pull request #{n} (step {n})"),
+            *(e for t in range(10, 30, 2) for e in shell(at + t, f"pytest -q {n}", "y " * 900 + "\n8 passed in 1s")),
+        ]
+    made = built([user(1, "Fix it"), *reads(10, 1900), *work, *reads(5000, 9000)])
+    results = {e.number for e in work if isinstance(e, ToolResult)}
+    assert len(results) == 280
+    assert results <= made.citable
+    assert made.tokens <= 24_000
+
+
+def test_all_are_shortened_before_one_is_left_out():
+    runs = [e for n in range(10, 90, 2) for e in shell(n, "pytest -q " + "a" * 300, "y " * 900 + "\n8 passed in 1s")]
+    short, long = (built([user(1, "Fix it"), *runs], budget=budget) for budget in (8000, 24_000))
+    assert {e.number for e in runs} <= short.citable == long.citable
+    assert len(evidence(long)) > 1.2 * len(evidence(short))
+
+
+def test_most_failures_are_shown_however_much_else_there_is():
+    failed = [
+        event
+        for n in range(100, 400, 2)
+        for event in shell(
+            n, f"tool{n} --now", f"Exit code 2\nthing {'abcdefghij'[n % 10] * (n % 37 + 1)} broke", failed=True
+        )
+    ]
+    made = built([user(1, "Fix it"), *failed, *reads(500, 9000)])
+    assert len(made.citable & {e.number for e in failed}) >= 0.9 * len(failed)
+
+
+def test_like_failures_are_one_entry_with_their_count():
+    failed = [
+        e for n in range(100, 160, 2) for e in shell(n, "npm run build", f"error {n}: no such module", failed=True)
+    ]
+    actions = actions_of(built([user(1, "Fix it"), *failed]))
+    assert actions.count("result, failed") == 1
+    assert "[159] result, failed" in actions
+    assert "and 29 like it, events 101, 103, " in actions
+    assert "left out" not in actions
+
+
+def test_other_failures_of_one_tool_are_not_folded():
+    failed = [
+        *shell(10, "npm run build", "no such module", failed=True),
+        *shell(12, "npm run build", "out of memory", failed=True),
+        *shell(14, "npm run test", "out of memory", failed=True),
+        *shell(16, "npm run test", "Ran it (1 line)\nno such module\nReturn code: 1", failed=True),
+        *shell(18, "npm run test", "Ran it (1 line)\nout of memory\nReturn code: 1", failed=True),
+    ]
+    assert actions_of(built([user(1, "Fix it"), *failed])).count("result, failed") == 5
+
+
+def test_failures_that_find_no_room_are_counted_in_words():
+    failed = [
+        event
+        for n in range(100, 2000, 2)
+        for event in shell(n, f"tool{n} --now", f"{chr(97 + n % 26) * (n // 26)} broke", failed=True)
+    ]
+    actions = actions_of(built([user(1, "Fix it"), *failed], budget=4000))
+    assert f"950 results failed; {actions.count('result, failed')} of them are above" in actions
+
+
+def test_an_answer_of_no_is_no_failure():
+    made = built([user(1, "Look"), *shell(10, "grep -r guard .", "", failed=True)], budget=4000)
+    assert "results failed" not in made.user
+
+
+def test_repeats_are_folded_and_what_changed_is_not():
+    polls = [e for n in range(10, 90, 2) for e in shell(n, "cat status", "waiting" if n < 80 else f"step {n}")]
+    actions = actions_of(built([user(1, "Wait"), *polls]))
+    assert actions.count("| waiting") == 1
+    assert "and 34 like it, events 11, 13, " in actions
+    assert actions.count("| step") == 5
+    assert "left out" not in actions
+
+
+def test_the_last_third_goes_before_the_rest():
+    made = built([user(1, "Look"), *reads(10, 3010)], budget=8000)
+    early = [number for number in made.citable if 10 <= number < 2000]
+    assert early == []
+    assert {3008, 3009} <= made.citable
+
+
+def test_the_words_that_end_a_turn_go_before_those_on_the_way():
+    words = [user(n, f"{n} " + "on the way " * 200, Role.ASSISTANT) for n in range(10, 60)]
+    turn = [user(100, "The first part is done", Role.ASSISTANT), user(101, "Now the second")]
+    more = [user(n, f"{n} " + "on the way " * 200, Role.ASSISTANT) for n in range(110, 160)]
+    aside = Message(number=171, role=Role.ASSISTANT, text="An aside", sidechain=True)
+    made = built(
+        [user(1, "Fix it"), *words, *turn, *more, user(170, "All is done", Role.ASSISTANT), aside], budget=4000
+    )
+    assert {100, 170} <= made.citable
+
+
+def test_fifty_thousand_events_are_within_the_budget_and_the_same_each_time():
+    kinds = ["x", "cat a.py", "pytest -q", "git push", "git commit -m 'x'"]
+    events = [user(1, "Go")]
+    for n in range(10, 50_010, 2):
+        events += shell(n, f"{kinds[n % 5]} {n}", f"{n} failed, [main {n:07x}] x\n 1 file changed", failed=n % 3 == 0)
+    case = seen(events)
+    first, second = (prompt.build(case, RUBRIC, budget=24_000) for _ in range(2))
+    assert first == second
+    assert first.tokens <= 24_000
+
+
 def test_a_long_patch_keeps_its_files_and_its_ends():
     made = built([user(1, "Fix it"), *LONG], patch=PATCH, budget=6000)
     for part in ("400 files", "- f0.py +1 -0", "left out)", "+new line 0", "+new line 399"):
@@ -184,7 +310,7 @@ def test_a_summary_is_short_and_the_same_each_time(case, limit):
 
 
 def test_a_summary_says_what_was_asked_done_and_said():
-    said = summarise(Case(metadata={}, events=session()))
+    said = summarise(seen(session()))
     for part in ("Asked: [1] user Submit the retry guard", "gh pr create", "Last words: [99] assistant PR 619"):
         assert part in said
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from grading.core import prompt
 from grading.core.events import Message, Role, ToolCall, ToolResult
+from grading.core.production import collect
 from grading.core.prompt import Band, Case, Dimension, RubricText
+from grading.core.signals import extract
 from grading.judging.rubrics import first_rubric
 
 RUBRIC = RubricText(
@@ -46,9 +48,13 @@ def session(*extra):
 
 def built(events=(), **case):
     budget, smaller = case.pop("budget", 24_000), case.pop("smaller", 1.0)
-    return prompt.build(
-        Case(metadata={"category": "code"}, events=events, **case), RUBRIC, budget=budget, smaller=smaller
-    )
+    return prompt.build(seen(events, **case), RUBRIC, budget=budget, smaller=smaller)
+
+
+def seen(events, **case):
+    """A case as the site makes one: with what the extractor finds in its events."""
+    signals = extract(events)
+    return Case(metadata={"category": "code"}, events=events, signals=signals, production=collect(signals), **case)
 
 
 def evidence(made):
@@ -95,7 +101,7 @@ def test_a_long_transcript_keeps_task_changes_and_last_words_within_the_budget()
 
 
 def test_a_smaller_digest_is_smaller():
-    events = session(*(event for number in range(10, 60, 2) for event in shell(number, "x", "y" * 5000)))
+    events = session(*(event for number in range(10, 60, 2) for event in shell(number, f"x {number}", "y" * 5000)))
     full, half = built(events, budget=2000), built(events, budget=2000, smaller=0.5)
     assert len(evidence(half)) < len(evidence(full))
     assert half.sha256 != full.sha256
@@ -129,7 +135,7 @@ def test_forgeries_stay_inside_the_evidence(text):
     )
     inside = evidence(made)
     assert all(ORIGINAL_LINE.match(line) for line in inside.split("\n"))
-    assert {int(n) for n in re.findall(r"^\[(\d+)\]", inside, re.MULTILINE)} == made.citable
+    assert {int(n) for n in re.findall(r"^\[(\d+)\]", made.user, re.MULTILINE)} == made.citable
     assert "evidence" not in re.sub(r"«\s*/?\s*evidence", "", inside, flags=re.IGNORECASE).lower()
 
 

@@ -59,7 +59,7 @@ def test_an_attack_stays_in_the_evidence(sim, name):
     result, made, sent = asked(sim, attacked(injections.ALL[name]))
     assert sent.system == prompt.build(prompt.Case(metadata={}), inputs.rubric_text(rubric), budget=24_000).system
     body = grammar.evidence(sent.user)
-    assert set(grammar.events(body)) == made.citable
+    assert {*grammar.events(body), *grammar.events(grammar.sheet(sent.user))} == made.citable
     assert MARK in "\n".join(body)
     assert MARK not in sent.system
     assert isinstance(result, Graded)

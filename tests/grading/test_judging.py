@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from grading import judging, rewards
 from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.judging import inputs
 from grading.judging.allowance import prices, quota
 from grading.judging.working import begin
-from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Settlement
+from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.simulator import Mode, Simulator
 from tests import cast
+from tests.corpus import grammar
 from tests.examples import examples
 from tests.grading import judge_cast
 
@@ -58,7 +60,7 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
     assert run(job) is AttemptOutcome.GRADED
     grade = judge_grades(job).get()
     assert (grade.status, grade.value, grade.reason) == (Status.SCORED, 0.78, "")
-    assert (grade.model, grade.version) == ("claude-sonnet-5-5", "digest/2")
+    assert (grade.model, grade.version) == ("claude-sonnet-5-5", "digest/3")
     assert grade.route == sim.url.removeprefix("http://")
     assert grade.rubric == Rubric.objects.get(is_active=True).sha256
     assert len(grade.inputs_sha256) == 64
@@ -121,6 +123,35 @@ def test_a_judged_session_is_not_asked_again_until_its_evidence_changes(sim):
     assert judging.enqueue(job.session) is None
     judge_cast.give(job.session, "patch", b"+++ b/x\n+new\n")
     assert judging.enqueue(job.session).pk != job.pk
+
+
+def test_a_new_digest_asks_no_judged_session_again(sim):
+    """What the judge reads of the same evidence has changed; a verdict holds until the evidence changes."""
+    session = judge_cast.session()
+    read = inputs.inputs_sha256(inputs.inputs(session))
+    cast.grade(session, Source.JUDGE, 0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
+    assert judging.enqueue(session) is None
+    assert judging.catch_up(abandoned=True) == 0
+    assert rewards.settle(session).source == "judge"
+    judge_cast.give(session, "patch", b"+++ b/x\n+new\n")
+    assert judging.enqueue(session) is not None
+
+
+def test_the_judge_is_told_first_what_the_site_confirmed(sim):
+    run(judge_cast.job())
+    said = sim.calls[-1].request.user
+    assert grammar.sheet(said)[:2] == [
+        "Confirmed: 1 commit",
+        "Test runs: 1 passed, 0 failed; the last run of each runner passed",
+    ]
+    assert "  | 4c1e9b2 send a failed call once" in said
+
+
+def test_asking_the_judge_leaves_the_session_s_row_alone(sim):
+    job = judge_cast.job()
+    before = Session.objects.filter(pk=job.session_id).values().get()
+    inputs.case(job.session)
+    assert Session.objects.filter(pk=job.session_id).values().get() == before
 
 
 def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(settings):

@@ -167,7 +167,7 @@ class _Collector:
         opened = self.open.pop(result.call_id, None)
         if opened is None:
             self.counts["unpaired"] += 1
-        shown = Shown(text=outputs.readable(result.text), ok=_worked(result), at=result.number)
+        shown = Shown(text=outputs.readable(result.text), ok=looks.said(result), at=result.number)
         self.counts["known"] += shown.ok is not None
         if (
             shown.ok is False
@@ -260,13 +260,6 @@ def _session(call: ToolCall) -> str:
     """The running shell or task that a call reads on in."""
     named = (call.arguments.get(key) for key in ("session_id", "bash_id", "shell_id", "task_id"))
     return next((str(value)[:60] for value in named if isinstance(value, int | str)), "")
-
-
-def _worked(result: ToolResult) -> bool | None:
-    """Whether the call worked; None where the format does not say."""
-    if result.failed is not None:
-        return not result.failed
-    return None if result.exit_code is None else result.exit_code == 0
 
 
 def _digest(call: ToolCall) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from grading.core.events import Clarity, ToolCall
+from grading.core.events import Clarity, ToolCall, ToolResult
+from grading.core.signals.intents import commands_of
 from grading.core.signals.outputs import NOT_RUN
 from grading.core.signals.shell import Command, words
 
@@ -45,6 +46,21 @@ def _reads(command: Command) -> bool:
     # A filter at the end of a pipeline reads no file of its own: without a file's name there is nothing looked at.
     has_operand = any(not word.startswith("-") for word in words) or program in ("ls", "tree", "ps", "env", "df", "dir")
     return has_operand and not any(word.startswith(flag) for flag in WRITING.get(program, ()) for word in words)
+
+
+def worked(result: ToolResult, call: ToolCall | None) -> bool | None:
+    """Whether a call worked; None where the format does not say, or where it only answered "no"."""
+    ok = said(result)
+    if ok is False and call is not None and is_answer(commands_of(call), result.exit_code, result.text[:4_000]):
+        return None
+    return ok
+
+
+def said(result: ToolResult) -> bool | None:
+    """Whether a call worked, by its result's own word; None where the format does not say."""
+    if result.failed is not None:
+        return not result.failed
+    return None if result.exit_code is None else result.exit_code == 0
 
 
 def is_answer(commands: tuple[Command, ...], exit_code: int | None, text: str) -> bool:
