@@ -12,6 +12,7 @@ rubrics (what is asked, and asking again) · outlook (the figures that people se
 from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged
 from grading.judging.batches import attend as attend_batches
 from grading.judging.order import prioritise
+from grading.judging.recomputing import recompute
 from grading.judging.sweeping import next_jobs, release_lost, sweep
 from grading.judging.working import claim, pump, run, stop_pumping
 
@@ -25,6 +26,7 @@ __all__ = [
     "next_jobs",
     "prioritise",
     "pump",
+    "recompute",
     "release_lost",
     "run",
     "status_grade",
