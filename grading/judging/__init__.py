@@ -5,6 +5,7 @@ enqueue ─► claim ─► prompt ─► room in the limiter ─► attempt row
 └─────────────────────────────── sweep ◄──────────────────────────────────────────┘
 
 asking · working · results · sweeping (the way of a job, as drawn) · judges (whom to ask) · client (the call)
+recomputing (an old verdict's score)
 allowance (may we, when, can we afford it?) · order (who goes first) · lanes and batches (the backlog at half price)
 rubrics (what is asked, and asking again) · outlook (the figures that people see)
 """
