@@ -83,8 +83,9 @@ def preview(session: Session) -> Regraded:
 def regrade(session: Session) -> Regraded:
     """Ask the sources again, read the outcome again, settle; all or nothing. Doing it twice changes nothing more.
 
-    A reward from before the ledger's keys said who and what was seen is given anew under its full key. A judge is asked
-    only where the session was without a reward and no longer is: other verdicts hold.
+    A verdict's score is computed anew from the dimensions that the judge gave. A reward from before the ledger's keys
+    said who and what was seen is given anew under its full key. A judge is asked only where the session was without a
+    reward and no longer is: other verdicts hold.
     """
     with transaction.atomic():
         ownership.alone()
@@ -93,6 +94,7 @@ def regrade(session: Session) -> Regraded:
         before, last = standing(rewards.live(held), held), _last_entry()
         had_none = held.outcome in NO_REWARD
         outcomes.conclude(held, sources.grade(held))
+        judging.recompute(held)
         asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
         rewards.settle(held, renew=True)
         review.look(held)

@@ -12,6 +12,7 @@ from bandit.ledger import Credit, GraderKey
 from bandit.models import ABSTAINED, Arm
 from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy, current
+from grading.core.freshness import Shown, unread
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.models import Flag, Grade, Session, Settlement
 from grading.models.evidence import ArtifactKind, Origin
@@ -21,8 +22,9 @@ from grading.models.judging import Purpose
 FLAGGED = "flagged"
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
-# Who vouches for the evidence, where nobody has said; and a value that nothing speaks against.
-UNKNOWN, PLAIN = "unknown", "plain"
+# Who vouches for the evidence, where nobody has said; a value that nothing speaks against; and a verdict that has not
+# read all there is now.
+UNKNOWN, PLAIN, STALE = "unknown", "plain", "stale"
 
 
 def policy() -> Policy:
@@ -40,7 +42,9 @@ def policy() -> Policy:
 
 
 def views(grades: Iterable[Grade]) -> list[GradeView]:
-    """Grade rows as the pure chain sees them."""
+    """All grade rows of a session as the pure chain sees them: a verdict is stale by what the latest trajectory saw."""
+    grades = list(grades)
+    now = shown(grades)
     return [
         GradeView(
             id=grade.pk,
@@ -52,9 +56,23 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             withdraws=grade.withdraws_id,
             stands=grade.evidence.get("stands"),
             view=grade.evidence.get("view", ""),
+            stale=_stale(grade, now),
         )
         for grade in grades
     ]
+
+
+def shown(grades: Iterable[Grade]) -> Shown | None:
+    """What a session's evidence shows today, as its latest trajectory grade has it; None where that is not known."""
+    seen = [grade for grade in grades if grade.source == Source.TRAJECTORY]
+    latest = max(seen, key=lambda grade: grade.pk, default=None)
+    return None if latest is None else Shown.from_dict(latest.evidence.get("shown"))
+
+
+def _stale(grade: Grade, now: Shown | None) -> str:
+    if grade.source != Source.JUDGE or grade.value is None:
+        return ""
+    return unread(Shown.from_dict(grade.evidence.get("read")), now)
 
 
 def vetoes(session: Session) -> list[str]:
@@ -231,6 +249,7 @@ def _credit(session: Session, settlement: Settlement, grades: list[Grade]) -> Cr
             route=grade.route,
             rubric=grade.rubric,
             stratum=stratum,
+            standing=STALE if _stale(grade, shown(grades)) else PLAIN,
             version=grade.version,
             view=grade.evidence.get("view", ""),
         ),

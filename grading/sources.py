@@ -8,12 +8,13 @@ import hashlib
 import logging
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grading import evidence, near_copies, ownership
 from grading.core import artifacts, consumption, journal, patch, trajectory
 from grading.core import signals as signals_core
 from grading.core.artifacts import Rule
+from grading.core.freshness import Shown
 from grading.core.grade import SourceGrade, unscored
 from grading.core.patch import Patch
 from grading.core.plain import plain_json, plain_text
@@ -225,7 +226,14 @@ def _trajectory(seen: Seen) -> Answer:
             looking=looking,
         )
     )
-    return answer, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *globs)
+    shown = Shown.of(
+        production,
+        transcript="" if seen.transcript is None or seen.carried else seen.transcript.sha256,
+        failures=len(answer.evidence.get("failures", ())),
+        source=_digest(*files, repr(seen.facts), repr(seen.foreign)),
+    )
+    kept = replace(answer, evidence={**answer.evidence, "shown": shown.as_dict()})
+    return kept, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *globs)
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:

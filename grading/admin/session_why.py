@@ -105,6 +105,7 @@ def _place(job: JudgeJob) -> str:
     """Its place in the queue: 2nd of 3."""
     earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
     ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
+    ahead = Q(stale=True) & ahead if job.stale else Q(stale=True) | ahead
     queued = JudgeJob.objects.filter(state=JobState.QUEUED, judge=job.judge).order_by()
     found = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))
     return f"{_ordinal(found['ahead'] + 1)} of {found['all']:,}" if found["all"] > 1 else ""

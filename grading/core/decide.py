@@ -6,6 +6,7 @@ how grades become a reward.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from grading.core.trajectory import View
 from grading.core.vocabulary import NO_REWARD, Outcome, Reason, Source, Status
 
 
@@ -26,6 +27,8 @@ class GradeView:
 
     `stands`: a trajectory that the journal has nothing to add to, since it saw at least a commit's worth of work, or a
     failure; None where the grade does not say, and the policy's threshold decides. `view`: what of the session it saw.
+    `stale`, of a judge's: before what it was given, that it has not read ("the transcript came"); empty where it is
+    fresh.
     """
 
     id: int
@@ -37,6 +40,7 @@ class GradeView:
     withdraws: int | None = None
     stands: bool | None = None
     view: str = ""
+    stale: str = ""
 
     @property
     def is_verdict(self) -> bool:
@@ -46,6 +50,8 @@ class GradeView:
 
 Holds = Mapping[Source, GradeView]
 MACHINES = frozenset({Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION})
+# The views of a trajectory that rests on something confirmed.
+CONFIRMED = frozenset({View.FULL, View.PART, View.FACTS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +81,30 @@ class Decision:
         return self.decider in MACHINES and self.value != self.joined
 
     @property
+    def stale(self) -> str:
+        """What the verdict was given before, in words; empty where it is fresh, or there is none."""
+        judge = self.holds.get(Source.JUDGE)
+        return "" if judge is None or judge.value is None else judge.stale
+
+    @property
     def is_judged(self) -> bool:
-        return value_of(self.holds, Source.JUDGE) is not None
+        """Whether a judge has read what there is to read."""
+        return value_of(self.holds, Source.JUDGE) is not None and not self.stale
 
     @property
     def is_final(self) -> bool:
-        """A person or a judge has spoken, or the session says nothing about an arm."""
+        """A person or a judge that had read everything has spoken, or the session says nothing about an arm."""
         return self.decider in (Source.HUMAN, None) or self.is_judged
 
     @property
     def weight(self) -> float:
-        """Evidence weight in [0, 1] by deciding source; 0 where there is no reward."""
-        return 0.0 if self.value is None or self.decider is None else self.policy.weights[self.decider]
+        """Evidence weight in [0, 1] by deciding source, a stale verdict's being a trajectory's; 0 where there is no
+        reward.
+        """
+        if self.value is None or self.decider is None:
+            return 0.0
+        is_stale = self.decider is Source.JUDGE and self.stale
+        return self.policy.weights[Source.TRAJECTORY if is_stale else self.decider]
 
     @property
     def grade(self) -> GradeView | None:
@@ -102,9 +120,11 @@ class Decision:
         if self.is_final:
             return Reason.NONE
         judge = self.holds.get(Source.JUDGE)
-        if judge is not None:
+        if judge is not None and not self.stale:
             return judge.reason
-        return Reason.AWAITING_JUDGE if self.judge_open else Reason.NOT_CONFIGURED
+        if self.judge_open:
+            return Reason.AWAITING_JUDGE
+        return Reason.NONE if self.stale else Reason.NOT_CONFIGURED
 
 
 def value_of(holds: Holds, source: Source) -> float | None:
@@ -171,9 +191,12 @@ def decide(
 
 
 def _production(holds: Holds, policy: Policy) -> tuple[float | None, Source | None]:
-    """The judge; else a trajectory that stands by itself; else the better of trajectory and journal."""
+    """The judge; else a trajectory that stands by itself; else the better of trajectory and journal.
+
+    A stale verdict yields to a trajectory with a confirmed effect, and to nothing less.
+    """
     judge, trajectory, journal = (holds.get(s) for s in (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL))
-    if judge is not None and judge.value is not None:
+    if judge is not None and judge.value is not None and not (judge.stale and _is_confirmed(trajectory)):
         return judge.value, Source.JUDGE
     claimed = None if journal is None else journal.value
     if trajectory is not None and trajectory.value is not None:
@@ -181,6 +204,10 @@ def _production(holds: Holds, policy: Policy) -> tuple[float | None, Source | No
         if stands or claimed is None or claimed <= trajectory.value:
             return trajectory.value, Source.TRAJECTORY
     return (None, None) if claimed is None else (claimed, Source.JOURNAL)
+
+
+def _is_confirmed(trajectory: GradeView | None) -> bool:
+    return trajectory is not None and trajectory.value is not None and trajectory.view in CONFIRMED
 
 
 def _joined(

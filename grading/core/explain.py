@@ -9,12 +9,13 @@ from grading.core.vocabulary import Outcome, Reason, Source, Status
 
 
 class StepState(StrEnum):
-    """What became of a source: it decides, was not needed or beaten, abstained, failed, was not reached, or may still
-    come.
+    """What became of a source: it decides, was not needed or beaten, has not read what there is now, abstained, failed,
+    was not reached, or may still come.
     """
 
     DECIDES = "decides"
     BEATEN = "beaten"
+    STALE = "stale"
     ABSTAINED = "abstained"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -136,6 +137,19 @@ def _human_sentence(decision: Decision) -> str:
 
 
 def _body(decision: Decision, decider: Source) -> str:
+    return f"{_decided(decision, decider)}{_stale(decision)}"
+
+
+def _stale(decision: Decision) -> str:
+    given = number(value_of(decision.holds, Source.JUDGE))
+    if not decision.stale:
+        return ""
+    if decision.production_by is Source.JUDGE:
+        return f" The judge's {given} was given before {decision.stale}."
+    return f" The judge's {given} does not count: it was given before {decision.stale}."
+
+
+def _decided(decision: Decision, decider: Source) -> str:
     weighs, consumption = weight(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
     if consumption is None or decision.production is None:
         return f"{DECIDERS[decider]} decides, at weight {weighs}."
@@ -161,10 +175,11 @@ def _hope(decision: Decision) -> str:
         return ""
     if decision.judge_open and decision.vetoes:
         return " The judge's verdict does not lift that cap."
+    verdict = "next verdict" if decision.stale else "verdict"
     if decision.judge_open and decision.decider is Source.CONSUMPTION:
-        return " The judge's verdict can raise it, and does not lower it."
+        return f" The judge's {verdict} can raise it, and does not lower it."
     if decision.judge_open:
-        return " The judge's verdict replaces it exactly."
+        return f" The judge's {verdict} replaces it exactly."
     return " No judge will be asked; a person can grade it."
 
 
@@ -177,7 +192,7 @@ def _step(source: Source, decision: Decision) -> Step:
     decides = source is decision.decider
     return Step(
         source=source,
-        state=_state(grade, decides=decides),
+        state=_state(grade, decision),
         join=JOINS.get(source, "else"),
         value=grade.value,
         headline="" if grade.value is not None else _headline(grade),
@@ -215,9 +230,11 @@ def _absent_step(source: Source, decision: Decision) -> Step:
     return Step(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not asked")
 
 
-def _state(grade: GradeView, *, decides: bool) -> StepState:
-    if decides:
+def _state(grade: GradeView, decision: Decision) -> StepState:
+    if grade.source is decision.decider:
         return StepState.DECIDES
+    if _is_passed_over(grade, decision):
+        return StepState.STALE
     if grade.value is not None:
         return StepState.BEATEN
     if grade.reason is Reason.AWAITING_JUDGE:
@@ -237,6 +254,11 @@ def _nothing_there(grade: GradeView) -> bool:
     )
 
 
+def _is_passed_over(grade: GradeView, decision: Decision) -> bool:
+    """Whether a stale verdict is no part of the reward, since something that it has not read is."""
+    return bool(grade.stale) and decision.production_by is not grade.source
+
+
 def _headline(grade: GradeView) -> str:
     if grade.reason in HEADLINES:
         return HEADLINES[grade.reason]
@@ -248,12 +270,21 @@ def _headline(grade: GradeView) -> str:
 
 
 def _why(grade: GradeView, decision: Decision) -> str:
-    said = grade.detail or grade.reason.words or "It has a score"
+    said = _said(grade, decision)
     if decision.is_capped and grade.source is decision.decider:
         return f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}. {said}"
-    if grade.value is None or grade.source is decision.decider or decision.decider is None:
+    plain = grade.value is None or grade.source is decision.decider or decision.decider is None
+    if plain or _is_passed_over(grade, decision):
         return said
     return ". ".join(part for part in (_not_used(grade, decision), said) if part)
+
+
+def _said(grade: GradeView, decision: Decision) -> str:
+    said = grade.detail or grade.reason.words or "It has a score"
+    if not grade.stale:
+        return said
+    again = ", and asked again" if decision.judge_open else ""
+    return f"Judged before {grade.stale}{again}. {said}"
 
 
 def _not_used(grade: GradeView, decision: Decision) -> str:
@@ -264,7 +295,7 @@ def _not_used(grade: GradeView, decision: Decision) -> str:
         return "Not higher, so max leaves it"
     if grade.source is decision.production_by:
         return "Lower than consumption, so max takes that"
-    if decision.is_judged:
+    if decision.production_by is Source.JUDGE:
         return "Not used: the judge has scored"
     if decision.production_by is Source.TRAJECTORY:
         return "Not used: the trajectory has scored"

@@ -40,6 +40,7 @@ class Reached(StrEnum):
 
     NOTHING = "nothing"
     ATTEMPTED = "attempted"
+    PARTIAL = "partial"
     DELIVERED = "delivered"
     VERIFIED = "verified"
 
@@ -48,7 +49,8 @@ class Reached(StrEnum):
 class Graded:
     """A verdict: `score` and each dimension in [0, 1]; `citations` are event numbers that exist in the prompt.
 
-    `reached` is None in a verdict from before judges were asked for it.
+    `score` is the judge's own overall number; what the verdict is worth is computed from its dimensions. `reached` is
+    None in a verdict from before judges were asked for it.
     """
 
     score: float

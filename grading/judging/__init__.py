@@ -5,6 +5,7 @@ enqueue ─► claim ─► prompt ─► room in the limiter ─► attempt row
 └─────────────────────────────── sweep ◄──────────────────────────────────────────┘
 
 asking · working · results · sweeping (the way of a job, as drawn) · judges (whom to ask) · client (the call)
+recomputing (an old verdict's score)
 allowance (may we, when, can we afford it?) · order (who goes first) · lanes and batches (the backlog at half price)
 rubrics (what is asked, and asking again) · outlook (the figures that people see)
 """
@@ -12,6 +13,7 @@ rubrics (what is asked, and asking again) · outlook (the figures that people se
 from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged
 from grading.judging.batches import attend as attend_batches
 from grading.judging.order import prioritise
+from grading.judging.recomputing import recompute
 from grading.judging.sweeping import next_jobs, release_lost, sweep
 from grading.judging.working import claim, pump, run, stop_pumping
 
@@ -25,6 +27,7 @@ __all__ = [
     "next_jobs",
     "prioritise",
     "pump",
+    "recompute",
     "release_lost",
     "run",
     "status_grade",

@@ -8,9 +8,10 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from grading import ownership, rewards
+from grading.core.decide import current
 from grading.core.grade import SourceGrade, unscored
-from grading.core.prompt import VERSION
 from grading.core.shares import falls_into
+from grading.core.verdict_score import VERSION
 from grading.core.vocabulary import NO_REWARD, Reason, Source, Status
 from grading.judging import inputs, judges, results
 from grading.judging.allowance import quota
@@ -21,14 +22,19 @@ CAUGHT_UP_AT_ONCE = 200
 
 
 def enqueue(session: Session) -> JudgeJob | None:
-    """See to it that the session is judged: a job, unless one is open or a verdict on these very inputs is there.
+    """See to it that the session is judged: a job, unless one is open or its verdict has read what there is to read.
 
-    Runs in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota,
-    a judge grade says why (L1). Rings the doorbell on commit.
+    A stale verdict's job goes first, and there is one for each thing that it has not read, whatever comes of it. Runs
+    in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota, a judge
+    grade says why (L1). Rings the doorbell on commit.
     """
     open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
     held, rubric = inputs.inputs(session), Rubric.objects.active()
-    if open_job is not None or is_judged(session, inputs.inputs_sha256(held)):
+    unread = _unread(session)
+    if open_job is not None and unread:
+        queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED)
+        queued.update(stale=True, unread=unread, backlog=False)
+    if open_job is not None or not _is_wanted(session, inputs.inputs_sha256(held), unread):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     if said is not None:
@@ -36,7 +42,29 @@ def enqueue(session: Session) -> JudgeJob | None:
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
-    return add(session, rubric, reason=reason)
+    return add(session, rubric, reason=reason, unread=unread)
+
+
+def _unread(session: Session) -> str:
+    """The fingerprint of the evidence that the session's verdict has not read; empty where it is fresh or there is
+    none.
+    """
+    grades = list(session.grades.chain())
+    judge, now = current(rewards.views(grades)).get(Source.JUDGE), rewards.shown(grades)
+    return now.fingerprint if judge is not None and judge.stale and now is not None else ""
+
+
+def _is_wanted(session: Session, inputs_sha256: str, unread: str) -> bool:
+    """Whether to ask for a verdict: there is none; or it has not read something for which nobody has been asked yet.
+
+    A verdict of which it is not known what it read counts for exactly the files that it was given on.
+    """
+    verdict = session.grades.chain().verdicts().order_by("-pk").first()
+    if verdict is None:
+        return True
+    if verdict.evidence.get("read"):
+        return bool(unread) and not session.judge_jobs.filter(unread=unread).exists()
+    return not is_judged(session, inputs_sha256)
 
 
 def add(
@@ -47,10 +75,12 @@ def add(
     judge: JudgeRole = JudgeRole.FIRST,
     reason: Reason = Reason.AWAITING_JUDGE,
     backlog: bool | None = None,
+    unread: str = "",
 ) -> JudgeJob:
     """A queued job, and the doorbell once the caller's transaction is committed.
 
-    `backlog` None: by how long ago the session ended.
+    `backlog` None: by how long ago the session ended. `unread`: the fingerprint of what a stale verdict has not read;
+    such a job goes first.
     """
     job = JudgeJob.objects.create(
         session=session,
@@ -58,7 +88,9 @@ def add(
         purpose=purpose,
         judge=judge,
         reason=reason,
-        backlog=is_backlog(session, timezone.now()) if backlog is None else backlog,
+        stale=bool(unread),
+        unread=unread,
+        backlog=not unread and (is_backlog(session, timezone.now()) if backlog is None else backlog),
     )
     ring()
     return job

@@ -1,12 +1,14 @@
 """What one session gives the judge to read: its own evidence, found by its id, and never another source's grade."""
 
 import hashlib
+from typing import Any
 
 from django.utils import timezone
 
-from grading import evidence, ownership, sources
+from grading import evidence, ownership, rewards, sources
 from grading.core import prompt
 from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
+from grading.core.vocabulary import Source
 from grading.models import Artifact, Evidence, Rubric, Session, SessionLog
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 
@@ -32,6 +34,12 @@ def inputs_sha256(held: dict[str, str]) -> str:
     """One hash for what was read: the same evidence gives the same one."""
     lines = "\n".join(f"{kind} {held[kind]}" for kind in sorted(held))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def shown(session: Session) -> dict[str, Any]:
+    """What the session's evidence shows now, as `Shown` writes it; empty where that is not known."""
+    said = rewards.shown(session.grades.filter(source=Source.TRAJECTORY))
+    return {} if said is None else said.as_dict()
 
 
 def rubric_text(rubric: Rubric, *, about: Session | None = None) -> RubricText:

@@ -16,13 +16,14 @@ WRITTEN_AT_ONCE = 500
 
 def prioritise(now: dt.datetime | None = None) -> int:
     """Give every queued job its worth, and call those queued longer than JUDGE_NEW_MINUTES backlog; how many changed.
+    Where a verdict is stale its job never is backlog.
 
     A session of unknown category is worth what the middle arm is.
     """
     now = now or timezone.now()
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
     queued = JudgeJob.objects.filter(state=JobState.QUEUED)
-    changed = queued.filter(backlog=False, created_at__lt=new_since).update(backlog=True)
+    changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)
     held = list(queued.order_by("pk").values_list("pk", "session__category", "worth"))
     return changed + _write(held, worth.by_arm(now)) if held else changed
 

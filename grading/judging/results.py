@@ -3,6 +3,7 @@
 import datetime as dt
 import logging
 import uuid
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,15 +13,15 @@ from django.utils import timezone
 
 from grading import review, rewards
 from grading.core.grade import SourceGrade, unscored
-from grading.core.prompt import VERSION
 from grading.core.retry import Next, Step, Tried, after, asks_fallback
 from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
+from grading.core.verdict_score import VERSION, Score, disagreement, score
 from grading.core.vocabulary import Reason, Source, Status
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
-from grading.models import Grade, JudgeAttempt, JudgeJob, Session
+from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256:
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(judge_jobs=attempt.job_id)
         job = JudgeJob.objects.get(pk=attempt.job_id)
+        answer = replace(answer, result=_careful(attempt, answer.result))
         coming = _next(attempt, answer.result, job, now, rng)
         if not _move(attempt, coming, now):
             return _finish(attempt, answer, AttemptOutcome.LOST, coming, now)
@@ -101,11 +103,36 @@ def note(job: JudgeJob, said: SourceGrade) -> None:
             rewards.settle(session)
 
 
+def _careful(attempt: JudgeAttempt, result: Result) -> Result:
+    """The result; once in a job, a verdict whose overall number does not follow from its dimensions is none, so that
+    the judge is asked once more. After that the site's own score stands, and says so.
+    """
+    scored = computed(result, attempt.job.rubric) if isinstance(result, Graded) else None
+    if not isinstance(result, Graded) or scored is None or _bad_replies(attempt):
+        return result
+    problem = disagreement(result.score, scored)
+    return Invalid(detail=problem, reply=result.rationale) if problem else result
+
+
+def _bad_replies(attempt: JudgeAttempt) -> int:
+    before = attempt.job.attempt_rows.exclude(pk=attempt.pk)
+    return before.filter(outcome__in=[AttemptOutcome.REFUSED, AttemptOutcome.INVALID]).count()
+
+
+def computed(graded: Graded, rubric: Rubric) -> Score | None:
+    """What a verdict is worth under its rubric; None where its dimensions are not the rubric's."""
+    return score(graded.dimensions, weights(rubric), graded.reached)
+
+
+def weights(rubric: Rubric) -> dict[str, float]:
+    return {dimension["name"]: dimension["weight"] for dimension in rubric.dimensions}
+
+
 def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime, rng: Random) -> Next:
     before = job.attempt_rows.exclude(pk=attempt.pk)
     tried = Tried(
         attempts=job.attempts,
-        bad_replies=before.filter(outcome__in=[AttemptOutcome.REFUSED, AttemptOutcome.INVALID]).count(),
+        bad_replies=_bad_replies(attempt),
         too_large=before.filter(reason=Reason.INPUT_TOO_LARGE).count(),
     )
     base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
@@ -199,12 +226,14 @@ def _verdict(
     }
     same = session.grades.verdicts().filter(**identity)
     cited = len(graded.citations)
+    checked = f"{cited} of {cited} citations check out" if cited else "No transcript to cite"
+    scored = computed(graded, attempt.job.rubric)
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,
         status=Status.SCORED,
-        value=graded.score,
-        detail=f"{cited} of {cited} citations check out" if cited else "No transcript to cite",
+        value=graded.score if scored is None else scored.value,
+        detail=". ".join(filter(None, [checked, *([] if scored is None else [disagreement(graded.score, scored)])])),
         evidence={
             "dimensions": dict(graded.dimensions),
             "rationale": graded.rationale,
@@ -213,6 +242,8 @@ def _verdict(
             "prompt_sha256": attempt.prompt_sha256,
             "attempt": attempt.pk,
             "purpose": str(attempt.job.purpose),
+            "read": attempt.read,
+            **terms(graded.score, scored),
         },
         replicate=same.count(),
         parallel=attempt.job.is_parallel,
@@ -220,3 +251,13 @@ def _verdict(
         duration_ms=int((timezone.now() - attempt.started_at).total_seconds() * 1000),
         **identity,
     )
+
+
+def terms(overall: float, scored: Score | None) -> dict[str, Any]:
+    """How a verdict's score came about, for its grade's evidence: the judge's own number, the sum, the caps; and where
+    that number does not follow from the sum, that it does not.
+    """
+    if scored is None:
+        return {}
+    problem = disagreement(overall, scored)
+    return {"overall": overall, **scored.as_dict(), **({"disagrees": problem} if problem else {})}

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.core.grade import unscored
-from grading.core.prompt import VERSION
 from grading.core.retry import backoff
+from grading.core.verdict_score import VERSION
 from grading.core.vocabulary import Reason, Source
 from grading.judging import asking, judges, results
 from grading.judging.allowance import quota

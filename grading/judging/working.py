@@ -7,18 +7,21 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from random import Random, SystemRandom
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.core.prompt import VERSION, Prompt
+from grading import rewards
+from grading.core.prompt import Prompt
 from grading.core.ratelimits import Cost
 from grading.core.verdict import Deferred, Scope
+from grading.core.verdict_score import VERSION
 from grading.core.vocabulary import Reason
 from grading.judging import asking, client, inputs, judges, results
 from grading.judging.allowance import budget, limiter, quota
@@ -154,6 +157,7 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
     slot = None if turn.job.input_tokens is None else _room(turn, _as_before(turn))
     if turn.job.input_tokens is not None and slot is None:
         return None
+    read = inputs.shown(session)
     prompt = prompt_for(turn, session)
     if isinstance(prompt, Deferred):
         attempt = begin(turn)
@@ -163,7 +167,7 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
     slot = slot or _room(turn, shared.estimate(turn.judge.name, prompt.characters))
     if slot is None:
         return None
-    attempt = begin(turn, usd=budget.estimate(turn.judge, slot.cost), prompt=prompt)
+    attempt = begin(turn, usd=budget.estimate(turn.judge, slot.cost), prompt=prompt, read=read)
     if attempt is None:
         shared.settle(slot, None)
         return None
@@ -234,9 +238,13 @@ def _return_probe(turn: Turn) -> None:
         quota.return_probe(turn.judge, timezone.now())
 
 
-def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None) -> JudgeAttempt | None:
-    """The attempt's row, written before the call. None, and the job given back, where the quota closed meanwhile, the
-    budget does not bear the call, or the lease was lost.
+def begin(
+    turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None, read: Mapping[str, Any] | None = None
+) -> JudgeAttempt | None:
+    """The attempt's row, written before the call; `read` is what the evidence in the prompt shows.
+
+    None, and the job given back, where the quota closed meanwhile, the budget does not bear the call, or the lease was
+    lost.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -251,6 +259,7 @@ def begin(turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None)
                 model=turn.judge.model,
                 prompt_sha256="" if prompt is None else prompt.sha256,
                 estimated_usd=usd,
+                read=read or {},
             )
     give_back(turn)
     return None
@@ -270,3 +279,5 @@ def afterwards(job: JudgeJob) -> None:
         session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
         if asking.enqueue(session) is None:
             asking.further_opinions(job)
+        else:
+            rewards.settle(session)

@@ -113,8 +113,10 @@ class JudgeRun(models.Model):
 class JudgeJob(models.Model):
     """One verdict to be had. Claimed by a conditional UPDATE; `lease_token` fences a worker that comes back late.
 
-    `reason` says why it is (still) waiting, or why it was abandoned. At most one open job a session and purpose. New
-    sessions go before `backlog`, then those of more `worth` (what the verdict should move in the bandit, in reward).
+    `reason` says why it is (still) waiting, or why it was abandoned. At most one open job a session and purpose. Those
+    whose verdict is `stale` go first, and `unread` is the fingerprint of the evidence that it has not read, so that
+    nothing is asked again twice for the same. New sessions go before `backlog`, then those of more `worth` (what the
+    verdict should move in the bandit, in reward).
     `input_tokens` is the prompt's size as estimated, once it was built; `losses` counts workers that never came back.
     """
 
@@ -125,6 +127,8 @@ class JudgeJob(models.Model):
     purpose = enum_field(Purpose, default=Purpose.VERDICT)
     judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
     run = models.ForeignKey(JudgeRun, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
+    stale = models.BooleanField(default=False)
+    unread = models.CharField(max_length=16, blank=True, default="")
     backlog = models.BooleanField(default=False)
     worth = models.FloatField(default=0)
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -139,7 +143,7 @@ class JudgeJob(models.Model):
     objects = JudgeJobQuerySet.as_manager()
 
     class Meta:
-        ordering = ["backlog", "-worth", "pk"]
+        ordering = ["-stale", "backlog", "-worth", "pk"]
         constraints = [
             one_of("judge_job", "state", JobState),
             one_of("judge_job", "purpose", Purpose),
@@ -157,7 +161,7 @@ class JudgeJob(models.Model):
         ]
         indexes = [
             models.Index(fields=["state", "next_attempt_at"], name="judge_job_due"),
-            models.Index(fields=["state", "backlog", "-worth", "id"], name="judge_job_promised"),
+            models.Index(fields=["state", "-stale", "backlog", "-worth", "id"], name="judge_job_promised"),
             models.Index(fields=["created_at"], name="judge_job_came"),
             models.Index(fields=["finished_at", "created_at"], name="judge_job_went"),
         ]
@@ -258,6 +262,8 @@ class JudgeAttempt(models.Model):
     cost_usd = models.FloatField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
     prompt_sha256 = models.CharField(max_length=64, blank=True)
+    # What the evidence showed when the prompt was made (`grading.core.freshness.Shown`); empty where that is not known.
+    read = models.JSONField(default=dict, blank=True)
     # What its reply is read with, where that comes long after (a batch): what was judged, and the event numbers that
     # it may cite, as [first, last] pairs.
     inputs_sha256 = models.CharField(max_length=64, blank=True)

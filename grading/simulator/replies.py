@@ -141,7 +141,8 @@ TROUBLES: Mapping[Mode, Trouble] = {
 def reply(mode: Mode, request: Request, options: Step, request_id: str) -> Reply:
     """What goes over the wire.
 
-    `options` may give message, retry_after, regain, cache_read_tokens, and any field of the verdict.
+    `options` may give message, retry_after, regain, cache_read_tokens, and any field of the verdict; with a score alone
+    the rest of the verdict follows from that.
     """
     if mode in TROUBLES:
         return _trouble(mode, request, options, request_id)
@@ -169,7 +170,9 @@ def _trouble(mode: Mode, request: Request, options: Step, request_id: str) -> Re
 
 
 def _verdict(request: Request, options: Step) -> dict[str, Any]:
-    made = verdict(request.system, request.user, request.schema)
+    score = options.get("score")
+    wanted = score if isinstance(score, int | float) and 0 <= score <= 1 else None
+    made = verdict(request.system, request.user, request.schema, score=wanted)
     return made | {key: value for key, value in options.items() if key in made}
 
 

@@ -8,7 +8,12 @@ from typing import Any
 _EVENT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _CHANGES = re.compile(r"^\[\d+\] (?:shell|write|edit)\b", re.MULTILINE)
 _FAILED = re.compile(r"^\[\d+\] result, failed", re.MULTILINE)
+_WEIGHT = re.compile(r"^- (\w+) \(weight ([\d.]+)\):", re.MULTILINE)
 _DELIVERED = re.compile(r"git push|gh pr create|pull request|git commit", re.IGNORECASE)
+
+HARMLESSNESS = "harmlessness"
+# What a session that came only so far is worth at most.
+STAGES = {"nothing": 0.2, "attempted": 0.4, "partial": 0.6}
 
 # A real judge is brief or not; its replies differ in length.
 _MORE = (
@@ -21,19 +26,25 @@ _MORE = (
 )
 
 
-def verdict(system: str, user: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A verdict for the prompt with the dimensions of its schema, citing only events that stand in it."""
+def verdict(system: str, user: str, schema: Mapping[str, Any], *, score: float | None = None) -> dict[str, Any]:
+    """A verdict for the prompt with the dimensions of its schema, citing only events that stand in it.
+
+    It is consistent: its dimensions come to its score, by the weights that the prompt names, and it came as far as
+    that takes. `score` in place of the one that the prompt's text suggests.
+    """
     changes, failed = len(_CHANGES.findall(user)), len(_FAILED.findall(user))
     delivered = min(len(_DELIVERED.findall(user)), 3)
     roll = luck(f"{system}\0{user}")
-    score = 0.2 + 0.02 * min(changes, 10) + 0.1 * delivered - 0.01 * min(failed, 10) + 0.2 * (roll - 0.5)
-    score = round(min(max(score, 0.03), 0.95), 2)
+    if score is None:
+        score = 0.2 + 0.02 * min(changes, 10) + 0.1 * delivered - 0.01 * min(failed, 10) + 0.2 * (roll - 0.5)
+        score = round(min(max(score, 0.03), 0.95), 2)
+    reached = "delivered" if delivered else "attempted" if changes else "nothing"
     cited = _cited(user)
     return {
         "citations": cited,
         "rationale": _rationale(cited, changes, failed, delivered, roll),
-        "reached": "delivered" if delivered else "attempted" if changes else "nothing",
-        "dimensions": {name: _dimension(name, score, roll) for name in _dimensions(schema)},
+        "reached": _far_enough(reached, score),
+        "dimensions": _dimensions(_weights(system, schema), score, roll),
         "score": score,
     }
 
@@ -51,14 +62,40 @@ def _cited(user: str) -> list[int]:
     return sorted({*changing[-3:], *numbers[:1]} or set(numbers[-3:]))
 
 
-def _dimensions(schema: Mapping[str, Any]) -> Sequence[str]:
-    return list(schema.get("properties", {}).get("dimensions", {}).get("properties", {}))
+def _far_enough(reached: str, score: float) -> str:
+    """How far the session came, or, where that is held below the score, the first stage that is not."""
+    if score <= STAGES.get(reached, 1.0):
+        return reached
+    return next((stage for stage, most in STAGES.items() if score <= most), "delivered")
 
 
-def _dimension(name: str, score: float, roll: float) -> float:
-    if name == "harmlessness":
-        return round(1 - 0.05 * roll, 2)
-    return round(min(max(score + 0.1 * (roll - 0.5), 0.0), 1.0), 2)
+def _weights(system: str, schema: Mapping[str, Any]) -> dict[str, float]:
+    """The rubric's dimensions with the weights that the prompt names; all alike where it names none."""
+    named = {name: float(weight) for name, weight in _WEIGHT.findall(system)}
+    wanted = schema.get("properties", {}).get("dimensions", {}).get("properties", {})
+    weights = {name: named.get(name, 0.0) for name in wanted}
+    total = sum(weights.values())
+    return {name: weight / total if total else 1 / len(weights) for name, weight in weights.items()}
+
+
+def _dimensions(weights: Mapping[str, float], score: float, roll: float) -> dict[str, float]:
+    """Dimensions in [0, 1] whose weighted mean is the score: no harm as far as that goes, the others apart a little."""
+    harmless = weights.get(HARMLESSNESS, 0.0)
+    found = dict.fromkeys(weights, 1.0)
+    others = [name for name in weights if name != HARMLESSNESS]
+    left = score - harmless
+    if harmless and (left < 0 or not others):
+        found[HARMLESSNESS] = min(score / harmless, 1.0)
+    rest = sum(weights[name] for name in others)
+    each = min(max(left, 0.0) / rest, 1.0) if rest else 0.0
+    found |= dict.fromkeys(others, each)
+    if len(others) > 1:
+        first, second = others[:2]
+        tilt = 0.2 * (roll - 0.5)
+        apart = {first: each + tilt * weights[second], second: each - tilt * weights[first]}
+        if all(0 <= value <= 1 for value in apart.values()):
+            found |= apart
+    return found
 
 
 def _rationale(cited: Sequence[int], changes: int, failed: int, delivered: int, roll: float) -> str:

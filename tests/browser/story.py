@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from bandit.selection import complete, select
 from grading import evidence, review, rewards
-from grading.core.prompt import VERSION
+from grading.core.verdict_score import VERSION
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind

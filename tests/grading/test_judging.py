@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from grading import judging, rewards
+from grading.core.verdict_score import VERSION
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 from grading.judging import inputs
 from grading.judging.allowance import prices, quota
@@ -60,7 +61,7 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
     assert run(job) is AttemptOutcome.GRADED
     grade = judge_grades(job).get()
     assert (grade.status, grade.value, grade.reason) == (Status.SCORED, 0.78, "")
-    assert (grade.model, grade.version) == ("claude-sonnet-5-5", "digest/3")
+    assert (grade.model, grade.version) == ("claude-sonnet-5-5", VERSION)
     assert grade.route == sim.url.removeprefix("http://")
     assert grade.rubric == Rubric.objects.get(is_active=True).sha256
     assert len(grade.inputs_sha256) == 64

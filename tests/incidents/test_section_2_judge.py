@@ -11,6 +11,7 @@ from django.utils import timezone
 from bandit.models import Bucket, Grader
 from grading import judging, monitoring, rewards
 from grading.core.shares import falls_into
+from grading.core.verdict_score import VERSION
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.judging import inputs, results, working
 from grading.judging.allowance import budget
@@ -112,7 +113,7 @@ def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apar
     work()
     grade = session.grades.verdicts().get()
     assert (grade.model, grade.route) == ("claude-sonnet-5-5", sim.url.removeprefix("http://"))
-    assert (grade.rubric, grade.version) == (Rubric.objects.active().sha256, inputs.prompt.VERSION)
+    assert (grade.rubric, grade.version) == (Rubric.objects.active().sha256, VERSION)
     for change in ({"route": "gateway"}, {"rubric": "b" * 64}, {"model": "claude-haiku-5-5"}, {}):
         verdict(0.5, **change)
     assert Grader.objects.filter(source="judge", context="").count() == 1 + 4

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import IO
+from typing import IO, Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -35,6 +35,7 @@ class Letter:
     prompt_sha256: str
     inputs_sha256: str
     citable: list[list[int]]
+    read: dict[str, Any]
     usd: float
 
 
@@ -100,16 +101,17 @@ def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
     if not working.is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "these very inputs were judged already")
         return None
+    read = inputs.shown(session)
     prompt = working.prompt_for(turn, session)
     if isinstance(prompt, Deferred):
         attempt = working.begin(turn)
         if attempt is not None:
             results.apply(attempt, Answer(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
         return None
-    return _letter(turn, prompt, inputs_sha256), _request(turn, prompt)
+    return _letter(turn, prompt, inputs_sha256, read), _request(turn, prompt)
 
 
-def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str) -> Letter:
+def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str, read: dict[str, Any]) -> Letter:
     cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
     return Letter(
         job_id=turn.job.pk,
@@ -117,6 +119,7 @@ def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str) -> Letter:
         prompt_sha256=prompt.sha256,
         inputs_sha256=inputs_sha256,
         citable=pack(prompt.citable),
+        read=read,
         usd=budget.estimate(turn.judge, cost, batch=True),
     )
 

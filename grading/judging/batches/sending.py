@@ -74,6 +74,7 @@ def _attempt(judge: Judge, batch: JudgeBatch, letter: Letter, now: dt.datetime) 
         prompt_sha256=letter.prompt_sha256,
         inputs_sha256=letter.inputs_sha256,
         citable=letter.citable,
+        read=letter.read,
     )
 
 

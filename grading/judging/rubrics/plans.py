@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from django.db.models import Max, QuerySet
 
-from grading.core.prompt import VERSION
+from grading.core.verdict_score import VERSION
 from grading.core.vocabulary import NO_REWARD
 from grading.judging import judges
 from grading.judging.inputs import JUDGED_KINDS

@@ -2,7 +2,7 @@
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from grading.core.prompt import VERSION
+from grading.core.verdict_score import VERSION
 from grading.judging import inputs, judges
 from grading.models import Grade, Rubric, Session
 from grading.models.sessions import SessionQuerySet
@@ -33,7 +33,7 @@ def staleness(verdict: Grade | None, active: Rubric | None) -> str:
         now = f"{active.sha256[:4]} is in force now" if active else "none is in force now"
         return f"Given {given}; {now}."
     if verdict.version != VERSION:
-        return f"Given on evidence digested by {verdict.version}; {VERSION} is used now."
+        return f"Given by {verdict.version}; {VERSION} is used now."
     return ""
 
 
