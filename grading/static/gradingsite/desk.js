@@ -227,6 +227,8 @@
       list.scrollTop = current.offsetTop - list.clientHeight / 2;
     }
     recall();
+    const value = field('value');
+    if (value && !value.disabled && value.value !== value.defaultValue) typed();  // before this script was there
     document.dispatchEvent(new CustomEvent('gradingsite:shown'));
   }
 
