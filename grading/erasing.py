@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 
 from bandit import ledger
 from bandit.erasure import permit
-from grading import evidence, monitoring, ownership, review, rewards, sources, transcripts
+from grading import evidence, monitoring, near_copies, ownership, transcripts
+from grading.assessment import assess
 from grading.models import (
     Comment,
     Evidence,
@@ -32,7 +33,8 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
         ownership.alone()
         held = list(sessions.order_by("pk"))
         heirs = ownership.relatives(held)
-        held_or_won = ownership.locked(session.pk for session in (*held, *heirs))
+        copies = {each.pk for session in held for each in near_copies.losers(session, frozenset())}
+        affected = ownership.locked({*(session.pk for session in (*held, *heirs)), *copies})
         ids = [session.pk for session in held]
         hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
         ledger.erase([session.observation for session in held], counts)
@@ -50,12 +52,10 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
         counts["artifact"] += ownership.give_up(held)
         _delete(counts, Evidence.objects.filter(session__in=ids))
         _delete(counts, Session.objects.filter(pk__in=ids))
-        won = ownership.update(heirs)
-        for session in held_or_won:
+        won = ownership.update(heirs) | copies.difference(ids)
+        for session in affected:
             if session.pk in won:
-                sources.grade(session)
-                rewards.settle(session)
-                review.look(session)
+                assess(session, ask=False)
         monitoring.refresh()
         transaction.on_commit(lambda: _discard(hashes))
     return dict(counts)

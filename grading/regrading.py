@@ -15,9 +15,9 @@ from bandit.core.table import Row
 from bandit.models import ABSTAINED, Bandit, LedgerEntry
 from bandit.reading import Outlook
 from bandit.whatif import row_of, what_if_moved
-from grading import judging, ownership, review, rewards, sources
+from grading import judging, outcomes, ownership, review, rewards, sources
+from grading.assessment import assess
 from grading.core.vocabulary import NO_REWARD, Source
-from grading.intake import outcomes
 from grading.models import Session, Settlement
 
 # An arm that moves by less, in mean or in its number of the next hundred, has not moved to the eye.
@@ -99,9 +99,7 @@ def regrade(session: Session) -> Regraded:
         rewards.settle(held, renew=True)
         review.look(held)
         for other in others:
-            outcomes.conclude(other, sources.grade(other))
-            rewards.settle(other)
-            review.look(other)
+            assess(other, ask=False)
         after = standing(rewards.live(held), held)
         return Regraded(name=str(held), before=before, after=after, moved=_moved_since(last), asked=asked)
 

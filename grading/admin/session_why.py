@@ -18,10 +18,10 @@ from grading.core import trajectory
 from grading.core.explain import number
 from grading.core.signals import Signals
 from grading.core.vocabulary import NO_REWARD, Outcome, Reason, Source
-from grading.intake.outcomes import KILLED
 from grading.judging.outlook import costs
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.outcomes import KILLED
 
 PRICED = dt.timedelta(days=7)
 # What a rule knows of sessions that leave no grade, where the site has it.

@@ -14,11 +14,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import evidence, judging, near_copies, ownership, reading, review, rewards, sources, transcripts
+from grading import evidence, near_copies, ownership, reading, transcripts
+from grading.assessment import assess
 from grading.core.plain import plain_text
 from grading.core.vocabulary import Reason
 from grading.evidence import Readable, TooLarge
-from grading.intake import describing, facts, lessons, outcomes
+from grading.intake import describing, facts, lessons
 from grading.intake.facts import Said
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
@@ -182,21 +183,10 @@ def _grade(received: Received, session: Session, others: list[Session]) -> None:
     row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
     parsed = {row.sha256: read.signals} if row is not None and read.signals is not None else {}
     said = near_copies.of(session)
-    outcomes.conclude(session, sources.grade(session, parsed))
-    judging.enqueue(session)
-    rewards.settle(session)
-    review.look(session)
+    assess(session, parsed)
     for other in others:
-        _grade_again(other)
+        assess(other)
     moved = {other.pk for other in others}
     for loser in near_copies.losers(session, said):
         if loser.pk not in moved:
-            _grade_again(loser)
-
-
-def _grade_again(session: Session) -> None:
-    """Grade, settle and inspect a session whose evidence counts otherwise because of another session's."""
-    outcomes.conclude(session, sources.grade(session))
-    judging.enqueue(session)
-    rewards.settle(session)
-    review.look(session)
+            assess(loser)

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from grading import intake, rewards
+from grading import erasing, intake, rewards
 from grading.core.vocabulary import Reason, Source, Status
 from grading.models import ArtifactRule, ArtifactSketch, Grade, Session
 from tests import cast
@@ -215,3 +215,11 @@ def test_a_productive_session_gains_nothing_from_files_without_substance():
     assert said(session).reason == Reason.NOT_CONSUMPTION
     cast.grade(session, Source.JUDGE, 0.05)
     assert rewards.settle(session).value == 0.05
+
+
+def test_erasing_who_said_it_first_gives_the_text_to_who_said_it_next():
+    note = new_file("knowledge/a.md", *NOTE)
+    first, second = submit(note, name="first"), submit(note, name="second", ended_at=later(1))
+    assert (worth(first), worth(second)) == (0.15, None)
+    erasing.erase(Session.objects.filter(pk=first.pk), who="olga", why="asked to")
+    assert (worth(second), reasons(second)) == (0.15, [])

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from grading import ownership
-from grading.core.vocabulary import Reason, Status
+from grading.core.vocabulary import Outcome, Reason, Status
 from grading.models import Flag, Session, SessionLog
 from tests.examples import examples
 from tests.truth.house import (
@@ -150,6 +150,20 @@ def test_erasing_the_owner_gives_the_work_to_the_copy():
     erasing.erase(Session.objects.filter(external_id="one"), who="olga", why="asked to")
     assert commits("two") == [hash_of("a5"), hash_of("a10")]
     assert learned() == alone
+
+
+def test_who_inherits_a_log_that_was_cut_inherits_how_it_ended():
+    from grading import erasing
+
+    error = {"type": "assistant", "uuid": "uuid-error", "isApiErrorMessage": True}
+    text = [{"type": "text", "text": "API Error: 529 Overloaded"}]
+    error["message"] = {"role": "assistant", "model": "<synthetic>", "content": text}
+    submit("one", log("one", TEN[:2], [error]))
+    submit("two", log("two", TEN[:2], [error]))
+    assert session("one").outcome == Outcome.INFRASTRUCTURE
+    erasing.erase(Session.objects.filter(external_id="one"), who="olga", why="asked to")
+    assert session("two").outcome == Outcome.INFRASTRUCTURE
+    assert reward("two") is None
 
 
 def test_an_intake_with_many_copies_takes_a_bounded_number_of_queries(django_assert_max_num_queries):

@@ -30,10 +30,10 @@ def conclude(session: Session, signals: Signals | None) -> None:
 
 def cut_by(exit_code: int | None, signals: Signals | None) -> str:
     """What of its infrastructure ended the session before its work was done, in words; empty where nothing did."""
-    if signals is not None and not signals.has_model_turn and signals.api_errors:
-        return plain_text(f"No model turn: {', '.join(sorted(signals.api_errors))}", REASON)
     if signals is not None and trajectory.was_cut(signals):
-        return f"The log ends in an API error: {signals.cut}"
+        errors = ", ".join(sorted(signals.api_errors))
+        said = f"The log ends in an API error: {signals.cut}" if signals.has_model_turn else f"No model turn: {errors}"
+        return plain_text(said, REASON)
     if exit_code is not None and exit_code >= KILLED and not (signals and trajectory.has_finished(signals)):
         return f"Its runner was ended by a signal: exit status {exit_code}"
     return ""
