@@ -13,15 +13,12 @@ from django.db.models import Max
 
 from bandit.core.table import Row
 from bandit.models import ABSTAINED, Bandit, LedgerEntry
-from bandit.reading import Outlook
 from bandit.whatif import row_of, what_if_moved
 from grading import judging, outcomes, ownership, review, rewards, sources
 from grading.assessment import assess
 from grading.core.vocabulary import NO_REWARD, Source
 from grading.models import Session, Settlement
-
-# An arm that moves by less, in mean or in its number of the next hundred, has not moved to the eye.
-LEAST_MEAN, LEAST_SHARE = 0.0005, 0.5
+from grading.review.promises import Effect, moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +57,6 @@ class Regraded:
         return self.before != self.after
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """An arm of a bandit before and after: its mean, and its expected number of the next hundred."""
-
-    bandit: str
-    arm: str
-    mean_before: float
-    mean_after: float
-    share_before: float
-    share_after: float
-
-
 def preview(session: Session) -> Regraded:
     """What `regrade` would do, by doing it and rolling it back."""
     with transaction.atomic():
@@ -89,8 +74,8 @@ def regrade(session: Session) -> Regraded:
     """
     with transaction.atomic():
         ownership.alone()
-        moved = ownership.update([session])
-        held, *others = sorted(ownership.locked({session.pk, *moved}), key=lambda each: each.pk != session.pk)
+        changed = ownership.update([session])
+        held, *others = sorted(ownership.locked({session.pk, *changed}), key=lambda each: each.pk != session.pk)
         before, last = standing(rewards.live(held), held), _last_entry()
         had_none = held.outcome in NO_REWARD
         outcomes.conclude(held, sources.grade(held))
@@ -117,33 +102,14 @@ def standing(settlement: Settlement | None, session: Session) -> Standing:
     return Standing(value=settlement.value, source=settlement.source, weight=settlement.weight, why=why)
 
 
-def moves(done: Iterable[Regraded], now: datetime) -> list[Move]:
-    """What all of it together does to the arms of every bandit that learns: those that move to the eye."""
+def effects(done: Iterable[Regraded], now: datetime) -> list[Effect]:
+    """What all of it together does to the bandits that learn: every arm that moves by a digit that is shown."""
     rows: dict[str, list[Row]] = {}
     for each in done:
-        for bandit, moved in each.moved.items():
-            rows.setdefault(bandit, []).extend(moved)
-    found = []
-    for name in Bandit.objects.that_learn().values_list("name", flat=True):
-        before, after = what_if_moved(name, rows, now)
-        found += [move for arm in before.arms if _is_seen(move := _move(name, arm, before, after))]
-    return found
-
-
-def _move(bandit: str, arm: str, before: Outlook, after: Outlook) -> Move:
-    return Move(
-        bandit=bandit,
-        arm=arm,
-        mean_before=before.arms[arm].mean,
-        mean_after=after.arms[arm].mean,
-        share_before=before.share_of_next_100(arm),
-        share_after=after.share_of_next_100(arm),
-    )
-
-
-def _is_seen(move: Move) -> bool:
-    moved, share = abs(move.mean_after - move.mean_before), abs(move.share_after - move.share_before)
-    return moved >= LEAST_MEAN or share >= LEAST_SHARE
+        for bandit, entries in each.moved.items():
+            rows.setdefault(bandit, []).extend(entries)
+    names = Bandit.objects.that_learn().values_list("name", flat=True)
+    return [effect for name in names for effect in moved(name, *what_if_moved(name, rows, now))]
 
 
 def _last_entry() -> int:

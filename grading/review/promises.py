@@ -1,6 +1,6 @@
 """What people's grades would do to the arms of every bandit, before anything is saved."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from django.utils import timezone
@@ -44,18 +44,22 @@ def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[Effect]:
     by_bandit = changes(given)
     for bandit, own in by_bandit.items():
         before, after = what_if_many(bandit, own, now, beside=by_bandit)
-        ran = {change.arm for change in own}
-        for arm in sorted(before.arms, key=lambda name: (name not in ran, name)):
-            if arm in ran or _shown(before, arm) != _shown(after, arm):
-                yield Effect(
-                    bandit=bandit,
-                    arm=arm,
-                    named=arm in ran,
-                    before=before.arms[arm],
-                    after=after.arms[arm],
-                    share_before=before.share_of_next_100(arm),
-                    share_after=after.share_of_next_100(arm),
-                )
+        yield from moved(bandit, before, after, ran={change.arm for change in own})
+
+
+def moved(bandit: str, before: Outlook, after: Outlook, *, ran: Collection[str] = ()) -> Iterator[Effect]:
+    """The arms of a bandit that `ran`, first, and every other whose mean or share moves by a digit that pages show."""
+    for arm in sorted(before.arms, key=lambda name: (name not in ran, name)):
+        if arm in ran or _shown(before, arm) != _shown(after, arm):
+            yield Effect(
+                bandit=bandit,
+                arm=arm,
+                named=arm in ran,
+                before=before.arms[arm],
+                after=after.arms[arm],
+                share_before=before.share_of_next_100(arm),
+                share_after=after.share_of_next_100(arm),
+            )
 
 
 def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:

@@ -10,10 +10,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
-from grading import regrading
+from grading import charts, regrading
 from grading.core.explain import number
 from grading.models import Agent, Session
-from grading.regrading import Move, Regraded, Standing
+from grading.regrading import Regraded, Standing
+from grading.review.promises import Effect
 
 KINDS = 20
 
@@ -40,7 +41,7 @@ class Command(BaseCommand):
             return
         seen = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
         self.stdout.write(summary(seen))
-        self._show(regrading.moves(seen, timezone.now()))
+        self._show(regrading.effects(seen, timezone.now()))
         if not any(each.changed or each.moved for each in seen):
             self.stdout.write("Nothing would change.")
             return
@@ -68,11 +69,12 @@ class Command(BaseCommand):
             return False
         return input("Take this over? Type yes: ").strip().lower() == "yes"
 
-    def _show(self, moves: Iterable[Move]) -> None:
-        for move in sorted(moves, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
+    def _show(self, effects: Iterable[Effect]) -> None:
+        for each in sorted(effects, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
             self.stdout.write(
-                f"  {move.bandit}: {move.arm}, mean {_thousandths(move.mean_before)} → "
-                f"{_thousandths(move.mean_after)}, of the next hundred {move.share_before:.1f} → {move.share_after:.1f}"
+                f"  {each.bandit}: {each.arm}, mean {charts.thousandths(each.before.mean)} → "
+                f"{charts.thousandths(each.after.mean)}, of the next hundred "
+                f"{each.share_before:.1f} → {each.share_after:.1f}"
             )
 
 
@@ -100,10 +102,6 @@ def _kind(standing: Standing) -> str:
     if standing.source == "floor":
         return f"not graded ({standing.why[:1].lower()}{standing.why[1:]})" if standing.why else "not graded"
     return f"{standing.source} at weight {standing.weight:g}"
-
-
-def _thousandths(mean: float) -> str:
-    return f"{mean:.3f}".removeprefix("0")
 
 
 def _sessions(agent: str | None, since: datetime | None) -> Any:
