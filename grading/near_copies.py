@@ -69,8 +69,8 @@ def weighed(session: Session, found: Sequence[Found], said: dict[Sketch, Said]) 
         copied = [
             row
             for row in near.get(item.sketch, ())
-            if _precedes(row.session, _said(row), session, said[item.sketch])
-            and is_copy(item.sketch, _said(row).sketch)
+            if _precedes(row.session, theirs := _said(row), session, said[item.sketch])
+            and is_copy(item.sketch, theirs.sketch)
         ]
         result.append(replace(item, left_out=_why(session, copied)) if copied else item)
     return result

@@ -10,6 +10,7 @@ from django.utils import timezone
 from bandit import ledger
 from bandit.ledger import Credit, GraderKey
 from bandit.models import ABSTAINED, Arm
+from grading import ownership
 from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy, current
 from grading.core.freshness import Shown, unread
@@ -151,7 +152,7 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
             outcome_reason=locked.outcome_reason,
             vetoes=vetoes(locked),
         )
-        parent = locked.log.part_of if hasattr(locked, "log") else None
+        parent = ownership.part_of(locked)
         if parent is not None and resolution.source is not Source.HUMAN:
             resolution = _left_to(parent, resolution)
         name_engine(locked)

@@ -51,6 +51,13 @@ class Seen:
     carried: str = ""
     log: SessionLog | None = None
     signals_version: str = ""
+    rules: tuple[Rule, ...] = ()
+    invalid_rule: str = ""
+
+    @property
+    def globs(self) -> list[str]:
+        """Which files are the consumption grade's; none where a rule cannot work, which that grade then says."""
+        return [rule.path_glob for rule in self.rules if rule.path_glob]
 
     @property
     def logs(self) -> tuple[str, ...]:
@@ -101,6 +108,7 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
     version = "" if transcript is None else _signals_version(transcript, log)
     signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
     parsed_patch, patch_fault = _patch(changes)
+    rules, invalid_rule = _rules()
     return Seen(
         session=session,
         transcript=transcript,
@@ -114,6 +122,8 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
         signals_version="" if signals is None else version,
         fault=fault or patch_fault,
         patch_fault=patch_fault,
+        rules=rules,
+        invalid_rule=invalid_rule,
     )
 
 
@@ -125,7 +135,7 @@ def produced(seen: Seen) -> Production:
         patch=seen.changes,
         foreign=seen.foreign,
         root=seen.root,
-        artifacts=_artifact_globs(),
+        artifacts=seen.globs,
     )
 
 
@@ -209,12 +219,11 @@ def _trajectory(seen: Seen) -> Answer:
             Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=seen.fault
         )
         return failed, _digest(*files)
-    absent, why, _ = (Reason.NONE, "", "") if seen.transcript else _why_no_transcript(seen.session)
+    absent, why = (Reason.NONE, "") if seen.transcript else _why_no_transcript(seen.session)
     if seen.carried:
         absent, why = Reason.CARRIED, seen.carried
     category = seen.session.category
     looking = category is not None and category.current.is_looking
-    globs = _artifact_globs()
     production = produced(seen)
     answer = trajectory.grade(
         trajectory.Seen(
@@ -233,19 +242,19 @@ def _trajectory(seen: Seen) -> Answer:
         source=_digest(*files, repr(seen.facts), repr(seen.foreign)),
     )
     kept = replace(answer, evidence={**answer.evidence, "shown": shown.as_dict()})
-    return kept, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *globs)
+    return kept, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *seen.globs)
 
 
-def _why_no_transcript(session: Session) -> tuple[Reason, str, str]:
+def _why_no_transcript(session: Session) -> tuple[Reason, str]:
     """Why there is no transcript to grade by: the fault of the latest one, or that none came."""
     latest = session.evidence.filter(kind=EvidenceKind.TRANSCRIPT).order_by("-pk").first()
     if latest is None:
-        return Reason.NO_TRANSCRIPT, "No transcript was submitted", _digest()
+        return Reason.NO_TRANSCRIPT, "No transcript was submitted"
     if latest.problem:
-        return Reason(latest.problem), latest.detail, _digest(latest.sha256, latest.problem)
+        return Reason(latest.problem), latest.detail
     others = ", ".join(row.session.external_id for row in evidence.sharers(latest).select_related("session")[:3])
     detail = f"The log was also submitted for {others}, and does not say whose it is"
-    return Reason.LOG_SHARED, plain_text(detail, DETAIL), _digest(latest.sha256, Reason.LOG_SHARED)
+    return Reason.LOG_SHARED, plain_text(detail, DETAIL)
 
 
 def _journal(session: Session) -> Answer:
@@ -264,19 +273,20 @@ def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
             detail=seen.patch_fault,
         )
         return failed, _digest(seen.patch.sha256 if seen.patch else "")
-    rules = _rules()
-    left = artifacts.find(rules, patch=seen.changes, signals=seen.signals, root=seen.root)
+    if seen.invalid_rule:
+        raise artifacts.InvalidRule(seen.invalid_rule)
+    left = artifacts.find(seen.rules, patch=seen.changes, signals=seen.signals, root=seen.root)
     found.extend(near_copies.weighed(seen.session, left, _said(seen, left)))
     category = seen.session.category
     is_consumption = category is not None and category.is_consumption
     # Without a single tool call nothing that a session left behind could be seen, so "nothing found" would be a guess.
     readable = seen.patch is not None or (seen.signals is not None and seen.signals.calls > 0)
     answer = consumption.grade(
-        found, is_consumption=is_consumption, readable=readable, rules=rules, why_unreadable=_why_unreadable(seen)
+        found, is_consumption=is_consumption, readable=readable, rules=seen.rules, why_unreadable=_why_unreadable(seen)
     )
     files = [*([seen.patch.sha256] if seen.patch else []), *seen.logs]
     left_out = [(item.kind, item.key, item.left_out) for item in found if item.left_out]
-    return answer, _digest(*files, str(is_consumption), str(readable), repr(rules), repr(left_out))
+    return answer, _digest(*files, str(is_consumption), str(readable), repr(seen.rules), repr(left_out))
 
 
 def _said(seen: Seen, found: Iterable[artifacts.Artifact]) -> dict[Sketch, near_copies.Said]:
@@ -291,28 +301,23 @@ def _why_unreadable(seen: Seen) -> str:
     return f"No patch, and no transcript to go by: {reason.words}"
 
 
-def _rules() -> tuple[Rule, ...]:
-    """The site's artifact rules. Raises InvalidRule for one that cannot work."""
-    return tuple(
-        Rule(
-            kind=row.kind,
-            path_glob=row.path_glob,
-            line_pattern=row.line_pattern,
-            new_files_only=row.new_files_only,
-            weight=row.weight,
-            scale=row.scale,
-            least_characters=row.least_characters,
-        )
-        for row in ArtifactRule.objects.all()
-    )
-
-
-def _artifact_globs() -> list[str]:
-    """Which files are the consumption grade's; none where a rule cannot work, which that grade then says."""
+def _rules() -> tuple[tuple[Rule, ...], str]:
+    """The site's artifact rules; none where one cannot work, and then why."""
     try:
-        return [rule.path_glob for rule in _rules() if rule.path_glob]
-    except artifacts.InvalidRule:
-        return []
+        return tuple(
+            Rule(
+                kind=row.kind,
+                path_glob=row.path_glob,
+                line_pattern=row.line_pattern,
+                new_files_only=row.new_files_only,
+                weight=row.weight,
+                scale=row.scale,
+                least_characters=row.least_characters,
+            )
+            for row in ArtifactRule.objects.all()
+        ), ""
+    except artifacts.InvalidRule as error:
+        return (), str(error)
 
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:

@@ -101,8 +101,7 @@ def has_finished(log: Signals) -> bool:
 
 def has_looked(log: Signals) -> bool:
     """Whether a session read several things without trouble and reported."""
-    errors = log.failed_calls / log.known_results if log.known_results else 0.0
-    return log.reads >= LEAST_READS and errors < TROUBLE and log.concluded
+    return log.reads >= LEAST_READS and log.error_rate < TROUBLE and log.concluded
 
 
 def _unusable(seen: Seen) -> tuple[Reason, str]:
@@ -151,10 +150,6 @@ def _weighed(seen: Seen, log: Signals | None, *, least: float = LOWEST, most: fl
     return score(observed, least=least, most=most)
 
 
-def _rate(part: int, whole: int) -> float:
-    return min(1.0, part / whole) if whole > 0 else 0.0
-
-
 def _told(seen: Seen, why: str) -> str:
     told = f"{seen.production.words}: {seen.production.units:.1f} commit-equivalents"
     return f"{told}, from facts and patch alone ({why[:1].lower()}{why[1:]})" if why else told
@@ -197,4 +192,4 @@ def _sum(production: Production) -> dict[str, Any]:
 
 
 def _conduct(log: Signals) -> dict[str, Any]:
-    return {"error_rate": round(_rate(log.failed_calls, log.known_results), 6)}
+    return {"error_rate": round(log.error_rate, 6)}

@@ -146,6 +146,11 @@ class Signals:
         )
 
     @property
+    def error_rate(self) -> float:
+        """The share of the results that say how their call went which say that it failed; 0 where none says."""
+        return min(1.0, self.failed_calls / self.known_results) if self.known_results else 0.0
+
+    @property
     def last_tests(self) -> bool | None:
         """Whether the last run of every test runner passed; None where no test ran."""
         last = {run.runner: run.passed for run in self.test_runs}
