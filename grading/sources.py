@@ -55,11 +55,6 @@ class Seen:
     invalid_rule: str = ""
 
     @property
-    def globs(self) -> list[str]:
-        """Which files are the consumption grade's; none where a rule cannot work, which that grade then says."""
-        return [rule.path_glob for rule in self.rules if rule.path_glob]
-
-    @property
     def logs(self) -> tuple[str, ...]:
         """The transcript's hash, and what says which of its records are left out and whose are added."""
         digest = "" if self.log is None else self.log.digest
@@ -135,7 +130,7 @@ def produced(seen: Seen) -> Production:
         patch=seen.changes,
         foreign=seen.foreign,
         root=seen.root,
-        artifacts=seen.globs,
+        artifacts=_globs(seen.rules),
     )
 
 
@@ -242,7 +237,7 @@ def _trajectory(seen: Seen) -> Answer:
         source=_digest(*files, repr(seen.facts), repr(seen.foreign)),
     )
     kept = replace(answer, evidence={**answer.evidence, "shown": shown.as_dict()})
-    return kept, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *seen.globs)
+    return kept, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *_globs(seen.rules))
 
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str]:
@@ -318,6 +313,15 @@ def _rules() -> tuple[tuple[Rule, ...], str]:
         ), ""
     except artifacts.InvalidRule as error:
         return (), str(error)
+
+
+def globs() -> list[str]:
+    """Which files are the consumption grade's; none where a rule cannot work, which that grade then says."""
+    return _globs(_rules()[0])
+
+
+def _globs(rules: Iterable[Rule]) -> list[str]:
+    return [rule.path_glob for rule in rules if rule.path_glob]
 
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:

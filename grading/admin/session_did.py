@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from grading import evidence, ownership, transcripts
+from grading import evidence, ownership, sources, transcripts
+from grading.core import trajectory
 from grading.core.patch import Patch
 from grading.core.patch import parse as parse_patch
-from grading.core.production import FACTS, PATCH, TRANSCRIPT, WORDS, Facts, Thing, by_kind, collect
+from grading.core.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
 from grading.core.signals import Signals
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
@@ -83,7 +84,7 @@ class Log:
 
 def rows(session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: Log) -> list[Row]:
     """Everything that was seen of a session, one row a kind; what there is none of is one row at the end."""
-    things = by_kind(_things(session, signals, artifacts, log))
+    things = by_kind(_things(session, signals, log))
     found = [
         *_task(signals, log),
         *_blind(signals),
@@ -96,19 +97,16 @@ def rows(session: Session, signals: Signals | None, artifacts: Sequence[Artifact
         *_run(session),
         *_last_message(signals, log),
     ]
-    missing = _missing(things.keys(), signals)
+    left = {"file" for each in artifacts if each.kind in LEFT_BEHIND}
+    missing = _missing(things.keys() | left, signals)
     return [*found, *([Row(kind="Not seen", said=(Said(text=missing.capitalize()),))] if missing else [])]
 
 
-def _things(session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: Log) -> Iterable[Thing]:
+def _things(session: Session, signals: Signals | None, log: Log) -> Iterable[Thing]:
     """What counts in the sum of evidence."""
-    facts: dict[str, tuple[str, ...]] = {
-        kind: tuple(sorted(each.key for each in artifacts if each.kind == kind and each.origin == Origin.FACTS))
-        for kind in (ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST)
-    }
-    told = Facts(commits=facts[ArtifactKind.COMMIT], pull_requests=facts[ArtifactKind.PULL_REQUEST])
     root = str(log.row.report.get("cwd", "")) if log.row else ""
-    return collect(signals, facts=told, patch=_patch(session), foreign=ownership.foreign(session), root=root).things
+    facts, foreign, globs = sources.facts_of(session), ownership.foreign(session), sources.globs()
+    return collect(signals, facts=facts, patch=_patch(session), foreign=foreign, root=root, artifacts=globs).things
 
 
 def _patch(session: Session) -> Patch | None:
@@ -129,15 +127,9 @@ def _task(signals: Signals | None, log: Log) -> Iterator[Row]:
 
 def _blind(signals: Signals | None) -> Iterator[Row]:
     """A log that came and says too little."""
-    if signals is None or not signals.is_blind:
-        return
-    if signals.results and not signals.known_results:
-        said = f"None of its {_count(signals.results, 'result')} says whether its call worked"
-    elif 0 < signals.shell_calls == signals.bare_shell_calls:
-        said = f"None of its {_count(signals.shell_calls, 'shell call')} shows its command"
-    else:
-        said = f"{signals.unreadable_calls:,} of its {_count(signals.calls, 'call')} could not be read"
-    yield Row(kind="Log", said=(Said(text=said),), note="Too little of it for a grade, good or bad", seen="log")
+    if signals is not None and signals.is_blind:
+        said = Said(text=trajectory.blindness(signals))
+        yield Row(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
 
 
 def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> Row:
@@ -159,16 +151,21 @@ def _said(thing: Thing, subjects: dict[str, str]) -> Said:
 
 
 def _left_behind(artifacts: Sequence[Artifact]) -> Iterator[Row]:
+    """What the consumption grade counts, one row a kind; then what it leaves out, each with the reason."""
     for kind in LEFT_BEHIND:
-        same = [each for each in artifacts if each.kind == kind]
+        same = [each for each in artifacts if each.kind == kind and not each.left_out]
         if same:
-            places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in same}
-            yield Row(
-                kind="Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}",
-                said=tuple(Said(code=each.key[:LONGEST]) for each in same[:SHOWN]),
-                more=max(len(same) - SHOWN, 0),
-                seen=" and ".join(sorted(places)),
-            )
+            name = "Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}"
+            yield _artifacts(name, same, [Said(code=each.key[:LONGEST]) for each in same])
+    out = [each for each in artifacts if each.left_out]
+    if out:
+        yield _artifacts("Not counted", out, [Said(code=each.key[:LONGEST], text=each.left_out) for each in out])
+
+
+def _artifacts(kind: str, rows: Sequence[Artifact], said: Sequence[Said]) -> Row:
+    places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
+    more = max(len(rows) - SHOWN, 0)
+    return Row(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
 
 
 def _checks(artifacts: Sequence[Artifact]) -> Iterator[Row]:

@@ -155,7 +155,8 @@ def _weighed(artifact: Artifact, rule: Rule, lines: Sequence[str], *, number: in
     if text.characters >= rule.least_characters:
         return replace(artifact, sketch=text.sketch)
     is_unknown = artifact.origin == "transcript" and not rule.line_pattern and not lines
-    got = "no call shows its text" if is_unknown else f"{text.characters} characters of text"
+    counted = f"{text.characters} character{'s' * (text.characters != 1)} of text"
+    got = "no call shows its text" if is_unknown else counted
     return replace(artifact, left_out=f"{got}; {rule.least_characters:,} are asked for")
 
 

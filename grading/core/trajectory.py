@@ -114,16 +114,21 @@ def _unusable(seen: Seen) -> tuple[Reason, str]:
     if log.calls == 0 and (seen.facts.show_work or seen.production.is_work):
         return Reason.STUB_NO_TOOL_CALLS, f"{Reason.STUB_NO_TOOL_CALLS.words}; not graded from this log"
     if log.is_blind:
-        return Reason.FORMAT_BLIND, _blindness(log)
+        return Reason.FORMAT_BLIND, blindness(log)
     return Reason.NONE, ""
 
 
-def _blindness(log: Signals) -> str:
+def blindness(log: Signals) -> str:
+    """What could not be read of a blind log, in words."""
     if log.results > 0 and log.known_results == 0:
-        return f"None of its {log.results} results says whether its call worked"
+        return f"None of its {_counted(log.results, 'result')} says whether its call worked"
     if 0 < log.shell_calls == log.bare_shell_calls:
-        return f"None of its {log.shell_calls} shell calls shows its command"
-    return f"{log.unreadable_calls} of its {log.calls} calls could not be read"
+        return f"None of its {_counted(log.shell_calls, 'shell call')} shows its command"
+    return f"{log.unreadable_calls:,} of its {_counted(log.calls, 'call')} could not be read"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _failures(log: Signals | None, facts: Facts) -> Iterator[str]:
@@ -160,7 +165,7 @@ def _nothing(log: Signals) -> str:
     if log.calls == 0:
         return "No effect and no failure to see: it answered without a tool call"
     opaque = f", {log.opaque_calls} of them of tools that the site does not know" if log.opaque_calls else ""
-    calls = "1 tool call" if log.calls == 1 else f"{log.calls} tool calls"
+    calls = _counted(log.calls, "tool call")
     return f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
 
 

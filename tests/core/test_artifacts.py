@@ -116,7 +116,7 @@ def test_a_write_whose_text_is_shown_counts_by_it(said):
     signals = Transcript().write("knowledge/a.md", NOTE, said).write("knowledge/b.md", "x", said).signals
     assert [artifact.left_out for artifact in find(DEFAULT_RULES, signals=signals)] == [
         "",
-        "1 characters of text; 200 are asked for",
+        "1 character of text; 200 are asked for",
     ]
 
 

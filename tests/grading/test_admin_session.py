@@ -376,6 +376,16 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(revi
     assert "commits" not in rows["Not seen"].said[0].text.lower()
 
 
+def test_what_is_left_out_says_why_and_is_no_changed_file(reviewer):
+    head = "diff --git a/tasks/a.md b/tasks/a.md\nnew file mode 100644\n--- /dev/null\n+++ b/tasks/a.md\n"
+    session = sent("n1", patch=f"{head}@@ -0,0 +1 @@\n+x\n".encode())
+    did = {row.kind: row for row in reviewer.get(session.get_absolute_url()).context["did"]}
+    (said,) = did["Not counted"].said
+    assert (said.code, said.text) == ("tasks/a.md", "1 character of text; 200 are asked for")
+    assert not {"Task", "Tasks", "File changed"} & did.keys()
+    assert "hanged files" not in did["Not seen"].said[0].text
+
+
 def test_a_session_of_which_nothing_came_has_no_empty_cards(reviewer):
     session = sent("5c02")
     page = reviewer.get(f"/sessions/{session.pk}/")

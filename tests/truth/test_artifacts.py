@@ -73,11 +73,11 @@ def test_a_dozen_files_of_one_byte_earn_nothing():
     session = submit("".join(new_file(f"{folder}/{n}.md", "x") for folder in FOLDERS for n in range(4)))
     grade = said(session)
     assert (grade.status, grade.reason, grade.value) == (Status.UNSCORED, Reason.NO_ARTIFACTS, None)
-    assert reasons(session) == ["1 characters of text; 200 are asked for"] * 12
+    assert reasons(session) == ["1 character of text; 200 are asked for"] * 12
     assert "12 left out for want of substance" in grade.detail
     assert session.grades.get(source=Source.TRAJECTORY).value is None
     assert rewards.live(session).weight == 0
-    assert set(session.artifacts.values_list("left_out", flat=True)) == {"1 characters of text; 200 are asked for"}
+    assert set(session.artifacts.values_list("left_out", flat=True)) == {"1 character of text; 200 are asked for"}
 
 
 @pytest.mark.parametrize("lines", [MARKUP, LOREM, ("x " * 150,) * 4, ("A" * 390,) * 5])
