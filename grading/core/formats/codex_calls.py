@@ -59,12 +59,12 @@ class Calls:
             scripted = codex_script.read(text(arguments), self._allowance)
             _keep(self._scripts, call_id, scripted)
             for index, (tool, call) in enumerate(scripted.calls):
-                yield self._call(_id(call_id, index, scripted), tool, call, at)
+                yield call.event(self._parser.number(), call_id=_id(call_id, index, scripted), name=tool, at=at)
             return
         call = codex_tools.call(name, arguments)
         if name == "wait" and (running := self._cells.pop(text(call.arguments.get("cell_id")), None)):
             _keep(self._scripts, call_id, running)
-        yield self._call(call_id, name, call, at)
+        yield call.event(self._parser.number(), call_id=call_id, name=name, at=at)
 
     def answered(self, item: "Record", at: datetime | None) -> Iterator[ToolResult]:
         call_id, value = text(item.get("call_id")), item.get("output", item.get("tools"))
@@ -101,19 +101,6 @@ class Calls:
                 self._nested.remove(ended)
                 return _with(output, ended)
         return output
-
-    def _call(self, call_id: str, name: str, call: Call, at: datetime | None) -> ToolCall:
-        return ToolCall(
-            number=self._parser.number(),
-            at=at,
-            call_id=call_id,
-            name=name,
-            kind=call.kind,
-            arguments=call.arguments,
-            command=call.command,
-            path=call.path,
-            clarity=call.clarity,
-        )
 
     def _result(self, call_id: str, output: Output, at: datetime | None) -> ToolResult:
         return ToolResult(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from grading.core.events import ApiError, Event, Message, Role, ToolCall, ToolResult
+from grading.core.events import ApiError, Event, Message, Role, ToolResult
 from grading.core.formats import codex_tools
 from grading.core.formats.failures import failure_reason
 from grading.core.formats.usage import read_tokens
@@ -67,16 +67,7 @@ class ExecItems:
     def _pair(self, item: "Record", kind: str) -> Iterator[Event]:
         call_id, status = text(item.get("id")), item.get("status")
         name, meaning, told = _meaning(item, kind)
-        yield ToolCall(
-            number=self._parser.number(),
-            call_id=call_id,
-            name=name,
-            kind=meaning.kind,
-            arguments=meaning.arguments,
-            command=meaning.command,
-            path=meaning.path,
-            clarity=meaning.clarity,
-        )
+        yield meaning.event(self._parser.number(), call_id=call_id, name=name)
         exit_code = exit_status(item.get("exit_code"))
         failed = exit_code != 0 if exit_code is not None else {"completed": False, "failed": True}.get(text(status))
         yield ToolResult(number=self._parser.number(), call_id=call_id, text=told, failed=failed, exit_code=exit_code)

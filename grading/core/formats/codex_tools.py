@@ -5,9 +5,10 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
-from grading.core.events import Clarity
+from grading.core.events import Clarity, ToolCall
 from grading.core.formats.lines import json_or_none
 from grading.core.formats.values import exit_status, items, mapping, parts_text, text, words
 
@@ -54,6 +55,20 @@ class Call:
     command: str = ""
     path: str = ""
     clarity: Clarity = Clarity.UNDERSTOOD
+
+    def event(self, number: int, *, call_id: str, name: str, at: datetime | None = None) -> ToolCall:
+        """The call as an event of the log."""
+        return ToolCall(
+            number=number,
+            at=at,
+            call_id=call_id,
+            name=name,
+            kind=self.kind,
+            arguments=self.arguments,
+            command=self.command,
+            path=self.path,
+            clarity=self.clarity,
+        )
 
 
 def call(name: str, arguments: object) -> Call:

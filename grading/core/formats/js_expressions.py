@@ -193,13 +193,8 @@ class Expressions(Values, ABC):
 
     def _assignment(self, cursor: Cursor, scope: Scope) -> Any:
         self._step()
-        self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise UnreadableScriptError("nested too deeply")
-        try:
+        with self._deeper():
             return self._assignment_or_arrow(cursor, scope)
-        finally:
-            self._depth -= 1
 
     def _assignment_or_arrow(self, cursor: Cursor, scope: Scope) -> Any:
         if (function := self._arrow(cursor, scope)) is not None:
@@ -335,13 +330,8 @@ class Expressions(Values, ABC):
         return self._postfix(cursor, scope)
 
     def _nested(self, cursor: Cursor, scope: Scope) -> Any:
-        self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise UnreadableScriptError("nested too deeply")
-        try:
+        with self._deeper():
             return self._unary(cursor, scope)
-        finally:
-            self._depth -= 1
 
     def _postfix(self, cursor: Cursor, scope: Scope) -> Any:
         first = cursor.token
@@ -509,9 +499,10 @@ class Expressions(Values, ABC):
         return Unknown(self._calls(value) | self._calls(arguments))
 
     def _run(self, function: Function, arguments: list[Any]) -> Any:
-        self._depth += 1
-        if self._depth > MAX_NESTING:
-            raise UnreadableScriptError("nested too deeply")
+        with self._deeper():
+            return self._result_of(function, arguments)
+
+    def _result_of(self, function: Function, arguments: list[Any]) -> Any:
         scope = Scope({}, function.scope, self._doubt)
         cursor = Cursor(function.code, *function.parameters)
         outer, self._function_doubt = self._function_doubt, self._doubt
@@ -538,7 +529,6 @@ class Expressions(Values, ABC):
         except Left as left:
             return left.value
         finally:
-            self._depth -= 1
             self._function_doubt = outer
 
     def _run_unknown(self, values: list[Any]) -> None:

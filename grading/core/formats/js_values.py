@@ -1,6 +1,8 @@
 """The values that a script can hold as far as they are written down in it, and what can be done with them."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -216,6 +218,17 @@ class Values:
 
     def _step(self, cost: int = 1) -> None:
         self._allowance.spend(cost)
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """One level further into what is nested; refused where that is too deep."""
+        if self._depth >= MAX_NESTING:
+            raise UnreadableScriptError("nested too deeply")
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
     def _new(self, value: Any) -> Any:
         """Takes note of a list or object just made: how large it is and whose results it holds."""
