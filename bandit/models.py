@@ -421,7 +421,7 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
 
 
 class LedgerEntry(models.Model):
-    """One move of one reward, or of one abstention, appended by `bandit.ledger` and never changed (N2, N3).
+    """One move of one reward, or of one abstention, appended by `bandit.ledger` and never changed.
 
     A reverse repeats the value, cost, day and grader of the apply that it undoes. Triggers refuse UPDATE, DELETE, an
     apply while the revision before it is live, a reverse that differs from its apply, and an arm of another bandit. Two

@@ -105,7 +105,7 @@ def readable_logs(session: Session) -> QuerySet[Evidence]:
 
 
 def is_shared(row: Evidence) -> bool:
-    """Whether the agent submitted the same log for another session too, and it does not say itself whose it is (L11).
+    """Whether the agent submitted the same log for another session too, and it does not say itself whose it is.
 
     Derived, not stored: a second submission takes the log from the first as well, so that sessions get the same grades
     in whichever order they arrive. What another agent submits takes nothing away.

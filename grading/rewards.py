@@ -228,7 +228,7 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
 
 
 def _credit(session: Session, settlement: Settlement, grades: list[Grade]) -> Credit | None:
-    """What the bandits are told: nothing where there is no reward, or where its source carries no evidence (L2); where
+    """What the bandits are told: nothing where there is no reward, or where its source carries no evidence; where
     no source could grade the session, that it is so.
 
     A machine's reward of a session that stands flagged is in a stratum of its own: it is likely to be off by more.

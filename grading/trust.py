@@ -20,7 +20,7 @@ from grading.review import calibration
 
 WINDOW_DAYS = 7
 CHART_DAYS = 14
-# Sources whose grade counts as valid where no rule speaks against it (60-validity.md).
+# Sources whose grade counts as valid where no rule speaks against it.
 VALID_SOURCES = frozenset({Source.JUDGE, Source.HUMAN, Source.CONSUMPTION})
 
 

@@ -30,7 +30,7 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
     """How much of a grade's surprise reaches the reward of the bandit's next choice, for each arm; in [0, 1].
 
     An arm with mean m and `strength` n = α + β holds a provisional credit v of `weight` w in [0, 1]; the grade
-    r = v + ε replaces it with weight 1. By the posterior's α += e·w·v (40-bandit.md; e is `scale`)
+    r = v + ε replaces it with weight 1. By the posterior's α += e·w·v (e is `scale`)
 
         Δm = e·((r − m) − w·(v − m)) / (n + e·(1 − w))
 

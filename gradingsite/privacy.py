@@ -34,7 +34,8 @@ def keep_private(folder: Path) -> None:
         _say(f"{error.filename} can be read by other users of this machine: let its owner close it with chmod go=")
         return
     if closed:
-        _say(f"{folder} could be read by other users of this machine: closed it ({len(closed)} files and folders).")
+        counted = "1 file or folder" if len(closed) == 1 else f"{len(closed):,} files and folders"
+        _say(f"{folder} could be read by other users of this machine: closed it ({counted}).")
 
 
 def _kept(folder: Path) -> Iterator[Path]:

@@ -243,7 +243,7 @@ CELERY_BEAT_SCHEDULE = {
     "at night": {"task": "grading.tasks.at_night", "schedule": crontab(hour="2", minute="30")},
 }
 
-# --- the reward chain (20-chain.md); checked at start-up by grading.checks -------------------------------------------
+# --- the reward chain; checked at start-up by grading.checks -------------------------------------------
 CHAIN_VERSION = "1"
 FLOOR = env_number("GRADE_FLOOR", 0.1, low=0, high=1)
 FLOOR_THRESHOLD = env_number("GRADE_FLOOR_THRESHOLD", 0.1, low=0, high=1)
@@ -258,7 +258,7 @@ EVIDENCE_WEIGHTS = {
     "floor": env_number("FLOOR_WEIGHT", 0, low=0, high=1),
 }
 
-# --- review (50-review.md) --------------------------------------------------------------------------------------------
+# --- review --------------------------------------------------------------------------------------------
 # The chance with which a session comes before a person whatever it looks like: calibration rests on these (I146).
 REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)
 
@@ -270,7 +270,7 @@ TRANSCRIPT_CACHE_BYTES = env_int("TRANSCRIPT_CACHE_BYTES", 4 * 2**30, low=2**20,
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1 * 2**20
 
-# --- the judge (30-judge.md) ------------------------------------------------------------------------------------------
+# --- the judge ------------------------------------------------------------------------------------------
 ANTHROPIC_API_KEY = env("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env("ANTHROPIC_BASE_URL")
 JUDGE_MODEL = env("JUDGE_MODEL", "claude-sonnet-5-5")
@@ -306,7 +306,7 @@ JUDGE_CACHE_WRITE_PRICE, JUDGE_CACHE_READ_PRICE, JUDGE_BATCH_PRICE = 1.25, 0.1, 
 # `make demo` sets this: every page says that the verdicts are simulated.
 SIMULATED = env_bool("JUDGE_SIMULATED", default=False)
 
-# --- people (50-review.md): when a queue has waited too long, and who is told of alarms outside the site --------------
+# --- people: when a queue has waited too long, and who is told of alarms outside the site --------------
 REVIEW_WAITS_HOURS = env_number("REVIEW_WAITS_HOURS", 48, low=0, high=10_000)
 NOTIFY_EMAIL = env_list("NOTIFY_EMAIL")
 NOTIFY_WEBHOOK = env_url("NOTIFY_WEBHOOK")

@@ -26,6 +26,7 @@ if settings.configured:
 
 hypothesis.settings.load_profile(USUAL)  # `--hypothesis-profile` is read later, and goes before
 STATE = Path(tempfile.mkdtemp(prefix="gradingsite-tests-"))
+os.umask(0o077)  # as the site has it, whose settings would close what was made before them
 BROKER = broker.prepare(STATE / "broker")
 # Whoever runs the tests may have the site configured in their shell.
 for name in (

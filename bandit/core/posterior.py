@@ -1,4 +1,4 @@
-"""From integer buckets to Beta posteriors, folded when read; nothing here is stored (40-bandit.md).
+"""From integer buckets to Beta posteriors, folded when read; nothing here is stored.
 
 With λ = 2^(−1/H), H the half-life in days, and for arm a on day t:
 

@@ -1,4 +1,4 @@
-"""What an error of the judge's API means: the one table (30-judge.md).
+"""What an error of the judge's API means: the one table.
 
 Branches on type, status and code; on the message only where nothing else tells, as with the two 400s that mean "the
 quota is gone".
@@ -59,7 +59,7 @@ class NotItsProtocol(ValueError):
 
 
 def classify(error: Exception, now: dt.datetime) -> Deferred:
-    """What an exception of the SDK means (the table of 30-judge.md). `now` is aware UTC.
+    """What an exception of the SDK means. `now` is aware UTC.
 
     Anything unforeseen is `needs_attention`: never a grade, never silent.
     """

@@ -200,7 +200,7 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, words: int 
     """Sort a transcript's events into a digest. Calls wait for their result; one without is shown as unconfirmed.
 
     `signals` are those of these very events: what they confirm goes first. `words` bounds each message, in characters.
-    What the log copied from another session is left out (L11).
+    What the log copied from another session is left out.
     """
     weights = confirmed_at(signals or Signals())
     digest = Digest()

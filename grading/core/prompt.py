@@ -1,4 +1,4 @@
-"""The prompt of one verdict: the rubric as instructions, the session as evidence between delimiters (30-judge.md).
+"""The prompt of one verdict: the rubric as instructions, the session as evidence between delimiters.
 
 Before the evidence stands what the site itself has confirmed (`fact_sheet`).
 

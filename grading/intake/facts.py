@@ -1,5 +1,5 @@
 """Facts: what the caller saw itself. A commit or pull request that it names is claimed for the session; a mandatory
-check that failed is a veto (I45).
+check that failed is a veto.
 """
 
 from collections.abc import Iterator, Sequence

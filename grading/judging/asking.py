@@ -26,7 +26,7 @@ def enqueue(session: Session) -> JudgeJob | None:
 
     A stale verdict's job goes first, and there is one for each thing that it has not read, whatever comes of it. Runs
     in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota, a judge
-    grade says why (L1). Rings the doorbell on commit.
+    grade says why. Rings the doorbell on commit.
     """
     open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
     held, rubric = inputs.inputs(session), Rubric.objects.active()

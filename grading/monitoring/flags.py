@@ -116,7 +116,8 @@ class Blind(FlagRule):
     title = "A log cannot be read"
     means = (
         "Raises at once where more than 30 % of a log's calls could not be read, none of its shell calls shows a "
-        "command, or none of its results says whether its call worked. Such a session has no trajectory grade."
+        "command, or none of its results says whether its call worked and no effect shows either. Only facts and patch "
+        "are then graded by rules."
     )
     todo = "Compare the harness's version with the one that was read before; update the site, then grade again."
     settled = "its log can be read now"

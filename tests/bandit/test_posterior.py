@@ -1,4 +1,4 @@
-"""Reading: decay by time, a prior that is the arm's own, and the same bits from the same sums (40-bandit.md)."""
+"""Reading: decay by time, a prior that is the arm's own, and the same bits from the same sums."""
 
 from datetime import date, timedelta
 

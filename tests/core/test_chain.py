@@ -1,4 +1,4 @@
-"""The chain's rules as tables: 20-chain.md, R1 of the incident catalogue, L2 and L6."""
+"""The chain's rules as tables."""
 
 import itertools
 from collections.abc import Sequence

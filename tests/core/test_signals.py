@@ -1,4 +1,4 @@
-"""What counts as done: the tool's result, never the words (10-evidence.md, I04, I05, I07, I09, I10, I15, I17)."""
+"""What counts as done: the tool's result, never the words."""
 
 import json
 import time

@@ -148,7 +148,7 @@ def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_e
 
 
 def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_taken_out_exactly():
-    """What a normalisation at read needs: S' = b·S + a·n within the grader (40-bandit.md)."""
+    """What a normalisation at read needs: S' = b·S + a·n within the grader."""
 
     def lived(shift):
         with world():

@@ -128,7 +128,7 @@ def visible(content: str, calls: list[Call]) -> str:
 
 
 def unread_calls(said: str) -> int:
-    """How many calls in a syntax we do not know are left around those that were read (I11); at most MAX_UNREAD."""
+    """How many calls in a syntax we do not know are left around those that were read; at most MAX_UNREAD."""
     outside, fences = _fences(said)
     tagged = sum(
         CALL_TAG.fullmatch(tag) is not None or (tag == "json" and CALL_LIKE.match(body) is not None)

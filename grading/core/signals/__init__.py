@@ -1,4 +1,4 @@
-"""Signals: what the tool results of a transcript show, the same for every harness (10-evidence.md)."""
+"""Signals: what the tool results of a transcript show, the same for every harness."""
 
 from grading.core.signals.extract import extract
 from grading.core.signals.model import Commit, Effect, EffectKind, Signals, TestRun, Tokens

@@ -133,7 +133,7 @@ class Work:
         return tuple(dict.fromkeys(change.path for change in self.files if change.at > since))[:50]
 
     def confirm_carried(self, shown: Shown) -> None:
-        """The output of an earlier call, read later: a persistent shell, a task in the background (I09).
+        """The output of an earlier call, read later: a persistent shell, a task in the background.
 
         Where both name their shell or task, it must be the same.
         """
