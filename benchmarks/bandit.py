@@ -68,7 +68,7 @@ def main() -> None:
 def measure(part: str, state: str, *arguments: object) -> dict:
     """What a part says in its last line, run in a process of its own: settings are of one database."""
     command = [sys.executable, "-m", f"benchmarks.selecting.{part}", state, *map(str, arguments)]
-    Path(state).mkdir()
+    Path(state).mkdir(mode=0o700)
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
