@@ -2,8 +2,11 @@
 
 import datetime as dt
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 
 from bandit.models import Arm
 from grading.core.shares import falls_into
@@ -19,6 +22,14 @@ _names = (
     for name in (f"session-{number:04d}" for number in itertools.count(1))
     if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second", "review/bob"))
 )
+
+
+@contextmanager
+def world() -> Iterator[None]:
+    """A history that is undone at the end, so that another can be lived and compared with it."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 def agent(name: str = "bob") -> Agent:

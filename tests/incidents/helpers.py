@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
 from django.utils import timezone
 
 from bandit.models import Bucket
@@ -64,14 +63,6 @@ def answers(sim: Simulator, *moods: str | dict) -> None:
 def alarms(rule: str) -> list[str]:
     """What the rule's open alarms say."""
     return list(Alarm.objects.filter(rule=rule, resolved_at=None).order_by("pk").values_list("detail", flat=True))
-
-
-@contextmanager
-def world() -> Iterator[None]:
-    """A history that is undone at the end, so that another can be lived and compared with it."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 def learned() -> list[tuple]:

@@ -18,8 +18,9 @@ from grading.models import ApiToken, Comment, Flag, Grade, Reveal, ReviewAnswer,
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import answers, calibration, queue
 from tests import cast
+from tests.cast import world
 from tests.grading.review_cast import learned
-from tests.incidents.helpers import alarms, submit, world
+from tests.incidents.helpers import alarms, submit
 
 pytestmark = pytest.mark.django_db
 

@@ -18,8 +18,9 @@ from grading.judging.allowance import budget
 from grading.models import Grade, Rubric
 from grading.review import calibration
 from tests import cast
+from tests.cast import world
 from tests.grading import logs
-from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work, world
+from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work
 
 pytestmark = pytest.mark.django_db
 

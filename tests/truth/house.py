@@ -1,19 +1,14 @@
 """Sessions of agents whose logs share records, and what the site makes of them."""
 
 import hashlib
-import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from django.db import transaction
 from django.db.models import QuerySet
 
 from bandit.models import ABSTAINED, Bucket
-from grading import intake, ownership, rewards
+from grading import ownership, rewards
 from grading.core.vocabulary import Source
 from grading.models import Artifact, Grade, Session
-from tests import cast
 
 PADDING = 6_000
 COMMIT_AT = 5
@@ -74,18 +69,6 @@ def log(
     return "".join(json.dumps({**line, **said}) + "\n" for line in (first, *lines)).encode()
 
 
-def submit(
-    session_id: str, log: bytes | None = None, *, agent: str = "bob", facts: dict | None = None, **said
-) -> intake.Receipt:
-    metadata = {"session_id": session_id, "category": "code", "ended_at": cast.NOON, **said}
-    return intake.submit(
-        agent=cast.agent(agent),
-        metadata=intake.SubmittedSession.model_validate(metadata),
-        transcript=None if log is None else io.BytesIO(log),
-        facts=None if facts is None else io.BytesIO(json.dumps(facts).encode()),
-    )
-
-
 def session(name: str, agent: str = "bob") -> Session:
     return Session.objects.get(agent__name=agent, external_id=name)
 
@@ -105,14 +88,6 @@ def commits(name: str, agent: str = "bob") -> list[str]:
     found = session(name, agent)
     hidden = ownership.foreign(found).commits
     return [each["hash"] for each in (found.signals or {}).get("commits", []) if each["hash"] not in hidden]
-
-
-@contextmanager
-def world() -> Iterator[None]:
-    """A history that is undone at the end, so that another can be lived and compared with it."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 def learned() -> list[tuple]:

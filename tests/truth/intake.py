@@ -67,7 +67,9 @@ def codex(session_id: str, *payloads: dict) -> bytes:
     return "".join(json.dumps({"timestamp": at, **line}) + "\n" for line in lines).encode()
 
 
-def submit(session_id: str, log: bytes | None = None, *, journal: str = "", patch: str = "", facts=None, **said):
+def submit(
+    session_id: str, log: bytes | None = None, *, journal: str = "", patch: str = "", facts=None, agent="bob", **said
+):
     """The receipt of a session handed in with these parts."""
     fields = {"session_id": session_id, "category": "code", "ended_at": cast.NOON, **said}
     parts = {
@@ -78,7 +80,7 @@ def submit(session_id: str, log: bytes | None = None, *, journal: str = "", patc
     }
     streams = {name: io.BytesIO(data) for name, data in parts.items() if data}
     metadata = intake.SubmittedSession.model_validate(fields)
-    return intake.submit(agent=cast.agent(), metadata=metadata, **streams)
+    return intake.submit(agent=cast.agent(agent), metadata=metadata, **streams)
 
 
 def trajectory(session: Session) -> Grade:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from grading import ownership
 from grading.core.vocabulary import Outcome, Reason, Status
 from grading.models import Flag, Session, SessionLog
+from tests.cast import world
 from tests.examples import examples
 from tests.truth.house import (
     bits,
@@ -18,10 +19,9 @@ from tests.truth.house import (
     reward,
     session,
     steps,
-    submit,
     trajectory,
-    world,
 )
+from tests.truth.intake import submit
 
 pytestmark = pytest.mark.django_db
 

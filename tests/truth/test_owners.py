@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from grading import monitoring, ownership
 from grading.core.ownership import Claim, Claimant, owner, same_commits
 from grading.models import Artifact, Flag
+from tests.cast import world
 from tests.examples import examples
 from tests.truth.house import (
     bits,
@@ -21,10 +22,9 @@ from tests.truth.house import (
     session,
     step,
     steps,
-    submit,
     trajectory,
-    world,
 )
+from tests.truth.intake import submit
 
 PR = "https://github.com/gptme/gptme-contrib/pull/619"
 FIVE = steps("a", 1, 5)

@@ -6,6 +6,7 @@ import pytest
 
 from grading import ownership, rewards
 from grading.core.vocabulary import Outcome, Reason
+from tests.cast import world
 from tests.truth.house import (
     bits,
     commits,
@@ -16,10 +17,9 @@ from tests.truth.house import (
     session,
     step,
     steps,
-    submit,
     trajectory,
-    world,
 )
+from tests.truth.intake import submit
 
 pytestmark = pytest.mark.django_db
 
