@@ -2,7 +2,7 @@
 check that failed is a veto.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -70,27 +70,6 @@ def keep(session: Session, row: Evidence, said: Said) -> list[Artifact]:
 
 def _claim(session: Session, row: Evidence, kind: ArtifactKind, key: str, **said: str) -> Artifact:
     return ownership.claim(session, kind, key, origin=Origin.FACTS, receipt=row.pk, **said)
-
-
-def owned_elsewhere(session: Session, said: Said) -> Iterator[Problem]:
-    """A remark on each of the facts that another session owns. Another agent's sessions are not named."""
-    keys = [*(fact.sha for fact in said.commits), *said.pull_requests]
-    if not keys:
-        return
-    rows = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys, owned_by__isnull=False)
-    for row in rows.select_related("owned_by"):
-        owner = row.owned_by
-        if owner is None or owner.pk == session.pk:
-            continue
-        whose = f"session {owner.external_id}" if owner.agent_id == session.agent_id else "another agent's session"
-        yield Problem(
-            part=f"facts.{row.kind}",
-            code="owned_by_another_session",
-            expected="a commit or pull request that no other session claimed",
-            got=f"{row.key}, which belongs to {whose}",
-            todo="nothing, if that session made it; else have a person look at both",
-            is_error=False,
-        )
 
 
 def _good(part: str, entries: list[object], adapter: TypeAdapter[Fact], problems: list[Problem]) -> list[Fact]:

@@ -3,23 +3,38 @@
 from collections.abc import Iterator
 
 from grading import ownership
-from grading.intake.facts import Said, owned_elsewhere
+from grading.intake.facts import Said
 from grading.intake.submission import Problem
 from grading.models import Session
-from grading.models.evidence import EvidenceKind
+from grading.models.evidence import LINKS, EvidenceKind, Origin
 
 
 def remarks(session: Session, facts: Said, *, has_log: bool) -> Iterator[Problem]:
     """What of the submission belongs to another session, or adds nothing. Remarks, no errors."""
-    yield from owned_elsewhere(session, facts)
+    yield from _of_the_facts(session, facts)
     if has_log:
         yield from _of_the_log(session)
 
 
+def _of_the_facts(session: Session, said: Said) -> Iterator[Problem]:
+    keys = [*(fact.sha for fact in said.commits), *said.pull_requests]
+    if not keys:
+        return
+    rows = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
+    for row in rows.exclude(owned_by=session).select_related("owned_by"):
+        assert row.owned_by is not None  # noqa: S101 - the query's own condition
+        yield _remark(
+            "owned_by_another_session",
+            part=f"facts.{row.kind}",
+            expected="a commit or pull request that no other session claimed",
+            got=f"{row.key}, which belongs to {_named(row.owned_by, session)}",
+            todo="nothing, if that session made it; else have a person look at both",
+        )
+
+
 def _of_the_log(session: Session) -> Iterator[Problem]:
     for each in ownership.carried(session):
-        is_own = each.session.agent_id == session.agent_id
-        whose = f"session {each.session.external_id}" if is_own else "another agent's session"
+        whose = _named(each.session, session)
         yield _remark(
             "carried",
             expected="a log of what this session did",
@@ -43,5 +58,9 @@ def _of_the_log(session: Session) -> Iterator[Problem]:
         )
 
 
-def _remark(code: str, *, expected: str, got: str, todo: str) -> Problem:
-    return Problem(part=EvidenceKind.TRANSCRIPT, code=code, expected=expected, got=got, todo=todo, is_error=False)
+def _named(other: Session, session: Session) -> str:
+    return f"session {other.external_id}" if other.agent_id == session.agent_id else "another agent's session"
+
+
+def _remark(code: str, *, part: str = EvidenceKind.TRANSCRIPT, expected: str, got: str, todo: str) -> Problem:
+    return Problem(part=part, code=code, expected=expected, got=got, todo=todo, is_error=False)
