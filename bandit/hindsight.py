@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
 
-from bandit import ledger, rectifying
-from bandit.core.posterior import Policy, Posterior, fold
+from bandit import ledger
+from bandit.core.posterior import Posterior, fold
 from bandit.eligibility import consumption_feedback
-from bandit.models import Bandit, LedgerEntry, PolicyVersion, Selection
-from bandit.reading import chances, policy_from, rows_of, site_day, with_baseline
+from bandit.models import Bandit, PolicyVersion, Selection
+from bandit.reading import chances, entries_of, policy_with, rows_of, site_day, with_baseline
 from bandit.whatif import row_of
 
 
@@ -110,11 +110,11 @@ class Known:
         bandit, start, end = variant.bandit, draws[0].at, draws[-1].at
         self.variant, self.learnt = variant, 0
         self._arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
-        self._policy = policy_from(variant, rectifying.in_force(bandit))
+        self._policy = policy_with(variant)
         self._rows = rows_of(bandit, self._policy, site_day(start), start)
-        entries = LedgerEntry.objects.rewards().filter(bandit=bandit, recorded_at__gt=start, recorded_at__lte=end)
+        entries = entries_of(bandit, self._policy).filter(recorded_at__gt=start, recorded_at__lte=end)
         self._later = list(entries.select_related("arm", "grader").order_by("-recorded_at"))
-        self._of_day: tuple[date, Policy] | None = None
+        self._day, self._freed = date.min, self._policy
 
     def advance(self, moment: datetime) -> None:
         """Take in what was recorded by `moment`."""
@@ -126,9 +126,9 @@ class Known:
     def read(self, moment: datetime) -> Reading:
         """The variant's reading at `moment`, of what was taken in."""
         self.learnt, today = 0, site_day(moment)
-        if self._of_day is None or self._of_day[0] != today:
-            self._of_day = today, with_baseline(self.variant.bandit, self._policy, today, moment)
-        posterior = fold(self._rows, arms=self._arms, policy=self._of_day[1], today=today)
+        if self._day != today:
+            self._day, self._freed = today, with_baseline(self.variant.bandit, self._policy, today, moment)
+        posterior = fold(self._rows, arms=self._arms, policy=self._freed, today=today)
         reading = [name for name, is_consumption in self._arms.items() if is_consumption]
         moved = consumption_feedback(self._rows, reading, self.variant, today)
         return Reading(posterior=posterior, factors={name: each.factor for name, each in moved.items()})

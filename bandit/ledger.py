@@ -16,9 +16,8 @@ from typing import Any, Self
 from django.db import connection, transaction
 from django.db.models import F, Max
 
-from bandit.core.table import MOMENTS
+from bandit.core.table import ABSTAINED, MOMENTS
 from bandit.models import (
-    ABSTAINED,
     MICRO,
     Arm,
     Assignment,

@@ -12,12 +12,21 @@ from django.db import transaction
 from django.db.models import IntegerField
 from django.utils import timezone
 
-from bandit import rectifying
 from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
 from bandit.core.table import MICRO, Row
 from bandit.ledger import touch
 from bandit.models import Bandit, PolicyVersion
-from bandit.reading import Outlook, outlook, policy_from, rows_of, site_day, version_of, weights_of, with_baseline
+from bandit.reading import (
+    Outlook,
+    outlook,
+    policy_from,
+    policy_with,
+    rows_of,
+    site_day,
+    version_of,
+    weights_of,
+    with_baseline,
+)
 from bandit.versions import require_next
 
 ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
@@ -139,7 +148,7 @@ def earlier_of(bandit: Bandit, version: int) -> PolicyVersion:
 def outlook_of(version: PolicyVersion, now: datetime) -> Outlook:
     """What the bandit would believe at `now` with this version, saved or not."""
     row, today = version.bandit, site_day(now)
-    policy = with_baseline(row, policy_from(version, rectifying.in_force(row)), today)
+    policy = with_baseline(row, policy_with(version), today)
     return outlook(row, policy, rows_of(row, policy, today), today)
 
 

@@ -16,12 +16,23 @@ from django.db.models import BigIntegerField, Case, Sum, Value, When
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
-from bandit import rectifying
-from bandit.core.posterior import ArmPosterior, Policy, Posterior, fold, oldest_day
+from bandit import calibrating, rectifying
+from bandit.core.evidence import oldest_day
+from bandit.core.policy import Policy
+from bandit.core.posterior import ArmPosterior, Posterior, fold
 from bandit.core.propensity import propensities
 from bandit.core.residual import Baseline, baseline
-from bandit.core.table import MOMENTS, Row
-from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
+from bandit.core.table import ABSTAINED, MOMENTS, Row
+from bandit.models import (
+    Arm,
+    Bandit,
+    Bucket,
+    CalibrationVersion,
+    LedgerEntry,
+    LedgerEntryQuerySet,
+    PolicyVersion,
+    Rectifier,
+)
 
 # Readings, and sets of arms chosen among, that a process remembers.
 REMEMBERED = 16
@@ -45,7 +56,7 @@ class Reading:
     @cached_property
     def rewarded(self) -> dict[str, int]:
         """How many rewards each arm has had."""
-        return {arm: sum(row.n for row in rows) for arm, rows in self.by_arm.items()}
+        return {arm: sum(row.n for row in rows if row.source != ABSTAINED) for arm, rows in self.by_arm.items()}
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
         """As the posterior's; remembered."""
@@ -127,12 +138,24 @@ def weights_of(version: PolicyVersion) -> dict[str, float]:
 
 
 def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
-    """The policy in force, the latest rectifier's offsets included, or what was in force then: two queries."""
-    return policy_from(version_of(bandit, known_by), rectifying.in_force(bandit, known_by))
+    """The policy in force with its rectifier and its calibration, or what was in force then: three queries."""
+    return policy_with(version_of(bandit, known_by), known_by)
 
 
-def policy_from(version: PolicyVersion, rectifier: Rectifier | None = None) -> Policy:
+def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
+    """A version of a policy, saved or not, with what else is in force, now or then: two queries."""
+    bandit = version.bandit
+    return policy_from(version, rectifying.in_force(bandit, known_by), calibrating.in_force(bandit, known_by))
+
+
+def policy_from(
+    version: PolicyVersion, rectifier: Rectifier | None = None, calibration: CalibrationVersion | None = None
+) -> Policy:
     """A version of a policy as the core reads it, saved or not."""
+    scale = calibrating.scale_of(calibration)
+    names = [str(version)]
+    names += [] if rectifier is None else [f"rectifier/{rectifier.version}"]
+    names += [] if calibration is None else [f"calibration/{calibration.version}"]
     return Policy(
         half_life=version.half_life_days,
         long_run_half_life=version.long_run_half_life_days,
@@ -140,26 +163,39 @@ def policy_from(version: PolicyVersion, rectifier: Rectifier | None = None) -> P
         evidence_scale=version.evidence_scale,
         floor=version.floor,
         weights=weights_of(version),
-        version=str(version) if rectifier is None else f"{version} rectifier/{rectifier.version}",
-        rectifier={} if rectifier is None else rectifying.offsets_of(rectifier),
+        version=" ".join(names),
+        rectifier={} if rectifier is None else rectifying.offsets_under(rectifier, calibration),
         salience_floor=version.salience_floor,
         caps=version.caps,
         evidence_cap=version.evidence_cap,
         cost_weight=version.cost_weight,
+        standings=settings.STANDING_WEIGHTS,
+        scale=scale,
     )
 
 
 def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[Row]:
     """What the ledger amounts to, by what names a `Row`, as far back as the policy reads: one query, exact integers.
 
-    From the buckets, or from the ledger itself where only what was recorded by `known_by` counts. Abstentions are none.
+    From the buckets, or from the ledger itself where only what was recorded by `known_by` counts. Abstentions are among
+    them where the policy's scale has something to say of them, and else nowhere.
     """
     read = (oldest_day(policy.long_run_half_life, today), today)
     if known_by is None:
-        buckets = Bucket.objects.rewards().filter(bandit=bandit, effective_day__range=read, n__gt=0)
-        return [_row(*each) for each in buckets.values_list(*KEY, *MOMENTS).order_by()]
-    entries = LedgerEntry.objects.rewards().filter(bandit=bandit, effective_day__range=read, recorded_at__lte=known_by)
+        buckets = Bucket.objects if _reads_all(policy) else Bucket.objects.rewards()
+        held = buckets.filter(bandit=bandit, effective_day__range=read, n__gt=0)
+        return [_row(*each) for each in held.values_list(*KEY, *MOMENTS).order_by()]
+    entries = entries_of(bandit, policy).filter(effective_day__range=read, recorded_at__lte=known_by)
     return [_row(*each) for each in entries.values_list(*KEY).annotate(**signed_sums()).order_by()]
+
+
+def entries_of(bandit: Bandit, policy: Policy) -> LedgerEntryQuerySet:
+    """The ledger's rows that this policy reads."""
+    return (LedgerEntry.objects if _reads_all(policy) else LedgerEntry.objects.rewards()).filter(bandit=bandit)
+
+
+def _reads_all(policy: Policy) -> bool:
+    return policy.scale is not None and policy.scale.reads_abstentions
 
 
 def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:

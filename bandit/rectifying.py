@@ -5,9 +5,10 @@ from datetime import datetime
 
 from django.db import transaction
 
+from bandit import calibrating
 from bandit.core.recalibration import Offset
 from bandit.core.rectify import Stratum, check_offsets
-from bandit.models import Bandit, Rectifier
+from bandit.models import Bandit, CalibrationVersion, Rectifier
 from bandit.versions import require_next
 
 
@@ -28,8 +29,23 @@ def offsets_of(rectifier: Rectifier) -> dict[Stratum, float]:
     return {(row["arm"], row["source"], row["stratum"]): row["offset"] for row in rectifier.offsets}
 
 
+def offsets_under(rectifier: Rectifier, calibration: CalibrationVersion | None) -> dict[Stratum, float]:
+    """Its offsets while this calibration, or none, is in force.
+
+    One of a source that a calibration reads says how far people were from what that made of its grades: under another
+    version, or none, it is suspended.
+    """
+    offsets = offsets_of(rectifier)
+    if rectifier.calibration == (None if calibration is None else calibration.version):
+        return offsets
+    held = [calibration] if calibration is not None else []
+    held += rectifier.bandit.calibrations.filter(version=rectifier.calibration or 0)
+    read = {source for each in held if each.enabled for source in each.scale["sources"]}
+    return {key: offset for key, offset in offsets.items() if key[1] not in read}
+
+
 def put_in_force(bandit: str, offsets: Sequence[Offset], *, version: int, by: str, note: str = "") -> Rectifier:
-    """Append these offsets as `version`, the next one; from now on they count.
+    """Append these offsets as `version`, the next one, fitted under the calibration in force; from now on they count.
 
     Raises UnknownBandit, StaleVersion where `version` is not the next, or ValueError for no offsets, one out of
     range or one of human grades.
@@ -37,7 +53,9 @@ def put_in_force(bandit: str, offsets: Sequence[Offset], *, version: int, by: st
     if not offsets:
         raise ValueError("a rectifier has at least one offset; got none. To move nothing, switch it off")
     check_offsets({each.key: each.offset for each in offsets})
-    return _append(bandit, version, offsets=[each.as_json() for each in offsets], by=by, note=note)
+    held = calibrating.in_force(Bandit.objects.named(bandit))
+    under = None if held is None else held.version
+    return _append(bandit, version, offsets=[each.as_json() for each in offsets], calibration=under, by=by, note=note)
 
 
 def switch_off(bandit: str, *, version: int, by: str, note: str = "") -> Rectifier:

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db import transaction
 
-from bandit import rectifying
 from bandit.core.feedback import Feedback
 from bandit.core.names import checked_id
 from bandit.core.posterior import Posterior
@@ -23,7 +22,7 @@ from bandit.eligibility import (
     reason_against,
 )
 from bandit.models import Arm, Bandit, Kind, Selection
-from bandit.reading import Outlook, chances, policy_from, posterior_of, read, site_day, version_of, with_baseline
+from bandit.reading import Outlook, chances, policy_with, posterior_of, read, site_day, version_of, with_baseline
 from bandit.whatif import Change, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [
@@ -193,7 +192,7 @@ def _choose(
     arms = {name: arm for name, arm in every.items() if arm.merged_into_id is None}
     forced = Arm.objects.resolve(bandit.name, override) if override else None
     version = version_of(bandit)
-    policy = with_baseline(bandit, policy_from(version, rectifying.in_force(bandit)), today)
+    policy = with_baseline(bandit, policy_with(version), today)
     reading = read(bandit, policy, every, today)
     situation = circumstances(bandit, version, reading.rewarded, today, supply=supply, context=context)
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}

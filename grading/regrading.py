@@ -11,8 +11,8 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from bandit.core.table import Row
-from bandit.models import ABSTAINED, Bandit, LedgerEntry
+from bandit.core.table import ABSTAINED, Row
+from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of, what_if_moved
 from grading import judging, outcomes, ownership, review, rewards, sources
 from grading.assessment import assess

@@ -8,8 +8,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit import ledger
+from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey
-from bandit.models import ABSTAINED, Arm
+from bandit.models import Arm
 from grading import ownership
 from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy, current

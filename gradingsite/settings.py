@@ -257,6 +257,12 @@ EVIDENCE_WEIGHTS = {
     "journal": 0.3,
     "floor": env_number("FLOOR_WEIGHT", 0, low=0, high=1),
 }
+# What a reward's standing leaves of its weight. A verdict from before some of the evidence came counts as a fallback
+# does; one that artifacts contradict by a gap of .3 counts fully, by .5 and more not at all.
+STANDING_WEIGHTS = {
+    "stale": EVIDENCE_WEIGHTS["trajectory"],
+    **{f"contested/{gap}": (50 - gap) / 20 for gap in range(31, 51)},
+}
 
 # --- review --------------------------------------------------------------------------------------------
 # The chance with which a session comes before a person whatever it looks like: calibration rests on these (I146).

@@ -17,76 +17,42 @@ every other bit-identical. A graded reward counts as α += r, β += 1 − r, nev
 
 A policy may ask for more of the same, each of it nothing unless asked for: offsets for graders that are off and a
 baseline for circumstances that are not the arm's doing (bandit.core.rectify), less weight for an arm that had little to
-do with a session, caps on how much evidence may amount to, and a price on cost.
+do with a session or for a grade that something speaks against, caps on how much evidence may amount to, and a price on
+cost. With a scale (bandit.core.calibration) fallbacks are read on the judge's scale, by weights that they earned.
 """
 
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
 import numpy as np
 from scipy.special import betaincinv
 
+from bandit.core.evidence import Evidence
+from bandit.core.policy import Policy
 from bandit.core.propensity import p_best
-from bandit.core.rectify import Stratum, check_offsets, rectified
-from bandit.core.table import Floats, Row, Table, positions, tabulate
+from bandit.core.table import NO_LINE, Floats, Row, Table, positions
 
-# Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
-GRADED = ("human", "judge")
-SCALE_RANGE = (1.0, 8.0)
-# The scale starts from "no better than a coin" with this many pseudo-grades behind it, so that it moves smoothly.
-SCALE_PRIOR = 10.0
 TAIL = 0.05
-# Evidence older than this many long half-lives is left out: a thousandth of its mass.
-HALF_LIVES_READ = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """How evidence is read. Half-lives in days, `prior_strength` κ in pseudo-observations, `floor` a probability.
-
-    `evidence_scale` e is in [1, 8], or None to estimate it. `weights` maps a source to [0, 1]; a source that is not
-    named weighs nothing. `rectifier` maps (arm, source, stratum) to what its rewards are moved by, in [−1, 1]; empty,
-    every bit is that of the ledger's sums. `baseline` does the same for contexts. `version` is the caller's name for
-    all of this.
-
-    `salience_floor` f in [0, 1]: a reward of salience x weighs f + (1 − f)·x. `caps` maps a source to the most
-    pseudo-observations it may amount to in one arm: what is beyond scales all of it down. `evidence_cap` is the most
-    that all of an arm's may amount to, the newest first: older days than that are left out, so that a new reward can
-    still move the mean (I76). `cost_weight` is reward lost per dollar of a session's cost.
-    Raises ValueError for an offset out of range, or of human grades: those are never moved.
-    """
-
-    half_life: float = 21.0
-    long_run_half_life: float = 180.0
-    prior_strength: float = 12.0
-    evidence_scale: float | None = None
-    floor: float = 0.01
-    weights: Mapping[str, float]
-    version: str = ""
-    # Not in the repr, which a posterior is named by: that of a policy without it stays as it was.
-    rectifier: Mapping[Stratum, float] = field(default_factory=dict, repr=False)
-    baseline: Mapping[str, float] = field(default_factory=dict, repr=False)
-    salience_floor: float = field(default=0.3, repr=False)
-    caps: Mapping[str, float] = field(default_factory=dict, repr=False)
-    evidence_cap: float | None = field(default=None, repr=False)
-    cost_weight: float = field(default=0.0, repr=False)
-
-    def __post_init__(self) -> None:
-        check_offsets(self.rectifier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEvidence:
-    """What one source adds to one arm: `n` rewards ever read, `pseudo` = e·w·Σλ^age·N, `mean` of the n in [0, 1]."""
+    """What one source adds to one arm: `n` rewards ever read, `pseudo` = e·w·Σλ^age·N, `mean` of the n in [0, 1].
+
+    `counts` is what one of them counts, a verdict being 1, caps included. `mapped` is the mean on the judge's scale,
+    None where the source is read as it stands.
+    """
 
     source: str
     n: int
     pseudo: float
     mean: float
+    counts: float = 0.0
+    mapped: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,42 +115,36 @@ class Posterior:
         return dict(zip(chosen, p_best(self.alpha[at], self.beta[at]).tolist(), strict=True))
 
 
-def oldest_day(long_run_half_life: float, today: date) -> date:
-    """The first day whose rewards still count on the day `today`; the half-life is in days."""
-    return date.fromordinal(max(1, today.toordinal() - math.floor(HALF_LIVES_READ * long_run_half_life)))
-
-
 def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:
     """The posterior of every arm in `arms` on the day `today`, from rows in any order; later days, and days too old to
     count, are left out.
 
-    The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum): rows of
-    zeros, their order and how they are split make no difference. Raises KeyError for a row of an arm not in `arms`.
+    The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum; with a
+    scale: and version and view): rows of zeros, their order and how they are split make no difference. Raises KeyError
+    for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
-    table = _read(rows, names, policy, today)
-    scale = policy.evidence_scale or _scale(table)
-    evidence, table = table, _charged(table, policy.cost_weight)
-    short, long = (
-        _capped(table, _weight(table, policy) * np.exp2(-table.age / half_life), scale, policy.caps)
-        for half_life in (policy.half_life, policy.long_run_half_life)
-    )
+    read = Evidence.read(rows, names, policy, today)
+    scale = policy.evidence_scale or read.scale()
+    charged = read.charged()
+    short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
     if policy.evidence_cap is not None:
-        short = _newest(table, short, policy.evidence_cap / scale)
-    mean = _mean(table, long, scale, policy.prior_strength)
-    n_long, s_long = table.by_arm(long * table.n), table.by_arm(long * table.s)
+        short = _newest(read.table, short, policy.evidence_cap / scale)
+    mean = _mean(charged, long, scale)
     prior = policy.prior_strength
+    n_long, s_long, _ = charged.sums(long)
+    _, s_short, f_short = charged.sums(short)
     centre = (prior * mean + scale * s_long) / (prior + scale * n_long)
     return Posterior(
         names=names,
-        alpha=prior * centre + scale * table.by_arm(short * table.s),
-        beta=prior * (1 - centre) + scale * table.by_arm(short * table.f),
+        alpha=prior * centre + scale * s_short,
+        beta=prior * (1 - centre) + scale * f_short,
         long_run_mean=centre,
         mean=mean,
         evidence_scale=scale,
         day=today,
         policy=policy,
-        evidence=_evidence(evidence, scale * short),
+        evidence=_by_source(read, short, scale),
     )
 
 
@@ -193,36 +153,9 @@ def plain_means(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, tod
     says, each by its weight; in [0, 1]. An arm without rewards that count has none.
     """
     names = tuple(sorted(set(arms)))
-    table = _charged(_read(rows, names, policy, today), policy.cost_weight)
-    weight = _weight(table, policy)
-    n, s = table.by_arm(weight * table.n), table.by_arm(weight * table.s)
+    read = Evidence.read(rows, names, policy, today).charged()
+    n, s, _ = read.sums(read.weights(math.inf, 1.0))
     return {name: float(s[i] / n[i]) for i, name in enumerate(names) if n[i] > 0}
-
-
-def _read(rows: Iterable[Row], names: tuple[str, ...], policy: Policy, today: date) -> Table:
-    """The rows that still count, moved by the rectifier and the baseline."""
-    oldest = oldest_day(policy.long_run_half_life, today)
-    read = [row for row in rows if oldest <= row.day <= today]
-    moved = rectified(read, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else read
-    return tabulate(moved, names, today)
-
-
-def _weight(table: Table, policy: Policy) -> Floats:
-    """What a reward of each row counts, in [0, 1], before decay."""
-    source: Floats = np.array([policy.weights.get(source, 0.0) for source in table.sources])[table.source]
-    return source * (1 - (1 - policy.salience_floor) * (1 - table.salience))
-
-
-def _capped(table: Table, weight: Floats, scale: float, caps: Mapping[str, float]) -> Floats:
-    """The weights, scaled down where what a source amounts to in an arm is over its cap."""
-    if not caps or not len(weight):
-        return weight
-    most = np.array([caps.get(source, math.inf) for source in table.sources])[table.source]
-    slot = table.arm * len(table.sources) + table.source
-    total = np.bincount(slot, weights=scale * weight * table.n)[slot]
-    over = total > most
-    kept: Floats = weight * np.where(over, most / np.where(over, total, 1.0), 1.0)
-    return kept
 
 
 def _newest(table: Table, weight: Floats, most: float) -> Floats:
@@ -237,49 +170,29 @@ def _newest(table: Table, weight: Floats, most: float) -> Floats:
     return kept
 
 
-def _charged(table: Table, per_dollar: float) -> Table:
-    """The rewards less their cost: S' = clip(S − k·C, 0, N). An unknown cost is taken for the arm's mean known one, or
-    where it has none for the mean of all; it is never nothing.
-    """
-    if not per_dollar or not table.costed.sum():
-        return table
-    overall = table.cost.sum() / table.costed.sum()
-    known = table.by_arm(table.costed)
-    usual = np.where(known > 0, table.by_arm(table.cost) / np.maximum(known, 1), overall)
-    cost = table.cost + (table.n - table.costed) * usual[table.arm]
-    s = np.clip(table.s - per_dollar * cost, 0, table.n)
-    return replace(table, s=s, f=table.n - s)
-
-
-def _mean(table: Table, long: Floats, scale: float, prior: float) -> float:
+def _mean(read: Evidence, long: Floats, scale: float) -> float:
     """μ, from the days before today."""
-    past = np.where(table.age > 0, long, 0.0)
-    n, s = float((past * table.n).sum()), float((past * table.s).sum())
-    return (prior / 2 + scale * s) / (prior + scale * n)
+    past, prior = np.where(read.table.age > 0, long, 0.0), read.policy.prior_strength
+    n, s = (past * read.table.n, past * read.table.s) if not read.lines else read.sums(past)[:2]
+    return float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
 
 
-def _scale(table: Table) -> float:
-    """The scale e = μ(1−μ)/σ² of past judge and human grades, σ² = Σ(Q − S²/N) / Σ(N − 1) within arms."""
-    graded = np.isin(table.source, [i for i, source in enumerate(table.sources) if source in GRADED])
-    past = np.where((table.age > 0) & graded, 1.0, 0.0)
-    n, s, q = (table.by_arm(past * column) for column in (table.n, table.s, table.q))
-    if not n.sum():
-        return SCALE_RANGE[0]
-    mean = s.sum() / n.sum()
-    coin = mean * (1 - mean)
-    within = np.maximum(q - s**2 / np.maximum(n, 1), 0).sum() + SCALE_PRIOR * coin
-    variance = within / (np.maximum(n - 1, 0).sum() + SCALE_PRIOR)
-    return float(np.clip(coin / variance, *SCALE_RANGE)) if variance > 0 else SCALE_RANGE[0]
-
-
-def _evidence(table: Table, scaled: Floats) -> dict[str, tuple[SourceEvidence, ...]]:
+def _by_source(read: Evidence, weight: Floats, scale: float) -> dict[str, tuple[SourceEvidence, ...]]:
+    table, decay = read.table, read.decay(read.policy.half_life)
     width = max(len(table.sources), 1)
-    slot = table.arm * width + table.source
-    n, s, pseudo = (np.bincount(slot, weights=values) for values in (table.n, table.s, scaled * table.n))
+    mapped = table.line != NO_LINE
+    columns = (table.n, table.raw, scale * weight * table.n, weight * table.n, decay * table.n)
+    n, raw, pseudo, counted, decayed = (np.bincount(table.slot, weights=values) for values in columns)
+    n_mapped, s_mapped = (np.bincount(table.slot, weights=np.where(mapped, each, 0.0)) for each in (table.n, table.s))
     found: dict[str, list[SourceEvidence]] = {}
     for at in np.flatnonzero(n):
         record = SourceEvidence(
-            source=table.sources[at % width], n=int(n[at]), pseudo=float(pseudo[at]), mean=float(s[at] / n[at])
+            source=table.sources[at % width],
+            n=int(n[at]),
+            pseudo=float(pseudo[at]),
+            mean=float(raw[at] / n[at]),
+            counts=float(counted[at] / decayed[at]) if decayed[at] else 0.0,
+            mapped=float(np.clip(s_mapped[at] / n_mapped[at], 0, 1)) if n_mapped[at] else None,
         )
         found.setdefault(table.names[at // width], []).append(record)
     return {arm: tuple(records) for arm, records in found.items()}

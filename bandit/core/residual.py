@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from bandit.core.posterior import Policy, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import fold
 from bandit.core.table import Row
 
 # A circumstance with fewer rewards than this is taken for an average one.

@@ -1,18 +1,23 @@
 """Buckets as columns: integers added up exactly first, made floating-point numbers once, in one fixed order."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from operator import attrgetter
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 MICRO = 1_000_000
+# The source of an abstention: an observation that nobody could grade is on record, with no value and no weight.
+ABSTAINED = "unscored"
+# A row that is read as it stands has no line.
+NO_LINE = -1
 # What a bucket adds up: rewards, Σr, Σr², Σ of the known costs, and how many are known.
 MOMENTS = ("n", "s", "q", "cost", "costed")
 MEASURES = attrgetter("salience", *MOMENTS)
@@ -54,7 +59,10 @@ class Table:
     """Rows as columns, summed exactly over graders and strata, in the order of arm, source, day and salience.
 
     `n` rewards; `s`, `f` and `q` are Σr, Σ(1−r) and Σr² in units of 1; `age` in days, 0 today; `salience` in [0, 1];
-    `cost` in dollars, of `costed` of the rewards.
+    `cost` in dollars, of `costed` of the rewards. `factor` in [0, 1] is what the row's standing leaves of its weight.
+
+    `line` is the number of the map by which a row is read, NO_LINE where it is read as it stands. With one, `s` is the
+    mapped sum, which may be outside [0, n], `raw` what it was before, and `doubt` the variance of the map at its arm.
     """
 
     names: tuple[str, ...]
@@ -69,6 +77,20 @@ class Table:
     salience: Floats
     cost: Floats
     costed: Floats
+    factor: Floats
+    line: Ints
+    raw: Floats
+    doubt: Floats
+
+    @property
+    def slot(self) -> Ints:
+        """A number for each (arm, source)."""
+        slots: Ints = self.arm * max(len(self.sources), 1) + self.source
+        return slots
+
+    def standing(self, factor: float) -> Self:
+        """The same, with what their standing leaves of the rows."""
+        return replace(self, factor=np.full(len(self.n), factor))
 
     def by_arm(self, values: Floats) -> Floats:
         """Σ of `values` over each arm's rows, in the order of `names`."""
@@ -76,13 +98,14 @@ class Table:
         return sums
 
 
-def tabulate(rows: Iterable[Row], names: tuple[str, ...], today: date) -> Table:
+def tabulate(rows: Iterable[Row], names: tuple[str, ...], today: date, sources: tuple[str, ...] | None = None) -> Table:
     """Rows in any order as a table; rows of one arm, source, day and salience are added up, sums of nothing left out.
 
-    Raises KeyError for a row of an arm that is not in `names`.
+    `sources`, sorted, where the table is to have more of them than its rows. Raises KeyError for a row of an arm that
+    is not in `names`.
     """
     held = list(rows)
-    sources = tuple(sorted({row.source for row in held}))
+    sources = tuple(sorted({row.source for row in held})) if sources is None else sources
     arm_at, source_at = positions(names), positions(sources)
     columns = np.array(
         [(arm_at[row.arm], source_at[row.source], row.day.toordinal(), *MEASURES(row)) for row in held], dtype=np.int64
@@ -101,7 +124,18 @@ def tabulate(rows: Iterable[Row], names: tuple[str, ...], today: date) -> Table:
         salience=salience / 100,
         cost=cost / MICRO,
         costed=costed.astype(np.float64),
+        factor=np.ones(len(arm)),
+        line=np.full(len(arm), NO_LINE),
+        raw=total / MICRO,
+        doubt=np.zeros(len(arm)),
     )
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Tables of the same names and sources as one, one after the other; at least one."""
+    columns = [each.name for each in fields(Table) if each.name not in {"names", "sources"}]
+    whole: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in tables]) for name in columns}
+    return replace(tables[0], **whole)
 
 
 def _summed(columns: Ints) -> Ints:

@@ -4,7 +4,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bandit.core.posterior import Policy, Posterior, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import Posterior, fold
 from bandit.core.rectify import Stratum
 from benchmarks.simulation.buckets import Buckets, on
 from benchmarks.simulation.regimes import Regime

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit.core.feedback import Sizes, feedback
-from bandit.core.posterior import Policy, Posterior, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import Posterior, fold
 from bandit.core.propensity import propensities
 from bandit.core.table import MICRO, Row
 from bandit.core.thompson import draw, uniform

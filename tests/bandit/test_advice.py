@@ -5,7 +5,8 @@ from datetime import date, timedelta
 import pytest
 
 from bandit.core.advice import ArmFacts, Facts, Kind, advise, jumps
-from bandit.core.posterior import Policy, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import fold
 from bandit.core.table import MICRO, Row
 
 TODAY = date(2026, 3, 31)

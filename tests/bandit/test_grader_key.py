@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
-from bandit import audit, ledger
+from bandit import audit, calibrating, ledger
 from bandit.ledger import GraderKey
 from bandit.models import Bandit, Bucket, Grader, LedgerEntry
 from bandit.reading import Reading, policy_of, read, rows_of
@@ -112,6 +112,8 @@ def test_an_abstention_has_no_value():
 def test_the_migration_moves_no_bit_of_what_is_believed():
     for n, arms in enumerate(({"code": 0.7}, {"code": 0.2}, {"infra": 0.4})):
         reward(f"s{n}", source="journal" if n else "judge", **arms)
+    # A site that has learnt something already is read as it was until a person accepts a calibration.
+    calibrating.switch_off("category", version=2, by="otto")
     rows, before = list(Bucket.objects.order_by("pk").values()), posterior()
     MigrationExecutor(connection).migrate([("bandit", "0009_first_looking_arms")])
     try:
@@ -119,7 +121,7 @@ def test_the_migration_moves_no_bit_of_what_is_believed():
             cursor.execute("SELECT count(*) FROM bandit_grader")
             assert cursor.fetchone() == (2,)
     finally:
-        MigrationExecutor(connection).migrate([("bandit", "0010_wider_grader_key")])
+        MigrationExecutor(connection).migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
     assert list(Bucket.objects.order_by("pk").values()) == rows
     assert set(Grader.objects.values_list(*SAID)) == {("", "", "", "", "")}
     ledger.touch(category())

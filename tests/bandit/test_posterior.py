@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincinv
 
-from bandit.core.posterior import Policy, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import fold
 from bandit.core.table import Row
 
 TODAY = date(2026, 3, 31)

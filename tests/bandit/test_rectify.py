@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.posterior import Policy, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import fold
 from bandit.core.rectify import rectified
 from bandit.core.table import MICRO, Row
 

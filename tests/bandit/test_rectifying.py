@@ -44,7 +44,7 @@ def test_putting_a_version_in_force_moves_the_named_stratum_and_no_other():
     assert after.arms["code"].mean > before.arms["code"].mean
     assert after.arms["infra"].evidence == before.arms["infra"].evidence
     assert after.posterior.version != before.posterior.version
-    assert after.posterior.policy.version == "category/1 rectifier/1"
+    assert after.posterior.policy.version == "category/1 rectifier/1 calibration/1"
 
 
 def test_switching_off_gives_every_bit_back():
@@ -63,7 +63,7 @@ def test_a_decision_says_by_which_version_it_was_made():
     teach()
     put_in_force("category", [offset()], version=1, by="otto")
     selection = select(bandit="category", decision_id="d1", supply=None, now=NOW)
-    assert selection.explanation["policy"] == "category/1 rectifier/1"
+    assert selection.explanation["policy"] == "category/1 rectifier/1 calibration/1"
     assert selection.posterior_version == posterior_of("category", NOW).posterior.version
 
 

@@ -223,9 +223,9 @@ def test_a_decision_is_closed_by_one_session_and_a_session_closes_one():
         complete(second, observation="", executed_arm="code", now=NOW)
 
 
-def test_reading_a_posterior_takes_five_queries(django_assert_num_queries):
+def test_reading_a_posterior_takes_six_queries(django_assert_num_queries):
     teach()
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         posterior_of("category", NOW)
 
 
@@ -276,7 +276,7 @@ def test_what_if_of_nothing_changes_nothing_and_twice_the_same_is_refused():
 def test_what_if_of_many_asks_as_often_as_of_one(django_assert_num_queries):
     teach()
     changes = [Change(observation=f"code-{n}", arm="code", value=0.5, source="human", day=DAY) for n in range(12)]
-    with django_assert_num_queries(7 + 1):
+    with django_assert_num_queries(8 + 1):
         what_if_many("category", changes, NOW)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from bandit.core.effect import Trials, Verdict, causal, observational
 from bandit.core.offpolicy import Log, compare
-from bandit.core.posterior import Policy, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import fold
 from bandit.core.propensity import p_best, propensities
 from bandit.core.table import Row
 from bandit.core.thompson import draw, uniform

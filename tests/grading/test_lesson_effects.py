@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bandit.core.effect import Kind, Verdict
-from bandit.core.posterior import Policy
+from bandit.core.policy import Policy
 from bandit.core.residual import baseline
 from bandit.core.table import MICRO, Row
 from bandit.models import Arm, Bandit

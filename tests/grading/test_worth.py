@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from bandit import ledger
-from bandit.core.posterior import Policy, fold
+from bandit.core.policy import Policy
+from bandit.core.posterior import fold
 from bandit.core.table import Row
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit

@@ -5,7 +5,8 @@ import json
 
 from django.db.models import QuerySet
 
-from bandit.models import ABSTAINED, Bucket
+from bandit.core.table import ABSTAINED
+from bandit.models import Bucket
 from grading import ownership, rewards
 from grading.core.vocabulary import Source
 from grading.models import Artifact, Grade, Session

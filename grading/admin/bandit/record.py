@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Count, Sum
 
-from bandit.core.posterior import oldest_day
+from bandit.core.evidence import oldest_day
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.reading import sign_of_entry

@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from bandit import rectifying
-from bandit.core.posterior import Policy, plain_means
+from bandit.core.policy import Policy
+from bandit.core.posterior import plain_means
 from bandit.core.residual import Baseline
 from bandit.core.table import Row
 from bandit.eligibility import is_on_probation

@@ -1,0 +1,276 @@
+"""What a policy makes of rows: whole columns of evidence, each row with the weight that it has."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Self
+
+import numpy as np
+
+from bandit.core.calibration import ANY, STAND_IN, Key, Line, Scale, start
+from bandit.core.policy import Policy
+from bandit.core.rectify import rectified
+from bandit.core.table import ABSTAINED, MICRO, NO_LINE, Flags, Floats, Row, Table, joined, tabulate
+
+# Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
+JUDGE = "judge"
+GRADED = ("human", JUDGE)
+SCALE_RANGE = (1.0, 8.0)
+# The same on a common scale, where nothing but the work makes grades of one arm differ.
+COMMON_RANGE = (1.0, 30.0)
+# Grades that nobody compared with anything are taken to scatter at least so much (variance).
+LEAST_VARIANCE = 0.02
+# The scale starts from "no better than a coin" with this many pseudo-grades behind it, so that it moves smoothly.
+SCALE_PRIOR = 10.0
+# Evidence older than this many long half-lives is left out: a thousandth of its mass.
+HALF_LIVES_READ = 10
+
+Sums = tuple[Floats, Floats, Floats]
+
+
+def oldest_day(long_run_half_life: float, today: date) -> date:
+    """The first day whose rewards still count on the day `today`; the half-life is in days."""
+    return date.fromordinal(max(1, today.toordinal() - math.floor(HALF_LIVES_READ * long_run_half_life)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Rows as a table on the day `today`, and the lines by which some of them are read, by their number there.
+
+    Nothing here is clipped or capped row by row, so that how rows are split changes no bit.
+    """
+
+    table: Table
+    lines: tuple[Line, ...]
+    policy: Policy
+    today: date
+
+    @classmethod
+    def read(cls, rows: Iterable[Row], names: tuple[str, ...], policy: Policy, today: date) -> Self:
+        """The rows that still count, moved by the rectifier and the baseline, and mapped by the scale, if there is one.
+
+        A row of a source that the scale reads, for which there is no line, stays as it is and weighs nothing, but at
+        the start where there is no verdict to go by. Raises KeyError for a row of an arm not in `names`.
+        """
+        oldest = oldest_day(policy.long_run_half_life, today)
+        held = [row for row in rows if oldest <= row.day <= today]
+        sources = tuple(sorted({row.source for row in held}))
+        lines = () if policy.scale is None else _lines(policy.scale, held, today)
+        plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)})
+        tables = []
+        for factor, own in sorted(plain.items(), reverse=True):
+            moved = rectified(own, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else own
+            tables.append(tabulate(moved, names, today, sources).standing(factor))
+        for way, own in sorted(through.items()):
+            tables.append(_mapped(tabulate(own, names, today, sources), lines[way[0]], way))
+        return cls(table=joined(tables), lines=lines, policy=policy, today=today)
+
+    def charged(self) -> Self:
+        """The rewards less their cost, at the policy's price."""
+        return replace(self, table=_charged(self.table, self.policy.cost_weight))
+
+    def of(self, sources: Iterable[str]) -> Flags:
+        """Which rows are of these sources."""
+        wanted = set(sources)
+        return np.isin(self.table.source, [i for i, source in enumerate(self.table.sources) if source in wanted])
+
+    def decay(self, half_life: float) -> Floats:
+        """λ^age of each row, the half-life in days."""
+        left: Floats = np.exp2(-self.table.age / half_life)
+        return left
+
+    def weights(self, half_life: float, scale: float) -> Floats:
+        """What a reward of each row counts, in [0, 1], decayed and capped; `scale` is e.
+
+        Abstentions count what the arm's other sessions do on average: what they stand for keeps its share of the arm.
+        """
+        table, decay = self.table, self.decay(half_life)
+        weight = _capped(table, self._before_decay() * decay, scale, self.policy.caps)
+        if not self.lines:
+            return weight
+        silent = self.of([ABSTAINED])
+        weight = self._earned(np.where(silent, 0.0, weight))
+        n, counted = (table.by_arm(np.where(silent, 0.0, each) * table.n) for each in (decay, weight))
+        usual = np.where(n > 0, counted / np.where(n > 0, n, 1.0), 1.0)
+        spoken = silent & (table.line != NO_LINE)
+        return self._earned(np.where(spoken, usual[table.arm] * decay, weight))
+
+    def sums(self, weight: Floats) -> Sums:
+        """Σw·N, Σw·S and Σw·(N − S) of each arm. What lines read is clipped once for each (arm, source)."""
+        table, mapped = self.table, self.table.line != NO_LINE
+        plain = np.where(mapped, 0.0, weight) if self.lines else weight
+        n, s, f = (table.by_arm(plain * each) for each in (table.n, table.s, table.f))
+        if not self.lines or self.policy.scale is None:
+            return n, s, f
+        shape = len(table.names), len(self.lines), len(table.sources)
+        cell = (table.arm * shape[1] + table.line) * shape[2] + table.source
+        amount, value = (
+            np.bincount(cell[mapped], weights=(weight * each)[mapped], minlength=math.prod(shape)).reshape(shape)
+            for each in (table.n, table.s)
+        )
+        scale = self.policy.scale
+        least = np.array([scale.least if line.view in scale.floored else -math.inf for line in self.lines])
+        given = amount > 0
+        value = np.where(given, np.maximum(value, least[None, :, None] * np.where(given, amount, 1.0)), 0.0)
+        amount, value = (each.sum(axis=1) for each in (amount, value))
+        value = np.clip(value, 0.0, amount)
+        return n + amount.sum(axis=1), s + value.sum(axis=1), f + (amount - value).sum(axis=1)
+
+    def scale(self) -> float:
+        """The evidence scale e = μ(1−μ)/σ² of the grades of past days, σ² within arms.
+
+        Of judges and people; on a common scale with what is read through it, where a session's σ² = b²·var(r) + s²; and
+        at the start without verdicts, of the sources themselves.
+        """
+        scale = self.policy.scale
+        if scale is None:
+            return _scale_of(self.table, self.of(GRADED), most=SCALE_RANGE[1])
+        if self.lines and not scale.is_start:
+            return self._common_scale()
+        if self.of(GRADED).any():
+            return _scale_of(self.table, self.of(GRADED), most=COMMON_RANGE[1])
+        return _scale_of(self.table, self.of(scale.sources), most=SCALE_RANGE[1], least_variance=LEAST_VARIANCE)
+
+    def _before_decay(self) -> Floats:
+        table, policy = self.table, self.policy
+        said = [policy.weights.get(source, 0.0) for source in table.sources]
+        source: Floats = np.array(said)[table.source]
+        if policy.scale is not None and self.lines:
+            earned = policy.scale.weights_on(self.today)
+            read = [earned.get(name, 0.0) if own else 0.0 for name, own in zip(table.sources, said, strict=True)]
+            ranks = np.array([*(not line.backwards for line in self.lines), False])
+            source = np.where(self.of(policy.scale.sources), np.array(read)[table.source] * ranks[table.line], source)
+        return source * table.factor * (1 - (1 - policy.salience_floor) * (1 - table.salience))
+
+    def _earned(self, weight: Floats) -> Floats:
+        """The weights, scaled down where what lines read amounts to more than it may in an arm."""
+        table, mapped = self.table, self.table.line != NO_LINE
+        if self.policy.scale is None or not mapped.any():
+            return weight
+        amount = np.where(mapped, weight * table.n, 0.0)
+        size = len(table.names) * len(table.sources)
+        total, doubt = (
+            np.bincount(table.slot, weights=each, minlength=size) for each in (amount, amount * table.doubt)
+        )
+        most = np.full(size, math.inf)
+        for slot in np.flatnonzero(total):
+            arm, source = divmod(int(slot), len(table.sources))
+            doubtful = float(doubt[slot] / total[slot])
+            most[slot] = self.policy.scale.cap(table.names[arm], table.sources[source], doubtful)
+        kept = np.where(total > most, most / np.where(total > 0, total, 1.0), 1.0)
+        earned: Floats = np.where(mapped, weight * kept[table.slot], weight)
+        return earned
+
+    def _common_scale(self) -> float:
+        table = self.table
+        weight = np.where(table.age > 0, self._before_decay(), 0.0)
+        read = self.of(GRADED) | (table.line != NO_LINE)
+        within = freedom = count = total = 0.0
+        for number in (NO_LINE, *range(len(self.lines))):
+            at = np.where((table.line == number) & read, weight, 0.0)
+            n, s, raw, q = (table.by_arm(at * column) for column in (table.n, table.s, table.raw, table.q))
+            line = None if number == NO_LINE else self.lines[number]
+            slope, residual = (1.0, 0.0) if line is None else (line.slope, line.residual)
+            squares = float(np.maximum(q - raw**2 / np.where(n > 0, n, 1.0), 0.0).sum())
+            free = float(np.maximum(n - 1, 0.0).sum())
+            within, freedom = within + slope**2 * squares + residual * free, freedom + free
+            count, total = count + float(n.sum()), total + float(s.sum())
+        mean = min(max(total / count, 0.0), 1.0) if count else 0.5
+        coin = mean * (1 - mean)
+        variance = (within + SCALE_PRIOR * coin) / (freedom + SCALE_PRIOR)
+        return float(np.clip(coin / variance, *COMMON_RANGE)) if count and variance > 0 else COMMON_RANGE[0]
+
+
+# The number of a line, whether it stands in for one that is missing, what is added, and what the standing leaves.
+Way = tuple[int, bool, float, float]
+
+
+def _apart(
+    rows: Iterable[Row], policy: Policy, lines: Mapping[Key, int]
+) -> tuple[dict[float, list[Row]], dict[Way, list[Row]]]:
+    """The rows that are read as they stand, by what their standing leaves of them, and those that lines read."""
+    plain: dict[float, list[Row]] = {1.0: []}
+    through: dict[Way, list[Row]] = {}
+    for row in rows:
+        factor = policy.standings.get(row.standing, 1.0)
+        own = lines.get((row.source, row.version, row.view))
+        number = lines.get((row.source, ANY, ANY)) if own is None else own
+        if number is None:
+            plain.setdefault(factor, []).append(row)
+            continue
+        offset = policy.rectifier.get((row.arm, row.source, row.stratum), 0.0) + policy.baseline.get(row.context, 0.0)
+        through.setdefault((number, own is None, offset, factor), []).append(row)
+    return plain, through
+
+
+def _lines(scale: Scale, rows: Iterable[Row], today: date) -> tuple[Line, ...]:
+    """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before."""
+    if not scale.is_start:
+        return scale.lines
+    sums: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        if row.day < today:
+            n, s = sums.get(row.source, (0, 0))
+            sums[row.source] = (n + row.n, s + row.s)
+    means = {source: s / n / MICRO for source, (n, s) in sums.items() if n > 0}
+    if JUDGE not in means:
+        return ()
+    return tuple(start(source, shift=means[JUDGE] - means[source]) for source in scale.sources if source in means)
+
+
+def _mapped(table: Table, line: Line, way: Way) -> Table:
+    """The rows' sums on the judge's scale, not clipped: Σr' = b·S + (a + δ + offset)·N."""
+    number, stands_in, offset, factor = way
+    shift = np.array([line.intercept + line.offsets.get(name, 0.0) + offset for name in table.names])
+    n, s = table.by_arm(table.n), table.by_arm(table.s)
+    fallback = s / np.where(n != 0, n, 1.0)
+    extra = STAND_IN if stands_in else 0.0
+    doubt = np.array([extra + line.doubt_at(name, x) for name, x in zip(table.names, fallback.tolist(), strict=True)])
+    mapped = line.slope * table.s + shift[table.arm] * table.n
+    return replace(
+        table.standing(factor),
+        s=mapped,
+        f=table.n - mapped,
+        line=np.full(len(table.n), number),
+        doubt=doubt[table.arm],
+    )
+
+
+def _capped(table: Table, weight: Floats, scale: float, caps: Mapping[str, float]) -> Floats:
+    """The weights, scaled down where what a source amounts to in an arm is over its cap."""
+    if not caps or not len(weight):
+        return weight
+    most = np.array([caps.get(source, math.inf) for source in table.sources])[table.source]
+    total = np.bincount(table.slot, weights=scale * weight * table.n)[table.slot]
+    over = total > most
+    kept: Floats = weight * np.where(over, most / np.where(over, total, 1.0), 1.0)
+    return kept
+
+
+def _charged(table: Table, per_dollar: float) -> Table:
+    """The rewards less their cost: S' = clip(S − k·C, 0, N). An unknown cost is taken for the arm's mean known one, or
+    where it has none for the mean of all; it is never nothing.
+    """
+    if not per_dollar or not table.costed.sum():
+        return table
+    overall = table.cost.sum() / table.costed.sum()
+    known = table.by_arm(table.costed)
+    usual = np.where(known > 0, table.by_arm(table.cost) / np.maximum(known, 1), overall)
+    cost = table.cost + (table.n - table.costed) * usual[table.arm]
+    s = table.s - per_dollar * cost
+    s = np.where(table.line == NO_LINE, np.clip(s, 0, table.n), s)
+    return replace(table, s=s, f=table.n - s)
+
+
+def _scale_of(table: Table, graded: Flags, *, most: float, least_variance: float = 0.0) -> float:
+    """The scale of the past grades of some rows, σ² = Σ(Q − S²/N) / Σ(N − 1) within arms."""
+    past = np.where((table.age > 0) & graded, 1.0, 0.0)
+    n, s, q = (table.by_arm(past * column) for column in (table.n, table.s, table.q))
+    if not n.sum():
+        return SCALE_RANGE[0]
+    mean = s.sum() / n.sum()
+    coin = mean * (1 - mean)
+    within = np.maximum(q - s**2 / np.maximum(n, 1), 0).sum() + SCALE_PRIOR * coin
+    variance = max(within / (np.maximum(n - 1, 0).sum() + SCALE_PRIOR), least_variance)
+    return float(np.clip(coin / variance, SCALE_RANGE[0], most)) if variance > 0 else SCALE_RANGE[0]

@@ -1,0 +1,46 @@
+"""How a bandit's evidence is read: the numbers of one policy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bandit.core.calibration import Scale
+from bandit.core.rectify import Stratum, check_offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How evidence is read. Half-lives in days, `prior_strength` κ in pseudo-observations, `floor` a probability.
+
+    `evidence_scale` e is in [1, 8], or None to estimate it. `weights` maps a source to [0, 1]; a source that is not
+    named weighs nothing. `rectifier` maps (arm, source, stratum) to what its rewards are moved by, in [−1, 1]; empty,
+    every bit is that of the ledger's sums. `baseline` does the same for contexts. `version` is the caller's name for
+    all of this.
+
+    `salience_floor` f in [0, 1]: a reward of salience x weighs f + (1 − f)·x. `caps` maps a source to the most
+    pseudo-observations it may amount to in one arm: what is beyond scales all of it down. `evidence_cap` is the most
+    that all of an arm's may amount to, the newest first: older days than that are left out, so that a new reward can
+    still move the mean (I76). `cost_weight` is reward lost per dollar of a session's cost. `standings` maps a standing
+    to what it leaves of a weight, in [0, 1]; all, where it is not named. `scale` None: every source is read as it
+    stands.
+    Raises ValueError for an offset out of range, or of human grades: those are never moved.
+    """
+
+    half_life: float = 21.0
+    long_run_half_life: float = 180.0
+    prior_strength: float = 12.0
+    evidence_scale: float | None = None
+    floor: float = 0.01
+    weights: Mapping[str, float]
+    version: str = ""
+    # Not in the repr, which a posterior is named by: that of a policy without it stays as it was.
+    rectifier: Mapping[Stratum, float] = field(default_factory=dict, repr=False)
+    baseline: Mapping[str, float] = field(default_factory=dict, repr=False)
+    salience_floor: float = field(default=0.3, repr=False)
+    caps: Mapping[str, float] = field(default_factory=dict, repr=False)
+    evidence_cap: float | None = field(default=None, repr=False)
+    cost_weight: float = field(default=0.0, repr=False)
+    standings: Mapping[str, float] = field(default_factory=dict, repr=False)
+    scale: Scale | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_offsets(self.rectifier)
