@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from bandit import ledger
+from bandit.core.calibration import Scale
 from bandit.core.rectify import Stratum
 from bandit.core.table import Row
 from bandit.ledger import GraderKey
@@ -82,6 +83,23 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
         outlook(row, replace(policy, rectifier={}), rows, today),
         outlook(row, replace(policy, rectifier=offsets), rows, today),
     )
+
+
+def what_if_calibrated(bandit: str, scales: Sequence[Scale | None], now: datetime) -> list[Outlook]:
+    """The outlook under each of these scales (None: every source as it stands), whatever is in force.
+
+    A rectifier's offsets of what one of them would read are left out, as they were fitted under another. Raises
+    UnknownBandit.
+    """
+    row, today = Bandit.objects.named(bandit), site_day(now)
+    policy = with_baseline(row, policy_of(row), today)
+    found = []
+    for scale in scales:
+        read = () if scale is None else scale.sources
+        kept = {key: offset for key, offset in policy.rectifier.items() if key[1] not in read}
+        under = replace(policy, scale=scale, rectifier=kept)
+        found.append(outlook(row, under, rows_of(row, under, today), today))
+    return found
 
 
 def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, Outlook]:

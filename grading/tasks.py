@@ -4,8 +4,9 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
+from django.utils import timezone
 
-from grading import judging, monitoring, naming, review, transcripts
+from grading import judging, monitoring, naming, one_scale, review, transcripts
 from grading.judging.rubrics import again
 from grading.models import Evidence
 from grading.notices import send_due
@@ -55,6 +56,7 @@ def notices() -> None:
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def at_night() -> None:
+    one_scale.renew(timezone.now())
     monitoring.watch_at_night()
 
 

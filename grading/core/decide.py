@@ -190,6 +190,16 @@ def decide(
     )
 
 
+def fallback(grades: Iterable[GradeView], policy: Policy) -> GradeView | None:
+    """The row that the chain would rest on without any verdict, before `max`: a trajectory or a journal; None where
+    both abstain.
+    """
+    holds = dict(current(grades))
+    holds.pop(Source.JUDGE, None)
+    _, by = _production(holds, policy)
+    return None if by is None else holds[by]
+
+
 def _production(holds: Holds, policy: Policy) -> tuple[float | None, Source | None]:
     """The judge; else a trajectory that stands by itself; else the better of trajectory and journal.
 

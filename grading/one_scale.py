@@ -1,0 +1,318 @@
+"""One scale: what a fallback's grade is worth on the judge's scale, learnt from sessions that have both.
+
+Every judged session has a fallback too: what the chain would have rested on without the verdict, or that nothing could
+be said. Those pairs fit a bandit's calibration, in versions. What a settlement says stays as it was; the calibration is
+read beside it and acts where the bandit reads its rewards.
+"""
+
+import datetime as dt
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from bandit import calibrating, ledger
+from bandit.core.calibration import Judged, Line, Scale, fit
+from bandit.core.table import ABSTAINED
+from bandit.models import Bandit, CalibrationVersion
+from bandit.reading import Outlook
+from bandit.versions import StaleVersion
+from bandit.whatif import what_if_calibrated
+from grading import rewards
+from grading.core.decide import current, fallback
+from grading.core.trajectory import View
+from grading.core.vocabulary import Reason, Source
+from grading.models import Grade, Rubric, Session
+
+# What is read on the judge's scale. Consumption never is: it decides only where it won, and such pairs are selected.
+SOURCES = (Source.JOURNAL.value, Source.TRAJECTORY.value)
+# Where nothing is known yet. A failure is never read below what leaving no trace is worth.
+START = Scale(sources=SOURCES, floored=(View.FAILED.value,))
+# Pairs are of the latest judged sessions, so many at most, and no older than this.
+MOST_SESSIONS, OLDEST = 3_000, dt.timedelta(days=180)
+# Verdicts of a model that it takes to be the one whose scale is meant.
+ENOUGH = 20
+# A calibration comes in force by itself while no arm's mean is this far from where a person last left it.
+BY_ITSELF = 0.05
+SITE = "the site, at night"
+AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Whose scale it is: a judge's model and the rubrics that it was asked by."""
+
+    model: str
+    rubrics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.model} {' '.join(rubric[:4] for rubric in self.rubrics)}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """A fallback's grade on the judge's scale: `value` in [0, 1], `error` the standard deviation of one session's
+    verdict about it, from `pairs` judged sessions; `weight` is what such a session counts, before any cap. `version` is
+    the calibration's.
+    """
+
+    value: float
+    error: float
+    pairs: int
+    weight: float
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposed:
+    """What the pairs say by now, and what holds: `version` is the next, `held` the last one.
+
+    `outlooks` are the bandit's: as it is read now, with this scale, and as the last version that a person accepted has
+    it. `moves` by arm: how far this scale's mean is from that one's.
+    """
+
+    bandit: Bandit
+    scale: Scale
+    target: Target | None
+    version: int
+    held: CalibrationVersion | None
+    now: Outlook
+    after: Outlook
+    accepted: Outlook
+
+    @property
+    def pairs(self) -> int:
+        return pairs_of(self.scale)
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether this very scale is in force already."""
+        return calibrating.scale_of(self.held) == self.scale
+
+    @property
+    def moves(self) -> dict[str, float]:
+        return {arm: each.mean - self.accepted.arms[arm].mean for arm, each in self.after.arms.items()}
+
+    @property
+    def comes_by_itself(self) -> bool:
+        """Whether nobody needs to look: somebody once did, and no arm is far from where they left it."""
+        held = self.held
+        return held is not None and held.enabled and all(abs(move) <= BY_ITSELF for move in self.moves.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """A name for exactly this scale."""
+        return hashlib.sha256(json.dumps(self.scale.as_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def pairs_of(scale: Scale) -> int:
+    """How many judged sessions a scale was fitted from."""
+    return sum(line.n for line in scale.lines if line.version != "*")
+
+
+def pairs(bandit: str, now: dt.datetime) -> tuple[list[Judged], Target | None]:
+    """Every judged session of late with what it would have rested on without the verdict, once for each arm that has
+    its reward; and whose verdicts they are.
+
+    The verdict is the first that had read all there is: later samples were asked for because it looked wrong.
+    """
+    sessions = _judged(now)
+    found, verdicts = [], Counter[tuple[str, str]]()
+    for session, grades in sessions.items():
+        verdict = _first_fresh(grades)
+        if verdict is not None:
+            found.append((session, grades, verdict))
+            verdicts[verdict.model, verdict.rubric] += 1
+    target = _target(verdicts)
+    if target is None:
+        return [], None
+    kept = [each for each in found if each[2].model == target.model and each[2].rubric in target.rubrics]
+    arms = _arms(bandit, [session for session, _, _ in kept])
+    policy, made = rewards.policy(), []
+    for session, grades, verdict in kept:
+        views = rewards.views(grades)
+        row = fallback(views, policy)
+        said = key_of(grades, None if row is None else row.id)
+        made += [
+            Judged(
+                arm=arm,
+                source=said[0],
+                version=said[1],
+                view=said[2],
+                fallback=0.0 if row is None or row.value is None else row.value,
+                judge=verdict.value or 0.0,
+                day=timezone.localdate(session.ended_at),
+            )
+            for arm in arms.get(session.observation, ())
+        ]
+    return made, target
+
+
+def key_of(grades: Iterable[Grade], row: int | None) -> tuple[str, str, str]:
+    """(source, version, view) of the grade with this id, as the ledger has it; of an abstention for None."""
+    by_id = {grade.pk: grade for grade in grades}
+    if row is not None:
+        held = by_id[row]
+        return held.source, held.version, held.evidence.get("view", "")
+    looked = current(rewards.views(by_id.values())).get(Source.TRAJECTORY)
+    if looked is None:
+        return ABSTAINED, "", Reason.NO_EVIDENCE.value
+    return ABSTAINED, by_id[looked.id].version, by_id[looked.id].reason or Reason.NO_EVIDENCE.value
+
+
+def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:
+    """The sessions judged of late, the latest first, with what computed sources and judges said of each."""
+    verdicts = Grade.objects.chain().verdicts().filter(session__ended_at__gte=now - OLDEST).order_by("-pk")
+    latest = dict.fromkeys(verdicts.values_list("session", flat=True)[: 2 * MOST_SESSIONS])
+    chosen = list(latest)[:MOST_SESSIONS]
+    machines = [Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL]
+    found: dict[Session, list[Grade]] = {}
+    for at in range(0, len(chosen), AT_ONCE):
+        some = chosen[at : at + AT_ONCE]
+        rows = Grade.objects.chain().filter(session__in=some, source__in=machines).order_by("session", "pk")
+        by_session: dict[int, list[Grade]] = defaultdict(list)
+        for grade in rows:
+            by_session[grade.session_id].append(grade)
+        for session in Session.objects.filter(pk__in=some).select_related("agent"):
+            found[session] = by_session[session.pk]
+    return found
+
+
+def _first_fresh(grades: Sequence[Grade]) -> Grade | None:
+    views = {view.id: view for view in rewards.views(grades)}
+    verdicts = (grade for grade in grades if grade.source == Source.JUDGE and grade.value is not None)
+    return next((grade for grade in verdicts if not views[grade.pk].stale), None)
+
+
+def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
+    """The model that judges now, by the rubrics in force, where it gave enough verdicts; else the one that gave most,
+    by all its rubrics.
+    """
+    latest = Grade.objects.chain().verdicts().order_by("-pk").values_list("model", flat=True).first()
+    active = set(Rubric.objects.filter(is_active=True).values_list("sha256", flat=True))
+    now = {key: n for key, n in verdicts.items() if key[0] == latest and key[1] in active}
+    if sum(now.values()) < ENOUGH:
+        by_model = Counter[str]()
+        for (model, _), n in verdicts.items():
+            by_model[model] += n
+        if not by_model:
+            return None
+        most = max(by_model, key=lambda model: (by_model[model], model))
+        now = {key: n for key, n in verdicts.items() if key[0] == most}
+    model = next(iter(now))[0]
+    return Target(model=model, rubrics=tuple(sorted(rubric for _, rubric in now)))
+
+
+def _arms(bandit: str, sessions: Sequence[Session]) -> dict[str, list[str]]:
+    """The arms that hold a reward of each of these sessions, by observation."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for at in range(0, len(sessions), AT_ONCE):
+        observations = [session.observation for session in sessions[at : at + AT_ONCE]]
+        entries = ledger.live_entries_of(bandit, observations)
+        for observation, arm in entries.values_list("observation", "arm__name"):
+            found[observation].append(arm)
+    return found
+
+
+def proposal(name: str, now: dt.datetime) -> Proposed:
+    """What could be put in force on this bandit at `now`. Raises UnknownBandit."""
+    bandit = Bandit.objects.named(name)
+    held = calibrating.latest(bandit)
+    found, target = pairs(name, now)
+    scale = fit(found, START)
+    base = calibrating.scale_of(calibrating.accepted(bandit))
+    present, after, accepted = what_if_calibrated(name, [calibrating.scale_of(held), scale, base], now)
+    return Proposed(
+        bandit=bandit,
+        scale=scale,
+        target=target,
+        version=1 if held is None else held.version + 1,
+        held=held,
+        now=present,
+        after=after,
+        accepted=accepted,
+    )
+
+
+def put_in_force(proposed: Proposed, by: User, *, version: int, fingerprint: str, note: str = "") -> CalibrationVersion:
+    """Put what `proposed` holds in force under the reviewer's name, if it is what they saw. Raises StaleVersion."""
+    if fingerprint != proposed.fingerprint:
+        raise StaleVersion(
+            "Verdicts came in since the page was opened, and the calibration is another now. Nothing was saved; look "
+            "again."
+        )
+    return _put(proposed, version=version, by=by.get_username(), accepted=True, note=note)
+
+
+def switch_off(name: str, by: User, *, version: int, note: str = "") -> CalibrationVersion:
+    """Read every source as it stands, under a person's name. Raises StaleVersion."""
+    return calibrating.switch_off(name, version=version, by=by.get_username(), note=note)
+
+
+def renew(now: dt.datetime) -> list[CalibrationVersion]:
+    """Fit every bandit's calibration anew, and put in force what may come by itself; what waits for a person stays a
+    proposal. For the night.
+    """
+    made = []
+    for bandit in Bandit.objects.that_learn():
+        held = calibrating.latest(bandit)
+        if held is None or not held.enabled:
+            continue
+        proposed = proposal(bandit.name, now)
+        if proposed.pairs and not proposed.is_in_force and proposed.comes_by_itself:
+            made.append(_put(proposed, version=proposed.version, by=SITE, accepted=False))
+    return made
+
+
+def _put(proposed: Proposed, *, version: int, by: str, accepted: bool, note: str = "") -> CalibrationVersion:
+    return calibrating.put_in_force(
+        proposed.bandit.name,
+        proposed.scale,
+        version=version,
+        by=by,
+        target=str(proposed.target or ""),
+        accepted=accepted,
+        note=note,
+    )
+
+
+class Reader:
+    """The calibration of one bandit that is in force, for reading grades on the judge's scale: two queries."""
+
+    def __init__(self, bandit: str = "category") -> None:
+        held = calibrating.in_force(Bandit.objects.named(bandit))
+        self.version = 0 if held is None else held.version
+        self.scale = calibrating.scale_of(held)
+
+    def read(self, arm: str, key: tuple[str, str, str], value: float) -> Calibrated | None:
+        """A grade of (source, version, view) on the judge's scale; None where nothing maps it, or the map ranks
+        backwards.
+        """
+        line = None if self.scale is None else self.scale.line(key)
+        if self.scale is None or line is None or line.backwards:
+            return None
+        return Calibrated(
+            value=_clipped(line, arm, value),
+            error=line.error(arm, value),
+            pairs=line.n,
+            weight=self.scale.weights_on(timezone.localdate()).get(key[0], 0.0),
+            version=self.version,
+        )
+
+
+def of(session: Session, grade: Grade) -> Calibrated | None:
+    """A fallback's grade of this session on the judge's scale, by the calibration of its category; None where nothing
+    maps it: no value, no category, another source, no judged session like it yet.
+    """
+    if grade.value is None or grade.source not in SOURCES or session.category is None:
+        return None
+    key = (grade.source, grade.version, grade.evidence.get("view", ""))
+    return Reader().read(session.category.current.name, key, grade.value)
+
+
+def _clipped(line: Line, arm: str, value: float) -> float:
+    return min(max(line.value(arm, value), 0.0), 1.0)
