@@ -6,14 +6,16 @@ version, view), the arms are the units: with x and y an arm's mean fallback and 
     r' = a + b·r + δ(arm)        y = a + b·x + δ,  δ ~ N(0, ω²)
 
 b is a moment estimate between arms, Σu(x−x̄)(y−ȳ)/Σu(x−x̄)² less what sampling adds to either sum (Fuller 1987, 2.2),
-shrunk towards 1 as if PRIOR_ARMS arms had shown it; a regression over sessions would shrink the arms together. δ is the
+shrunk as if PRIOR_ARMS arms had shown what single sessions suggest; a regression over sessions would shrink the arms
+together. δ is the
 best linear prediction from the arm's own pairs (Henderson 1975): shrunk by ω²/(ω² + s²/n).
 
 What a session's fallback weighs is R², the share of the verdicts' variance within arms that r' explains. However many
 there are, those of an arm with n pairs amount to no more than n·R²/(1−R²) verdicts: what a control variate adds to n
 verdicts (Cochran 1977, 7.3). With fewer than LEAST_OWN pairs they amount to σ²/V: V is the line's own variance there.
 
-An abstention has no value: its line has slope 0, and says what judged abstentions of its reason were worth.
+An abstention has no value. Its line says what judged abstentions of its reason were worth beside the arm's other
+sessions: their mean verdict stands in for r.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +24,7 @@ from datetime import date, timedelta
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import stdtrit
 
 from bandit.core.table import ABSTAINED, Floats
 
@@ -39,8 +42,9 @@ START_WEIGHT, PRIOR_SESSIONS = 0.1, 20.0
 VARIANCE, PRIOR_VERDICTS = 0.04, 10.0
 # With fewer pairs of its own an arm's fallbacks are worth what the line is worth there.
 LEAST_OWN = 10
-# Judged abstentions that speak for the others.
-LEAST_ABSTENTIONS = 30
+# Judged abstentions of a reason that speak for the others, and how far arms' are apart before that is known.
+LEAST_ABSTENTIONS = 5
+ABSTENTION_SPREAD = 0.15
 # Without new pairs for so long, what a fallback weighs is halved.
 STALE_AFTER = timedelta(days=14)
 STALE = 0.5
@@ -60,8 +64,8 @@ Key = tuple[str, str, str]
 class Judged:
     """A session that has a verdict and a fallback, both in [0, 1], for one arm that ran in it.
 
-    `source`, `version` and `view` say what the fallback is, as in the ledger; an abstention's `fallback` is 0. Raises
-    ValueError for other numbers.
+    `source`, `version` and `view` say what the fallback is, as in the ledger; an abstention's `fallback` is 0, and is
+    never read. Raises ValueError for other numbers.
     """
 
     arm: str
@@ -87,7 +91,8 @@ class Line:
 
     `pairs` by arm; `low` and `high` bound the slope's central 90 %. `centre` is the mean fallback x̄ of the arms;
     `doubt` and `slope_doubt` are the variances of the level there and of the slope, `spread` is ω², `residual` s² of
-    single sessions about their arm. `backwards`: the slope may be nothing or less, so that the line weighs nothing.
+    single sessions about their arm. `widened` makes up for ω² being known from few arms (Student's quantile for the
+    normal one, squared). `backwards`: the slope may be nothing or less, so that the line weighs nothing.
     """
 
     source: str
@@ -102,6 +107,7 @@ class Line:
     slope_doubt: float
     spread: float
     residual: float
+    widened: float = 1.0
     backwards: bool = False
     offsets: Mapping[str, float] = field(default_factory=dict)
     pairs: Mapping[str, int] = field(default_factory=dict)
@@ -125,7 +131,7 @@ class Line:
         doubt = self.doubt + (fallback - self.centre) ** 2 * self.slope_doubt
         n = self.pairs.get(arm, 0) if self.source == ABSTAINED else 0
         left = 1 - _shrinkage(self.spread, self.residual, n) if n else 1.0
-        return left * self.spread + left**2 * doubt
+        return self.widened * (left * self.spread + left**2 * doubt)
 
     def error(self, arm: str, fallback: float) -> float:
         """The standard deviation of one session's verdict about r'."""
@@ -180,7 +186,7 @@ class Scale:
     def cap(self, arm: str, source: str, variance: float) -> float:
         """The most verdicts that a source's fallbacks amount to in an arm where the line has this variance."""
         n, weight = self.pairs(arm, source), self.weights.get(source, 0.0)
-        return n * weight / (1 - weight) if n >= LEAST_OWN and source != ABSTAINED else self.variance / variance
+        return n * weight / (1 - weight) if n >= LEAST_OWN else self.variance / variance
 
     @property
     def least(self) -> float:
@@ -221,14 +227,13 @@ def fit(pairs: Iterable[Judged], at_start: Scale) -> Scale:
     held = sorted(pairs, key=lambda pair: (pair.key, pair.arm, pair.day, pair.judge, pair.fallback))
     if not held:
         return at_start
+    held = _beside_the_others(held)
     groups: dict[Key, list[Judged]] = {}
     for pair in held:
         groups.setdefault(pair.key, []).append(pair)
         groups.setdefault((pair.source, ANY, ANY), []).append(pair)
     lines = [
-        _line(key, own, flat=key[0] == ABSTAINED)
-        for key, own in sorted(groups.items())
-        if key[0] != ABSTAINED or len(own) >= LEAST_ABSTENTIONS
+        _line(key, own) for key, own in sorted(groups.items()) if key[0] != ABSTAINED or len(own) >= LEAST_ABSTENTIONS
     ]
     scale = replace(
         at_start,
@@ -285,17 +290,30 @@ def _by_arm(pairs: Sequence[Judged]) -> _Arms:
     return _Arms(names=tuple(names.tolist()), n=n, x=mean_x, y=mean_y, xx=xx, xy=xy, yy=yy)
 
 
-def _line(key: Key, pairs: Sequence[Judged], *, flat: bool) -> Line:
+def _beside_the_others(pairs: Sequence[Judged]) -> list[Judged]:
+    """The pairs, an abstention's fallback being the mean verdict of its arm's other sessions, or of all arms'."""
+    sums: dict[str, tuple[float, int]] = {}
+    for pair in pairs:
+        for name in ("", pair.arm) if pair.source != ABSTAINED else ():
+            total, n = sums.get(name, (0.0, 0))
+            sums[name] = (total + pair.judge, n + 1)
+    means = {name: total / n for name, (total, n) in sums.items()}
+    usual = means.get("", 0.5)
+    return [replace(pair, fallback=means.get(pair.arm, usual)) if pair.source == ABSTAINED else pair for pair in pairs]
+
+
+def _line(key: Key, pairs: Sequence[Judged]) -> Line:
     arms = _by_arm(pairs)
     trust = arms.n / (arms.n + HALF)
-    slope, apart, worth = (0.0, 0.0, 1.0) if flat else _slope(arms, trust)
+    silent = key[0] == ABSTAINED
+    slope, apart, worth = _slope(arms, trust)
     residual = max(arms.yy - 2 * slope * arms.xy + slope**2 * arms.xx, VARIANCE / 4)
-    spread = _spread(arms, trust, slope, residual)
+    spread = _spread(arms, trust, slope, residual, prior=ABSTENTION_SPREAD if silent else PRIOR_SPREAD)
     noise = spread + residual / arms.n
     precision = 1 / noise
     centre = float(precision @ arms.x / precision.sum())
     level = float(precision @ arms.y / precision.sum())
-    slope_doubt = 0.0 if flat else float(trust @ noise / trust.sum()) / worth
+    slope_doubt = float(trust @ noise / trust.sum()) / worth
     half = NORMAL_90 * float(np.sqrt(slope_doubt))
     left = arms.y - level - slope * (arms.x - centre)
     kept = _shrinkage(spread, residual, arms.n)
@@ -312,7 +330,8 @@ def _line(key: Key, pairs: Sequence[Judged], *, flat: bool) -> Line:
         slope_doubt=slope_doubt,
         spread=spread,
         residual=residual,
-        backwards=not flat and apart >= LEAST_APART**2 and trust.sum() >= LEAST_ARMS * 0.5 and slope - half <= 0,
+        widened=float(stdtrit(_freedom(trust) + PRIOR_ARMS, 0.95) / NORMAL_90) ** 2,
+        backwards=not silent and apart >= LEAST_APART**2 and trust.sum() >= LEAST_ARMS * 0.5 and slope - half <= 0,
         offsets=dict(zip(arms.names, (kept * left).tolist(), strict=True)),
         pairs=dict(zip(arms.names, arms.n.astype(int).tolist(), strict=True)),
     )
@@ -328,17 +347,32 @@ def _slope(arms: _Arms, trust: Floats) -> tuple[float, float, float]:
     together = float(trust @ (x * y)) - sampled * arms.xy
     each = apart / max(whole - 1, 1.0)
     prior = PRIOR_ARMS * max(each, LEAST_APART**2)
-    slope = (together + prior) / (apart + prior)
+    slope = (together + _prior_slope(arms) * prior) / (apart + prior)
     return float(np.clip(slope, *SLOPES)), each, apart + prior
 
 
-def _spread(arms: _Arms, trust: Floats, slope: float, residual: float) -> float:
-    """ω², from how far the arms are off their line beyond what sampling does, starting from PRIOR_SPREAD."""
+def _prior_slope(arms: _Arms) -> float:
+    """What b is before any two arms were compared: 1; as far as a fallback explains verdicts within arms (R²), the slope
+    that makes good of its noise, var(y)/cov(x, y).
+    """
+    if arms.xy <= 0 or arms.xx <= 0:
+        return 1.0
+    explained = arms.xy**2 / (arms.xx * arms.yy)
+    structural = float(np.clip(arms.yy / arms.xy, *SLOPES))
+    return 1 + (structural - 1) * explained / (explained + START_WEIGHT)
+
+
+def _spread(arms: _Arms, trust: Floats, slope: float, residual: float, *, prior: float) -> float:
+    """ω², from how far the arms are off their line beyond what sampling does, starting from a prior ω."""
     whole = float(trust.sum())
     off = (arms.y - trust @ arms.y / whole) - slope * (arms.x - trust @ arms.x / whole)
     beyond = float(trust @ off**2) - residual * float((trust * (1 - trust / whole)) @ (1 / arms.n))
-    freedom = max(whole - 2, 0.0)
-    return (max(beyond, 0.0) * (freedom > 0) + PRIOR_ARMS * PRIOR_SPREAD**2) / (freedom + PRIOR_ARMS)
+    freedom = _freedom(trust)
+    return (max(beyond, 0.0) * (freedom > 0) + PRIOR_ARMS * prior**2) / (freedom + PRIOR_ARMS)
+
+
+def _freedom(trust: Floats) -> float:
+    return max(float(trust.sum()) - 2, 0.0)
 
 
 def _shrinkage(spread: float, residual: float, n: Any) -> Any:

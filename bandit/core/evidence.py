@@ -62,9 +62,27 @@ class Evidence:
         for factor, own in sorted(plain.items(), reverse=True):
             moved = rectified(own, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else own
             tables.append(tabulate(moved, names, today, sources).standing(factor))
+        silent = []
         for way, own in sorted(through.items()):
-            tables.append(_mapped(tabulate(own, names, today, sources), lines[way[0]], way))
-        return cls(table=joined(tables), lines=lines, policy=policy, today=today)
+            table = tabulate(own, names, today, sources)
+            if lines[way[0]].source == ABSTAINED:
+                silent.append((table, way))
+            else:
+                tables.append(_mapped(table, lines[way[0]], way))
+        spoken = cls(table=joined(tables), lines=lines, policy=policy, today=today)
+        if not silent:
+            return spoken
+        said = spoken.means()
+        for table, way in silent:
+            raw = said[table.arm] * table.n
+            tables.append(_mapped(replace(table, s=raw, raw=raw), lines[way[0]], way))
+        return replace(spoken, table=joined(tables))
+
+    def means(self) -> Floats:
+        """Each arm's mean by weight, without decay and caps; that of all arms where it has none, .5 without any."""
+        n, s, _ = self.sums(self._before_decay())
+        usual = float(s.sum() / n.sum()) if n.sum() else 0.5
+        return np.where(n > 0, s / np.where(n > 0, n, 1.0), usual)
 
     def charged(self) -> Self:
         """The rewards less their cost, at the policy's price."""
@@ -81,20 +99,10 @@ class Evidence:
         return left
 
     def weights(self, half_life: float, scale: float) -> Floats:
-        """What a reward of each row counts, in [0, 1], decayed and capped; `scale` is e.
-
-        Abstentions count what the arm's other sessions do on average: what they stand for keeps its share of the arm.
-        """
-        table, decay = self.table, self.decay(half_life)
-        weight = _capped(table, self._before_decay() * decay, scale, self.policy.caps)
-        if not self.lines:
-            return weight
-        silent = self.of([ABSTAINED])
-        weight = self._earned(np.where(silent, 0.0, weight))
-        n, counted = (table.by_arm(np.where(silent, 0.0, each) * table.n) for each in (decay, weight))
-        usual = np.where(n > 0, counted / np.where(n > 0, n, 1.0), 1.0)
-        spoken = silent & (table.line != NO_LINE)
-        return self._earned(np.where(spoken, usual[table.arm] * decay, weight))
+        """What a reward of each row counts, in [0, 1], decayed and capped; `scale` is e."""
+        decay = self.decay(half_life)
+        weight = _capped(self.table, self._before_decay() * decay, scale, self.policy.caps)
+        return self._with_silent(self._earned(weight), decay) if self.lines else weight
 
     def sums(self, weight: Floats) -> Sums:
         """Σw·N, Σw·S and Σw·(N − S) of each arm. What lines read is clipped once for each (arm, source)."""
@@ -161,6 +169,28 @@ class Evidence:
         kept = np.where(total > most, most / np.where(total > 0, total, 1.0), 1.0)
         earned: Floats = np.where(mapped, weight * kept[table.slot], weight)
         return earned
+
+    def _with_silent(self, weight: Floats, decay: Floats) -> Floats:
+        """With abstentions, each counting as much as the arm's other sessions do: they keep their share p of the arm,
+        and say no more of it than the others. What they were worth is known with a variance V: all that an arm amounts
+        to is no more than σ²/(p²·V).
+        """
+        table, scale = self.table, self.policy.scale
+        silent = self.of([ABSTAINED]) & (table.line != NO_LINE)
+        if scale is None or not silent.any():
+            return weight
+        n, counted = (table.by_arm(np.where(silent, 0.0, each) * table.n) for each in (decay, weight))
+        usual = np.where(n > 0, counted / np.where(n > 0, n, 1.0), 1.0)
+        weight = np.where(silent, usual[table.arm] * decay, weight)
+        whole, unseen, doubt = (table.by_arm(weight * table.n * each) for each in (1.0, silent, silent * table.doubt))
+        # p²·V·whole, with p = unseen/whole and V the mean doubt over what is unseen.
+        over = unseen * doubt / np.where(whole > 0, whole, 1.0)
+        most = np.where(over > 0, whole * scale.variance / np.where(over > 0, over, 1.0), math.inf)
+        kept = np.where(
+            whole > 0, np.minimum(np.where(n > 0, counted, whole), most) / np.where(whole > 0, whole, 1.0), 1.0
+        )
+        left: Floats = weight * kept[table.arm]
+        return left
 
     def _common_scale(self) -> float:
         table = self.table
