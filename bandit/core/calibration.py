@@ -34,8 +34,8 @@ PRIOR_SPREAD = 0.08
 SLOPES = (0.0, 2.5)
 # Arms whose means differ by less than this (standard deviation) say nothing of a slope.
 LEAST_APART = 0.03
-# Arms that have a slope of their own to show.
-LEAST_ARMS = 4.0
+# How many arms have a slope to show; each counts by its trust.
+LEAST_ARMS = 2.0
 # R² starts from this, with so many sessions behind it.
 START_WEIGHT, PRIOR_SESSIONS = 0.1, 20.0
 # Verdicts within an arm scatter by this much (variance), with so many behind it.
@@ -45,6 +45,8 @@ LEAST_OWN = 10
 # Judged abstentions of a reason that speak for the others, and how far arms' are apart before that is known.
 LEAST_ABSTENTIONS = 5
 ABSTENTION_SPREAD = 0.15
+# So many say what leaving no trace is worth, below which no failure is read.
+LEAST_FLOOR = 30
 # Without new pairs for so long, what a fallback weighs is halved.
 STALE_AFTER = timedelta(days=14)
 STALE = 0.5
@@ -53,6 +55,8 @@ STAND_IN = 0.04
 # An arm's pairs count towards a slope by n/(n + HALF): a mean of few sessions says little of where the arm is.
 HALF = 5.0
 MOST_WEIGHT = 0.95
+# The variance of a number in [0, 1] of which nothing is known.
+UNIFORM = 1 / 12
 NORMAL_90 = 1.6448536269514722
 # The line that stands in for those of a source that have no pairs of their own.
 ANY = "*"
@@ -131,7 +135,7 @@ class Line:
         doubt = self.doubt + (fallback - self.centre) ** 2 * self.slope_doubt
         n = self.pairs.get(arm, 0) if self.source == ABSTAINED else 0
         left = 1 - _shrinkage(self.spread, self.residual, n) if n else 1.0
-        return self.widened * (left * self.spread + left**2 * doubt)
+        return min(self.widened * (left * self.spread + left**2 * doubt), UNIFORM)
 
     def error(self, arm: str, fallback: float) -> float:
         """The standard deviation of one session's verdict about r'."""
@@ -194,7 +198,7 @@ class Scale:
         while too few were judged.
         """
         line = self.by_key.get((ABSTAINED, ANY, ANY))
-        return 0.0 if line is None else line.intercept
+        return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("", line.centre)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON, which `from_json` reads."""
@@ -313,7 +317,7 @@ def _line(key: Key, pairs: Sequence[Judged]) -> Line:
     precision = 1 / noise
     centre = float(precision @ arms.x / precision.sum())
     level = float(precision @ arms.y / precision.sum())
-    slope_doubt = float(trust @ noise / trust.sum()) / worth
+    slope_doubt = min(float(trust @ noise / trust.sum()) / worth, (SLOPES[1] - SLOPES[0]) ** 2 * UNIFORM)
     half = NORMAL_90 * float(np.sqrt(slope_doubt))
     left = arms.y - level - slope * (arms.x - centre)
     kept = _shrinkage(spread, residual, arms.n)
@@ -331,7 +335,7 @@ def _line(key: Key, pairs: Sequence[Judged]) -> Line:
         spread=spread,
         residual=residual,
         widened=float(stdtrit(_freedom(trust) + PRIOR_ARMS, 0.95) / NORMAL_90) ** 2,
-        backwards=not silent and apart >= LEAST_APART**2 and trust.sum() >= LEAST_ARMS * 0.5 and slope - half <= 0,
+        backwards=not silent and _ranks_backwards(trust, apart, slope - half),
         offsets=dict(zip(arms.names, (kept * left).tolist(), strict=True)),
         pairs=dict(zip(arms.names, arms.n.astype(int).tolist(), strict=True)),
     )
@@ -351,9 +355,14 @@ def _slope(arms: _Arms, trust: Floats) -> tuple[float, float, float]:
     return float(np.clip(slope, *SLOPES)), each, apart + prior
 
 
+def _ranks_backwards(trust: Floats, apart: float, low: float) -> bool:
+    """Whether arms that are apart enough, and enough of them, leave it open that the slope is nothing or less."""
+    return bool(apart >= LEAST_APART**2 and trust.sum() >= LEAST_ARMS and low <= 0)
+
+
 def _prior_slope(arms: _Arms) -> float:
-    """What b is before any two arms were compared: 1; as far as a fallback explains verdicts within arms (R²), the slope
-    that makes good of its noise, var(y)/cov(x, y).
+    """What b is before any two arms were compared: 1, or as far as a fallback explains verdicts within arms (R²), the
+    slope that makes up for its noise, var(y)/cov(x, y).
     """
     if arms.xy <= 0 or arms.xx <= 0:
         return 1.0

@@ -235,18 +235,25 @@ def _apart(
 
 
 def _lines(scale: Scale, rows: Iterable[Row], today: date) -> tuple[Line, ...]:
-    """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before."""
+    """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before; of
+    all, for a source that is new today.
+    """
     if not scale.is_start:
         return scale.lines
-    sums: dict[str, tuple[int, int]] = {}
-    for row in rows:
-        if row.day < today:
-            n, s = sums.get(row.source, (0, 0))
-            sums[row.source] = (n + row.n, s + row.s)
-    means = {source: s / n / MICRO for source, (n, s) in sums.items() if n > 0}
+    past, ever = (_means(row for row in rows if row.day < today or not before) for before in (True, False))
+    means = {**ever, **past}
     if JUDGE not in means:
         return ()
     return tuple(start(source, shift=means[JUDGE] - means[source]) for source in scale.sources if source in means)
+
+
+def _means(rows: Iterable[Row]) -> dict[str, float]:
+    """The mean of each source's rewards."""
+    sums: dict[str, tuple[int, int]] = {}
+    for row in rows:
+        n, s = sums.get(row.source, (0, 0))
+        sums[row.source] = (n + row.n, s + row.s)
+    return {source: s / n / MICRO for source, (n, s) in sums.items() if n > 0}
 
 
 def _mapped(table: Table, line: Line, way: Way) -> Table:
