@@ -114,8 +114,8 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
 
 
 def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
-    """The rewards that are live for these observations, with their sign turned."""
-    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations).rewards()]
+    """What is live for these observations, abstentions too, with its sign turned."""
+    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations)]
 
 
 def row_of(entry: LedgerEntry, *, sign: int) -> Row:

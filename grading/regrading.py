@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from bandit.core.table import ABSTAINED, Row
+from bandit.core.table import Row
 from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of, what_if_moved
 from grading import judging, outcomes, ownership, review, rewards, sources
@@ -118,9 +118,9 @@ def _last_entry() -> int:
 
 
 def _moved_since(last: int) -> dict[str, tuple[Row, ...]]:
-    """The ledger's moves after that entry, by bandit. Abstentions are in no posterior."""
+    """The ledger's moves after that entry, by bandit, abstentions too: a scale may read them."""
     found: dict[str, list[Row]] = {}
-    entries = LedgerEntry.objects.filter(pk__gt=last).exclude(grader__source=ABSTAINED)
+    entries = LedgerEntry.objects.filter(pk__gt=last)
     for entry in entries.select_related("bandit", "arm", "grader"):
         sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
         found.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))

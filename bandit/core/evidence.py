@@ -51,7 +51,8 @@ class Evidence:
         """The rows that still count, moved by the rectifier and the baseline, and mapped by the scale, if there is one.
 
         A row of a source that the scale reads, for which there is no line, stays as it is and weighs nothing, but at
-        the start where there is no verdict to go by. Raises KeyError for a row of an arm not in `names`.
+        the start where there is no verdict to go by. Abstentions without one are left out. Raises KeyError for a row of
+        an arm not in `names`.
         """
         oldest = oldest_day(policy.long_run_half_life, today)
         held = [row for row in rows if oldest <= row.day <= today]
@@ -227,7 +228,8 @@ def _apart(
         own = lines.get((row.source, row.version, row.view))
         number = lines.get((row.source, ANY, ANY)) if own is None else own
         if number is None:
-            plain.setdefault(factor, []).append(row)
+            if row.source != ABSTAINED:
+                plain.setdefault(factor, []).append(row)
             continue
         offset = policy.rectifier.get((row.arm, row.source, row.stratum), 0.0) + policy.baseline.get(row.context, 0.0)
         through.setdefault((number, own is None, offset, factor), []).append(row)

@@ -16,7 +16,7 @@ from datetime import date
 
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import Row
+from bandit.core.table import ABSTAINED, Row
 
 # A circumstance with fewer rewards than this is taken for an average one.
 LEAST = 10
@@ -44,7 +44,7 @@ def baseline(rows: Iterable[Row], *, policy: Policy, today: date, least: int = L
     past = [row for row in rows if row.day < today]
     count: Counter[str] = Counter()
     for row in past:
-        count[row.arm] += row.n
+        count[row.arm] += row.n * (row.source != ABSTAINED)
     posterior = fold(past, arms=count.keys(), policy=replace(policy, cost_weight=0.0), today=today)
     means = zip(posterior.names, posterior.long_run_mean.tolist(), strict=True)
     offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= least}
