@@ -33,7 +33,7 @@ SOURCES = (Source.JOURNAL.value, Source.TRAJECTORY.value)
 # Where nothing is known yet. A failure is never read below what leaving no trace is worth.
 START = Scale(sources=SOURCES, floored=(View.FAILED.value,))
 # Pairs are of the latest judged sessions, so many at most, and no older than this.
-MOST_SESSIONS, OLDEST = 3_000, dt.timedelta(days=180)
+MOST_SESSIONS, OLDEST = 1_000, dt.timedelta(days=180)
 # Verdicts of a model that it takes to be the one whose scale is meant.
 ENOUGH = 20
 # A calibration comes in force by itself while no arm's mean is this far from where a person last left it.
