@@ -30,7 +30,8 @@ os.umask(0o077)  # as the site has it, whose settings would close what was made 
 BROKER = broker.prepare(STATE / "broker")
 # Whoever runs the tests may have the site configured in their shell.
 for name in (
-    *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DEBUG", "HTTPS", "PORT", "SITE_TIME_ZONE", "SITE_URL"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CHANCE_KEY_FILE", "DEBUG", "HTTPS", "PORT"),
+    *("SITE_TIME_ZONE", "SITE_URL"),
     *("NOTIFY_EMAIL", "NOTIFY_WEBHOOK", "NOTIFY_RULES"),
 ):
     os.environ.pop(name, None)
