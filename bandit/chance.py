@@ -17,7 +17,7 @@ def chance(purpose: str, bandit: str, agent: str, id_: str) -> float:
     draws stores what came of it, its chance and `key_id()`, and never draws for the same again.
     """
     digest = hmac.digest(settings.CHANCE_KEY, _unambiguous(LABEL, purpose, bandit, agent, id_), hashlib.sha256)
-    return (int.from_bytes(digest[:8], "big") >> (64 - BITS)) / 2**BITS
+    return (int.from_bytes(digest[:8], "big") >> (64 - BITS)) / float(2**BITS)
 
 
 def key_id() -> str:

@@ -35,6 +35,7 @@ for name in (
     *("NOTIFY_EMAIL", "NOTIFY_WEBHOOK", "NOTIFY_RULES"),
 ):
     os.environ.pop(name, None)
+(STATE / "chance.key").write_bytes(bytes(range(32)))  # the same draws in every run
 os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests"}
 
 # Settings are loaded now, and pytest-django finds them loaded. The variable is taken away again because pytest-xdist's
