@@ -2,6 +2,7 @@
 
 import datetime as dt
 import secrets
+from html import unescape
 
 import pytest
 import time_machine
@@ -15,7 +16,7 @@ from grading import erasing, judging, review, rewards
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.judging import lanes
 from grading.judging.allowance import budget
-from grading.models import AbstentionDraw, JudgeAttempt, JudgeJob, Rubric, Session
+from grading.models import AbstentionDraw, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JudgeRole
 from tests import cast
 from tests.grading import judge_cast
@@ -330,3 +331,27 @@ def test_looking_who_is_next_takes_few_queries(policy, django_assert_max_num_que
         job(drawn=True)
     with django_assert_max_num_queries(4):
         list(lanes.one_by_one(cast.NOON, [JudgeRole.FIRST]))
+
+
+# ---- what people see
+
+
+def test_the_quota_page_says_the_order_its_share_and_how_many_wait(client, sim):
+    client.force_login(cast.person("vera", "viewer"))
+    job(drawn=True), job(drawn=True), job()
+    page = unescape(client.get("/quota/").content.decode())
+    assert "at least 10 % of each arm’s" in page
+    assert "while they had less than 20 % of the last 50 calls; then new sessions; then the backlog" in page
+    assert "2 drawn abstentions wait now." in page
+    budget.set_policy(by=None, abstention_share=0)
+    page = client.get("/quota/").content.decode()
+    assert "No abstention is drawn." in page
+    assert "drawn at random" not in page
+
+
+def test_an_operator_changes_the_share(client):
+    client.force_login(cast.person("olga", "operator"))
+    form = {"daily_budget_usd": "", "reserved_share": ".2", "abstention_share": ".3", "repeat_share": ".05"}
+    page = client.post("/quota/policy/", {**form, "second_share": ".25"}, follow=True).content.decode()
+    assert "abstentions judged first .1 → .3" in page
+    assert JudgePolicy.objects.current().abstention_share == 0.3
