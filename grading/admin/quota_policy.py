@@ -121,7 +121,7 @@ class PolicyForm(forms.Form):
     abstention_share = _share(
         "Abstentions judged first",
         "Of each arm's sessions that nobody could grade, at least so many are drawn at random and judged from the "
-        "reserve, whatever else waits, so that what leaves no trace speaks too. Not drawn anew for what was drawn.",
+        "reserve, whatever else waits, so that what leaves no trace speaks too. What was drawn stays.",
     )
     repeat_share = _share("Asked twice", "To see how repeatable the judge is. Such verdicts decide nothing.")
     second_share = _share(

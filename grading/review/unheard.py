@@ -13,6 +13,7 @@ from bandit.chance import chance
 from bandit.models import LedgerEntry
 from bandit.silence import Unheard, unheard
 from grading import rewards, worth
+from grading.core.explain import number
 from grading.core.vocabulary import Source
 from grading.models import Flag, JudgeJob, ReviewItem, Session
 from grading.models.judging import Purpose
@@ -81,7 +82,7 @@ def said(silent: Unheard, asked: int) -> str:
     """Why a person is asked, with its arithmetic."""
     return (
         f"Only what could be seen: {len(silent.observations)} of {silent.n} sessions of {silent.arm} left nothing to "
-        f"grade by, and nobody has graded any of them. Were they worth {silent.value:.2f}, it would be chosen "
+        f"grade by, and nobody has graded any of them. Were they worth {number(silent.value)}, it would be chosen "
         f"{silent.after:.0f} times in the next 100 instead of {silent.before:.0f}. This is one of {asked} drawn at "
         "random to speak for them."
     )

@@ -2,11 +2,12 @@
 
 import datetime as dt
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 
 import pytest
 import time_machine
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from bandit import ledger, merging
@@ -178,6 +179,26 @@ def test_new_ids_for_the_same_work_are_new_sessions_of_the_arm_and_some_of_them_
     assert sum(drawn for drawn, _ in found) >= 3
 
 
+@pytest.mark.django_db(transaction=True)
+def test_sessions_that_come_at_once_are_drawn_one_after_the_other():
+    made = [cast.session(category="code") for _ in range(40)]
+    for each in made:
+        cast.grade(each, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
+
+    def settle(some):
+        try:
+            for each in some:
+                rewards.settle(each)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(settle, [made[start::4] for start in range(4)]))
+    found = [drawn for drawn, _ in draws()]
+    assert len(found) == 40
+    assert all(any(found[start : start + 10]) for start in range(31))
+
+
 def test_a_lost_key_changes_nothing_that_was_drawn(settings):
     made = [silent(category="code") for _ in range(12)]
     old, before = key_id(), draws()
@@ -347,6 +368,18 @@ def test_the_quota_page_says_the_order_its_share_and_how_many_wait(client, sim):
     page = client.get("/quota/").content.decode()
     assert "No abstention is drawn." in page
     assert "drawn at random" not in page
+
+
+def test_the_page_of_a_drawn_session_says_so_and_its_place(client, settings):
+    settings.ANTHROPIC_API_KEY = judge_cast.KEY
+    client.force_login(cast.person("vera", "viewer"))
+    others, drawn = [job(backlog=False), job(backlog=True)], job(drawn=True, backlog=True)
+    rewards.settle(drawn.session)
+    page = unescape(client.get(drawn.session.get_absolute_url()).content.decode())
+    assert "The judge has it in the queue, drawn at random to speak for others like it, 1st of 3" in page
+    rewards.settle(others[0].session)
+    page = unescape(client.get(others[0].session.get_absolute_url()).content.decode())
+    assert "The judge has it in the queue, 2nd of 3" in page
 
 
 def test_an_operator_changes_the_share(client):

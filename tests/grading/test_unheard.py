@@ -132,7 +132,7 @@ def test_five_drawn_at_random_go_to_a_person():
     detail = Flag.objects.filter(rule="A36").first().detail
     said = re.fullmatch(
         r"Only what could be seen: 23 of 40 sessions of code left nothing to grade by, and nobody has graded any of "
-        r"them\. Were they worth 0\.\d\d, it would be chosen (\d+) times in the next 100 instead of (\d+)\. This is "
+        r"them\. Were they worth \.\d\d, it would be chosen (\d+) times in the next 100 instead of (\d+)\. This is "
         r"one of 5 drawn at random to speak for them\.",
         detail,
     )
