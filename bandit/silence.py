@@ -7,12 +7,13 @@ from datetime import date, datetime
 
 from django.db.models import Exists, OuterRef
 
-from bandit.core.posterior import Policy, oldest_day
-from bandit.core.table import MICRO, Row
+from bandit.core.evidence import oldest_day
+from bandit.core.policy import Policy
+from bandit.core.table import ABSTAINED, MICRO, Row
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.reading import evidence_of, outlook, site_day
 
-# What the abstentions of a day that are read alike add up to: how many, the known costs in micro-dollars, of how many.
+# What abstentions that are read alike share: day, context and salience.
 Alike = tuple[date, str, int]
 
 
@@ -72,9 +73,9 @@ def unheard(
 ) -> list[Unheard]:
     """The arms that can be chosen, have abstentions, and of whose abstentions none of `sources` graded any.
 
-    Their abstentions are read at min(the arm's own mean, the bandit's mean), as if `source` had said so, each arm's by
-    themselves and at the evidence scale that is estimated without them. Observations `aside` are left out. Some ten
-    queries, and one for each such arm. Raises UnknownBandit.
+    Their abstentions are read at min(the arm's own mean, the bandit's mean), as if `source` had said so, whatever else
+    they are read at: each arm's by themselves, and at the evidence scale that is estimated without them. Observations
+    `aside` are left out. Some ten queries, and one for each such arm. Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy, rows = evidence_of(row, today)
@@ -86,7 +87,8 @@ def unheard(
         if arm in known or arm not in believed.chances:
             continue
         value = min(believed.arms[arm].mean, believed.posterior.mean)
-        after = outlook(row, fixed, [*rows, *_read_at(arm, source, value, alike)], today)
+        others = [each for each in rows if each.arm != arm or each.source != ABSTAINED]
+        after = outlook(row, fixed, [*others, *_read_at(arm, source, value, alike)], today)
         found.append(
             Unheard(
                 arm=arm,
@@ -103,7 +105,7 @@ def unheard(
 def _rewards(rows: Iterable[Row]) -> Counter[str]:
     found: Counter[str] = Counter()
     for row in rows:
-        found[row.arm] += row.n
+        found[row.arm] += 0 if row.source == ABSTAINED else row.n
     return found
 
 

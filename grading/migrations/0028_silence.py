@@ -10,7 +10,7 @@ from bandit.append_only import append_only
 
 
 class Migration(migrations.Migration):
-    dependencies = [("bandit", "0010_wider_grader_key"), ("grading", "0023_verdicts")]
+    dependencies = [("bandit", "0012_first_calibrations"), ("grading", "0023_verdicts")]
 
     operations = [
         migrations.CreateModel(
