@@ -11,6 +11,7 @@ from bandit.erasure import permit
 from grading import evidence, monitoring, near_copies, ownership, transcripts
 from grading.assessment import assess
 from grading.models import (
+    AbstentionDraw,
     Comment,
     Evidence,
     Grade,
@@ -38,6 +39,7 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
         ids = [session.pk for session in held]
         hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
         ledger.erase([session.observation for session in held], counts)
+        _delete(counts, AbstentionDraw.objects.filter(session__in=ids))
         _delete(counts, JudgeAttempt.objects.filter(job__session__in=ids))
         _delete(counts, JudgeJob.objects.filter(session__in=ids))
         _delete(counts, Comment.objects.filter(session__in=ids))

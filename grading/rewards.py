@@ -11,7 +11,7 @@ from bandit import ledger
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm
-from grading import ownership
+from grading import ownership, reserving
 from grading.core.chain import Resolution, resolve
 from grading.core.decide import GradeView, Policy, current
 from grading.core.freshness import Shown, unread
@@ -226,6 +226,8 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
             provisional=not settlement.final,
             renew=renew,
         )
+    if credit is not None and credit.grader.source == ABSTAINED:
+        reserving.draw(session)
 
 
 def _credit(session: Session, settlement: Settlement, grades: list[Grade]) -> Credit | None:

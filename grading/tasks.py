@@ -58,6 +58,7 @@ def notices() -> None:
 def at_night() -> None:
     one_scale.renew(timezone.now())
     monitoring.watch_at_night()
+    review.ask_about_silence()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 # What the site itself writes there. Anything else in the folder keeps its mode, and is out of reach all the same.
-OURS = ("db.sqlite3*", "secret_key", "site.lock", "beat-schedule*", "broker", "cache", "evidence")
+OURS = ("db.sqlite3*", "secret_key", "chance.key", "site.lock", "beat-schedule*", "broker", "cache", "evidence")
 
 
 def keep_private(folder: Path) -> None:
@@ -29,13 +29,13 @@ def keep_private(folder: Path) -> None:
         )
     try:
         # The folder first: nobody can put a link into the way after that.
-        closed = [path for path in (folder, *_kept(folder)) if _close(path)]
+        closed = [path for path in (folder, *_kept(folder)) if close(path)]
     except PermissionError as error:
-        _say(f"{error.filename} can be read by other users of this machine: let its owner close it with chmod go=")
+        say(f"{error.filename} can be read by other users of this machine: let its owner close it with chmod go=")
         return
     if closed:
         counted = "1 file or folder" if len(closed) == 1 else f"{len(closed):,} files and folders"
-        _say(f"{folder} could be read by other users of this machine: closed it ({counted}).")
+        say(f"{folder} could be read by other users of this machine: closed it ({counted}).")
 
 
 def _kept(folder: Path) -> Iterator[Path]:
@@ -53,7 +53,7 @@ def _is_open(path: Path) -> bool:
     return not stat.S_ISLNK(mode) and bool(mode & OTHERS)
 
 
-def _close(path: Path) -> bool:
+def close(path: Path) -> bool:
     """Take from others what they may do with it; False where that was nothing, or it is gone meanwhile."""
     try:
         if not _is_open(path):
@@ -64,5 +64,5 @@ def _close(path: Path) -> bool:
     return True
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201  before any logging is set up

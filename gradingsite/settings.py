@@ -11,6 +11,7 @@ from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
 
 from gradingsite import broker
+from gradingsite.chance_key import chance_key
 from gradingsite.privacy import keep_private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -75,6 +76,8 @@ def generated_secret(path: Path) -> str:
     return path.read_text().strip()
 
 
+# What draws are made with (`bandit.chance`). Not the secret key, which may be changed at any time.
+CHANCE_KEY = chance_key(Path(env("CHANCE_KEY_FILE", str(STATE_DIR / "chance.key"))))
 SECRET_KEY = env("SECRET_KEY") or generated_secret(STATE_DIR / "secret_key")
 DEBUG = env_bool("DEBUG", default=False)
 HOST = env("HOST", "127.0.0.1")

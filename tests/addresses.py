@@ -157,6 +157,7 @@ SCREENS: dict[str, Address] = {
         data=lambda world: {
             "daily_budget_usd": "2",
             "reserved_share": ".2",
+            "abstention_share": ".1",
             "repeat_share": "0",
             "second_share": "0",
         },

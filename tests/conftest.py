@@ -30,10 +30,12 @@ os.umask(0o077)  # as the site has it, whose settings would close what was made 
 BROKER = broker.prepare(STATE / "broker")
 # Whoever runs the tests may have the site configured in their shell.
 for name in (
-    *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DEBUG", "HTTPS", "PORT", "SITE_TIME_ZONE", "SITE_URL"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CHANCE_KEY_FILE", "DEBUG", "HTTPS", "PORT"),
+    *("SITE_TIME_ZONE", "SITE_URL"),
     *("NOTIFY_EMAIL", "NOTIFY_WEBHOOK", "NOTIFY_RULES"),
 ):
     os.environ.pop(name, None)
+(STATE / "chance.key").write_bytes(bytes(range(32)))  # the same draws in every run
 os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests"}
 
 # Settings are loaded now, and pytest-django finds them loaded. The variable is taken away again because pytest-xdist's

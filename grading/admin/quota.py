@@ -12,6 +12,7 @@ from grading.admin.judge_state import until
 from grading.admin.quota_cards import STATES, card, effect, unconfigured
 from grading.admin.quota_policy import may_probe
 from grading.core.vocabulary import Reason
+from grading.judging.lanes import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import Held
 from grading.judging.outlook.forecast import outlook
@@ -34,6 +35,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "others": [card(standing, policy, now) for standing in judged.values()],
         "effect": effect(),
         "held": held,
+        "calls_shared": CALLS_SHARED,
         "policy": policy,
         **_of_first(first, policy, held, now),
     }

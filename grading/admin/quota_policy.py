@@ -25,6 +25,7 @@ NO_BUDGET = f"The budget is an amount from 0 to {MOST_USD:,} dollars, for exampl
 NAMES = {
     "daily_budget_usd": "budget",
     "reserved_share": "reserve for new sessions",
+    "abstention_share": "abstentions judged first",
     "repeat_share": "asked twice",
     "second_share": "second opinion",
     "use_batches": "backlog in batches",
@@ -103,7 +104,7 @@ def _share(label: str, help_text: str) -> forms.FloatField:
 
 
 class PolicyForm(forms.Form):
-    """The five numbers of a policy, with bounds. `confirmed` is asked for where more money may be spent."""
+    """The six numbers of a policy, with bounds. `confirmed` is asked for where more money may be spent."""
 
     daily_budget_usd = forms.FloatField(
         required=False,
@@ -116,6 +117,11 @@ class PolicyForm(forms.Form):
     reserved_share = _share(
         "Reserve for new sessions",
         "So much of a minute's allowance is kept free by backlog. It is a standing level: nothing of the rate is lost.",
+    )
+    abstention_share = _share(
+        "Abstentions judged first",
+        "Of each arm's sessions that nobody could grade, at least so many are drawn at random and judged from the "
+        "reserve, whatever else waits, so that what leaves no trace speaks too. What was drawn stays.",
     )
     repeat_share = _share("Asked twice", "To see how repeatable the judge is. Such verdicts decide nothing.")
     second_share = _share(

@@ -98,13 +98,15 @@ def following(job: JudgeJob | None) -> Next | None:
     at = not_before(job.next_attempt_at, first_quota())
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
-    return Next(words="has it in the queue", place=_place(job), at=late, usd=costs.spend(graded).each_usd)
+    words = "has it in the queue" + ", drawn at random to speak for others like it" * job.reserved
+    return Next(words=words, place=_place(job), at=late, usd=costs.spend(graded).each_usd)
 
 
 def _place(job: JudgeJob) -> str:
-    """Its place in the queue: 2nd of 3."""
+    """Its place in the queue: 2nd of 3; sooner where drawn abstentions have had their share of the calls."""
     earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
     ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
+    ahead = Q(reserved=True) & ahead if job.reserved else Q(reserved=True) | ahead
     ahead = Q(stale=True) & ahead if job.stale else Q(stale=True) | ahead
     queued = JudgeJob.objects.filter(state=JobState.QUEUED, judge=job.judge).order_by()
     found = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from grading import ownership, rewards
+from grading import ownership, reserving, rewards
 from grading.core.decide import current
 from grading.core.grade import SourceGrade, unscored
 from grading.core.shares import falls_into
@@ -80,7 +80,7 @@ def add(
     """A queued job, and the doorbell once the caller's transaction is committed.
 
     `backlog` None: by how long ago the session ended. `unread`: the fingerprint of what a stale verdict has not read;
-    such a job goes first.
+    such a job goes first, and after those the ones of sessions that were drawn to speak for their arm's abstentions.
     """
     job = JudgeJob.objects.create(
         session=session,
@@ -90,6 +90,7 @@ def add(
         reason=reason,
         stale=bool(unread),
         unread=unread,
+        reserved=purpose == Purpose.VERDICT and reserving.is_reserved(session),
         backlog=not unread and (is_backlog(session, timezone.now()) if backlog is None else backlog),
     )
     ring()

@@ -1,4 +1,4 @@
-"""Which of the due jobs are asked for one by one, and which wait to be sent together."""
+"""Which of the due jobs are asked for one by one and in which order, and which wait to be sent together."""
 
 import datetime as dt
 from collections.abc import Collection
@@ -6,13 +6,18 @@ from collections.abc import Collection
 from django.conf import settings
 from django.db.models import QuerySet
 
+from grading.core.reserve import may_go_first
 from grading.judging import judges
 from grading.judging.allowance import quota
-from grading.models import JudgeBatch, JudgeJob, JudgePolicy
+from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy
 from grading.models.judging import BatchState, JobState, JudgeRole
 
 # For so long after the provider took no batch in, the backlog goes one by one.
 REFUSED_FOR = dt.timedelta(minutes=15)
+# The calls among which those for drawn abstentions have no more than their share.
+CALLS_SHARED = 50
+# The promised order, but for drawn abstentions: they are where they would be if nobody had drawn them.
+UNRESERVED = ("-stale", "backlog", "-worth", "pk")
 
 
 def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
@@ -29,13 +34,25 @@ def together(now: dt.datetime, roles: Collection[JudgeRole]) -> list[JudgeRole]:
 
 
 def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
-    """The due jobs but for a backlog that goes in batches."""
-    return due(now, roles).exclude(backlog=True, judge__in=together(now, roles))
+    """The due jobs but for a backlog that goes in batches: where the quota is short, in this order.
+
+    Stale verdicts, drawn abstentions as long as they had less than the reserved share of the latest calls, new
+    sessions, backlog; of these what is worth most, then the oldest.
+    """
+    jobs = due(now, roles).exclude(backlog=True, reserved=False, judge__in=together(now, roles))
+    return jobs if _reserved_go_first(roles) else jobs.order_by(*UNRESERVED)
 
 
 def backlog(now: dt.datetime, role: JudgeRole) -> QuerySet[JudgeJob]:
     """The due jobs that may go in a batch, in the order in which they are promised."""
-    return due(now, [role]).filter(backlog=True)
+    return due(now, [role]).filter(backlog=True, reserved=False)
+
+
+def _reserved_go_first(roles: Collection[JudgeRole]) -> bool:
+    """Whether drawn abstentions have had less than their share of these judges' latest calls."""
+    calls = JudgeAttempt.objects.filter(judge__in=roles, batch=None).order_by("-pk")
+    latest = list(calls.values_list("job__reserved", flat=True)[:CALLS_SHARED])
+    return may_go_first(sum(latest), len(latest), JudgePolicy.objects.current().reserved_share)
 
 
 def _takes_batches(role: JudgeRole, now: dt.datetime) -> bool:

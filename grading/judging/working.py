@@ -218,7 +218,8 @@ def _as_before(turn: Turn) -> Cost:
 
 def _room(turn: Turn, cost: Cost) -> Slot | None:
     """Wait for the limiter, if it isn't long; else give the job back untouched, so that it stays the first in line."""
-    spare = JudgePolicy.objects.current().reserved_share if turn.job.backlog else 0.0
+    may_take_all = turn.job.reserved or not turn.job.backlog
+    spare = 0.0 if may_take_all else JudgePolicy.objects.current().reserved_share
     slot = limiter.shared().reserve(turn.judge.name, cost, spare=spare, who=str(turn.job.pk))
     if not slot.granted:
         give_back(turn, input_tokens=round(cost.input_tokens))

@@ -16,11 +16,13 @@ from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
+from grading.models.reserving import AbstentionDraw
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sessions import Session
 
 __all__ = [
+    "AbstentionDraw",
     "Agent",
     "Alarm",
     "ApiToken",

@@ -115,8 +115,9 @@ class JudgeJob(models.Model):
 
     `reason` says why it is (still) waiting, or why it was abandoned. At most one open job a session and purpose. Those
     whose verdict is `stale` go first, and `unread` is the fingerprint of the evidence that it has not read, so that
-    nothing is asked again twice for the same. New sessions go before `backlog`, then those of more `worth` (what the
-    verdict should move in the bandit, in reward).
+    nothing is asked again twice for the same. Then come `reserved` ones, whose sessions were drawn to speak for their
+    arm's abstentions (no more of them than `judging.lanes` lets), and new sessions before `backlog`, then those of more
+    `worth` (what the verdict should move in the bandit, in reward).
     `input_tokens` is the prompt's size as estimated, once it was built; `losses` counts workers that never came back.
     """
 
@@ -129,6 +130,7 @@ class JudgeJob(models.Model):
     run = models.ForeignKey(JudgeRun, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
     stale = models.BooleanField(default=False)
     unread = models.CharField(max_length=16, blank=True, default="")
+    reserved = models.BooleanField(default=False)
     backlog = models.BooleanField(default=False)
     worth = models.FloatField(default=0)
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -143,7 +145,7 @@ class JudgeJob(models.Model):
     objects = JudgeJobQuerySet.as_manager()
 
     class Meta:
-        ordering = ["-stale", "backlog", "-worth", "pk"]
+        ordering = ["-stale", "-reserved", "backlog", "-worth", "pk"]
         constraints = [
             one_of("judge_job", "state", JobState),
             one_of("judge_job", "purpose", Purpose),
@@ -161,7 +163,7 @@ class JudgeJob(models.Model):
         ]
         indexes = [
             models.Index(fields=["state", "next_attempt_at"], name="judge_job_due"),
-            models.Index(fields=["state", "-stale", "backlog", "-worth", "id"], name="judge_job_promised"),
+            models.Index(fields=["state", "-stale", "-reserved", "backlog", "-worth", "id"], name="judge_job_promised"),
             models.Index(fields=["created_at"], name="judge_job_came"),
             models.Index(fields=["finished_at", "created_at"], name="judge_job_went"),
         ]

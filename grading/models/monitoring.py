@@ -13,6 +13,10 @@ class FlagQuerySet(models.QuerySet["Flag"]):
         """Those that still wait for a person."""
         return self.filter(cleared_at=None)
 
+    def of_arm(self, arm: str) -> "FlagQuerySet":
+        """Those of the category's sessions, whatever it was called before it was merged."""
+        return self.filter(Q(session__category__name=arm) | Q(session__category__merged_into__name=arm))
+
 
 class Flag(models.Model):
     """A session that a validity rule, or a person (`BY_A_PERSON`), put up for review.

@@ -106,13 +106,15 @@ class JudgePolicy(models.Model):
 
     `daily_budget_usd` is enforced before each call (None: no limit). `reserved_share` of a minute's allowance is kept
     free for new sessions. `repeat_share` of sessions is judged twice, `second_share` by another model too: shares of
-    all sessions, chosen by a hash of the session. `use_batches` sends the backlog at half price, within a day.
+    all sessions, chosen by a hash of the session. Of each arm's abstentions at least `abstention_share` are judged
+    first, from the reserve. `use_batches` sends the backlog at half price, within a day.
     """
 
     daily_budget_usd = models.FloatField(null=True, blank=True, validators=[MinValueValidator(0)])
     reserved_share = share(0.2)
     repeat_share = share(0.05)
     second_share = share(0.25)
+    abstention_share = share(0.1)
     use_batches = models.BooleanField(default=False)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
     created_at = models.DateTimeField(default=timezone.now)
@@ -126,6 +128,7 @@ class JudgePolicy(models.Model):
             is_share("reserved_share"),
             is_share("repeat_share"),
             is_share("second_share"),
+            is_share("abstention_share"),
             models.CheckConstraint(
                 condition=Q(daily_budget_usd=None) | Q(daily_budget_usd__gte=0), name="judge_policy_budget"
             ),

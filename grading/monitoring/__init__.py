@@ -17,9 +17,10 @@ from grading.monitoring.flags import (
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Rule, Severity
 from grading.monitoring.silence import Case, SilentFailure, cases
+from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch, watch_at_night
 
-IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE = ImpossiblePair.id, JudgeOut.id, SilentFailure.id
+IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = ImpossiblePair.id, JudgeOut.id, SilentFailure.id, UnheardArm.id
 
 
 def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
@@ -34,6 +35,7 @@ __all__ = [
     "JUDGE_OUT",
     "RULES",
     "SILENT_FAILURE",
+    "UNHEARD",
     "Case",
     "Rule",
     "Severity",

@@ -17,6 +17,7 @@ from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
 from grading.monitoring.outage import JudgeOut
 from grading.monitoring.rule import Finding, Rule, stamp
 from grading.monitoring.silence import SilentFailure
+from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.waits import NoticesFail, ReviewWaits
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ _ALL: tuple[Rule, ...] = (
     JudgeOut(),
     WastedJudging(),
     SilentFailure(),
+    UnheardArm(),
     Monoculture(),
     Unforeseen(),
     Unresolving(),

@@ -1,6 +1,7 @@
 """Review: what waits for a person, what people say of it, and what that does.
 
 queue (how sessions come in, in which order, who has which) · answers (what people say, and undo) · progress
+unheard (five sessions of an arm that nothing speaks for)
 Every verdict of a person goes through `corrections`; the reward itself takes the one path of `rewards.settle`.
 """
 
@@ -39,6 +40,7 @@ from grading.review.queue import (
     want,
 )
 from grading.review.seen import evidence_version
+from grading.review.unheard import ask as ask_about_silence
 
 __all__ = [
     "REASON_NEEDED_ABOVE",
@@ -49,6 +51,7 @@ __all__ = [
     "Filters",
     "StaleReview",
     "add",
+    "ask_about_silence",
     "assign",
     "comment",
     "count",

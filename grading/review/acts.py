@@ -186,7 +186,8 @@ def of_cancel(row: JudgeRun) -> Act:
 def of_policy(row: JudgePolicy) -> Act:
     budget = "no budget" if row.daily_budget_usd is None else f"${row.daily_budget_usd:.2f} a day"
     told = (
-        f"{budget}; {number(row.reserved_share)} kept for new sessions; {number(row.repeat_share)} asked twice; "
+        f"{budget}; {number(row.reserved_share)} kept for new sessions; "
+        f"{number(row.abstention_share)} of abstentions judged first; {number(row.repeat_share)} asked twice; "
         f"{number(row.second_share)} second opinion; batches {'on' if row.use_batches else 'off'}"
     )
     return Act(at=row.created_at, kind=Kind.QUOTA, pk=row.pk, who=str(row.by), what="set the judge’s policy", why=told)

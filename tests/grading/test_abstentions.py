@@ -247,7 +247,7 @@ def screens(client, site):
             answer = client.get(url)
             text = b"".join(answer) if answer.streaming else answer.content
             said = re.sub(rb'(csrfmiddlewaretoken" value|name="bulk" value)="[^"]*"', b"", text)
-            said = re.sub(rb", \d+ not graded", b"", said)
+            said = re.sub(rb", \d+ not graded|<p class=\"only-seen\">.*?</p>", b"", said)
             found[url] = said
     return found
 

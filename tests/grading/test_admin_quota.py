@@ -19,7 +19,8 @@ pytestmark = pytest.mark.django_db
 NOW = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
 MIDNIGHT = dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
 ACTIONS = ("/quota/pause/", "/quota/resume/", "/quota/probe/", "/quota/policy/")
-POLICY = {"daily_budget_usd": "5", "reserved_share": "0.2", "repeat_share": "0.05", "second_share": "0.25"}
+SHARES = {"reserved_share": "0.2", "abstention_share": "0.1", "repeat_share": "0.05", "second_share": "0.25"}
+POLICY = {"daily_budget_usd": "5", **SHARES}
 
 # The house's five, the login's, the page's own.
 QUERIES = {"/quota/": 36, "/quota/costs/": 20, "/settings/": 11}
@@ -329,6 +330,7 @@ def test_a_policy_is_a_row_with_its_author(operator):
         ("daily_budget_usd", "1e9", "an amount from 0"),
         ("daily_budget_usd", "five", "an amount from 0"),
         ("reserved_share", "1.5", "Reserve for new sessions is a share from 0 to 1"),
+        ("abstention_share", "-.1", "Abstentions judged first is a share from 0 to 1"),
         ("repeat_share", "", "Asked twice is a share from 0 to 1"),
         ("second_share", "inf", "Second opinion is a share from 0 to 1"),
     ],

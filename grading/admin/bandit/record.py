@@ -12,9 +12,13 @@ from bandit.core.evidence import oldest_day
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.reading import sign_of_entry
+from bandit.silence import heard
 from grading.admin.bandit.travel import Belief, Moments
 from grading.core.vocabulary import Outcome
-from grading.models import JudgeJob, Session
+from grading.models import Flag, JudgeJob, Session
+from grading.monitoring import UNHEARD
+from grading.review.unheard import VOICES
+from grading.worth import BANDIT
 
 # The session's columns that name the arm of each bandit; of several the arm is "a/b" where there is one, else "a".
 COLUMNS = {"category": ("category__name",), "harness": ("harness__name", "model_arm__name")}
@@ -27,7 +31,8 @@ class Record:
     """One arm's rewards: `n` of them, `productive` ones above .5, their plain mean and the mean as they are read.
 
     `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions that ended
-    without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade.
+    without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade. Where it
+    `is_heard`, judge or person graded one that nothing else could; so many were `asked` of a person, and still wait.
     """
 
     n: int
@@ -38,11 +43,25 @@ class Record:
     costed: int
     infrastructure: int
     ungraded: int
+    is_heard: bool
+    asked: int
+
+    @property
+    def sessions(self) -> int:
+        """With a reward, and without one because nothing was seen."""
+        return self.n + self.ungraded
+
+    @property
+    def is_only_seen(self) -> bool:
+        """Whether nobody knows what those were worth that left nothing to grade by."""
+        return self.ungraded > 0 and not self.is_heard
 
 
 def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
-    """By the arms' names: two queries."""
+    """By the arms' names: four queries."""
     productive, died = _productive(belief, at), infrastructure(belief.bandit, arms, at)
+    known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by)
+    asked = _asked(belief.bandit, arms)
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
     for row in belief.rows:
         sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
@@ -56,6 +75,8 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
             costed=found["costed"],
             infrastructure=died.get(name, 0),
             ungraded=belief.ungraded.get(name, 0),
+            is_heard=name in known,
+            asked=asked.get(name, 0),
         )
         for name, found in sums.items()
     }
@@ -78,6 +99,14 @@ def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict
     died = Session.objects.filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=_known(at))
     rows = died.order_by().values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk"))
     return by_arm(arms, rows)
+
+
+def _asked(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
+    """Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by."""
+    if bandit.name != BANDIT:
+        return {}
+    waiting = Flag.objects.open().filter(rule=UNHEARD).order_by()
+    return by_arm(arms, waiting.values_list("session__category__name").annotate(n=Count("pk")))
 
 
 def _known(at: Moments) -> dt.datetime:

@@ -51,7 +51,7 @@ def set_policy(*, by: User | None, **changes: object) -> JudgePolicy:
     A budget that is raised above what today has cost, or lifted, lets judging go on at once.
     """
     held = JudgePolicy.objects.current()
-    fields = ("daily_budget_usd", "reserved_share", "repeat_share", "second_share", "use_batches")
+    fields = ("daily_budget_usd", "reserved_share", "abstention_share", "repeat_share", "second_share", "use_batches")
     policy = JudgePolicy(by=by, **{**{name: getattr(held, name) for name in fields}, **changes})
     policy.full_clean(exclude=["by"])
     now = timezone.now()

@@ -85,10 +85,13 @@ def tallies(attempts: QuerySet[JudgeAttempt]) -> list[Tally]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Jobs that wait, new sessions' and backlog, and when the next of them is due."""
+    """Jobs that wait, new sessions' and backlog, and when the next of them is due; so many of them are `reserved` for
+    sessions that were drawn to speak for their arm's abstentions.
+    """
 
     new: int
     backlog: int
+    reserved: int
     due: dt.datetime | None
 
     @property
@@ -102,6 +105,7 @@ def held() -> Held:
     found = waiting.aggregate(
         new=Count("pk", filter=Q(backlog=False)),
         backlog=Count("pk", filter=Q(backlog=True)),
+        reserved=Count("pk", filter=Q(reserved=True)),
         due=Min("next_attempt_at"),
     )
     return Held(**found)

@@ -1,0 +1,133 @@
+"""Arms of whose abstentions nobody knows what they were worth, and how far they would move if silence were bad news."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from django.db.models import Exists, OuterRef
+
+from bandit.core.evidence import oldest_day
+from bandit.core.policy import Policy
+from bandit.core.table import ABSTAINED, MICRO, Row
+from bandit.models import Arm, Bandit, LedgerEntry
+from bandit.reading import evidence_of, outlook, site_day
+
+# What abstentions that are read alike share: day, context and salience.
+Alike = tuple[date, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unheard:
+    """An arm none of whose abstentions was graded: the `observations` that abstain, of `n` with rewards and without.
+
+    Read at `value`, they would move its share of the next hundred decisions from `before` to `after`.
+    """
+
+    arm: str
+    observations: tuple[str, ...]
+    n: int
+    value: float
+    before: float
+    after: float
+
+    @property
+    def moves(self) -> float:
+        """By how many of the next hundred decisions, up or down."""
+        return abs(self.after - self.before)
+
+
+def heard(
+    bandit: Bandit, policy: Policy, today: date, sources: Collection[str], known_by: datetime | None = None
+) -> frozenset[str]:
+    """The arms of which one of these sources has graded an observation that abstained, over the days that are read.
+
+    One query, which looks no further in an arm than to the first. What was reversed meanwhile does not count.
+    """
+    known = {} if known_by is None else {"recorded_at__lte": known_by}
+    days = (oldest_day(policy.long_run_half_life, today), today)
+    abstained = LedgerEntry.objects.abstentions().filter(
+        bandit=OuterRef("bandit"), observation=OuterRef("observation"), **known
+    )
+    reversed_since = LedgerEntry.objects.filter(
+        bandit=OuterRef("bandit"),
+        arm=OuterRef("arm"),
+        observation=OuterRef("observation"),
+        revision=OuterRef("revision"),
+        op=LedgerEntry.Op.REVERSE,
+        **known,
+    )
+    graded = LedgerEntry.objects.filter(
+        arm=OuterRef("pk"),
+        grader__source__in=sources,
+        op=LedgerEntry.Op.APPLY,
+        effective_day__range=days,
+        **known,
+    )
+    found = graded.filter(Exists(abstained)).exclude(Exists(reversed_since))
+    return frozenset(Arm.objects.filter(Exists(found), bandit=bandit).values_list("name", flat=True))
+
+
+def unheard(
+    bandit: str, now: datetime, *, sources: Collection[str], source: str, aside: Collection[str]
+) -> list[Unheard]:
+    """The arms that can be chosen, have abstentions, and of whose abstentions none of `sources` graded any.
+
+    Their abstentions are read at min(the arm's own mean, the bandit's mean), as if `source` had said so, whatever else
+    they are read at: each arm's by themselves, and at the evidence scale that is estimated without them. Observations
+    `aside` are left out. Some ten queries, and one for each such arm. Raises UnknownBandit.
+    """
+    row, today = Bandit.objects.named(bandit), site_day(now)
+    policy, rows = evidence_of(row, today)
+    believed = outlook(row, policy, rows, today)
+    known, rewards = heard(row, policy, today, sources), _rewards(rows)
+    fixed = replace(policy, evidence_scale=believed.posterior.evidence_scale)
+    found = []
+    for arm, (observations, alike) in sorted(_silent(row, policy, today, aside).items()):
+        if arm in known or arm not in believed.chances:
+            continue
+        value = min(believed.arms[arm].mean, believed.posterior.mean)
+        others = [each for each in rows if each.arm != arm or each.source != ABSTAINED]
+        after = outlook(row, fixed, [*others, *_read_at(arm, source, value, alike)], today)
+        found.append(
+            Unheard(
+                arm=arm,
+                observations=tuple(observations),
+                n=rewards[arm] + len(observations),
+                value=value,
+                before=believed.share_of_next_100(arm),
+                after=after.share_of_next_100(arm),
+            )
+        )
+    return found
+
+
+def _rewards(rows: Iterable[Row]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for row in rows:
+        found[row.arm] += 0 if row.source == ABSTAINED else row.n
+    return found
+
+
+def _silent(
+    bandit: Bandit, policy: Policy, today: date, aside: Collection[str]
+) -> dict[str, tuple[list[str], Counter[Alike]]]:
+    """What abstains now, by arm: the observations, and how many of them are alike."""
+    days = (oldest_day(policy.long_run_half_life, today), today)
+    entries = LedgerEntry.objects.abstentions().live().filter(bandit=bandit, effective_day__range=days).order_by("pk")
+    found: dict[str, tuple[list[str], Counter[Alike]]] = defaultdict(lambda: ([], Counter()))
+    columns = ("arm__name", "observation", "effective_day", "grader__context", "grader__salience")
+    for arm, observation, day, context, salience in entries.values_list(*columns):
+        if observation not in aside:
+            found[arm][0].append(observation)
+            found[arm][1][day, context, salience] += 1
+    return found
+
+
+def _read_at(arm: str, source: str, value: float, alike: Mapping[Alike, int]) -> list[Row]:
+    """Rewards of that value in the place of abstentions. What they cost is left out: that they are bad is enough."""
+    micro = round(value * MICRO)
+    return [
+        Row(arm=arm, source=source, day=day, n=n, s=n * micro, q=n * micro**2, context=context, salience=salience)
+        for (day, context, salience), n in alike.items()
+    ]

@@ -1,0 +1,104 @@
+"""Arms whose abstentions nobody has graded: where that may hide bad news, a person is asked about five of them.
+
+In the long run the judge's reserved share speaks for an arm's silence. Where there is no judge, or it is out for long,
+only people can.
+"""
+
+import datetime as dt
+
+from django.db import transaction
+from django.utils import timezone
+
+from bandit.chance import chance
+from bandit.models import LedgerEntry
+from bandit.silence import Unheard, unheard
+from grading import rewards, worth
+from grading.core.explain import number
+from grading.core.vocabulary import Source
+from grading.models import Flag, JudgeJob, ReviewItem, Session
+from grading.models.judging import Purpose
+from grading.models.review import ItemState
+from grading.models.sessions import observation_of
+from grading.monitoring import UNHEARD
+from grading.review.queue import follow
+
+# So many sessions go to a person at once, and no more of the arm for so long.
+ASKED, AGAIN = 5, dt.timedelta(days=28)
+# An arm that would move by no more of the next hundred decisions can stay silent.
+LEAST_MOVE = 10.0
+# A verdict that was asked for more recently may well come.
+PATIENCE = dt.timedelta(days=1)
+# Who says what an abstention was worth.
+VOICES = (Source.JUDGE, Source.HUMAN)
+HEARD = "it has a grade now"
+
+
+def ask(now: dt.datetime | None = None) -> int:
+    """Flag up to five sessions of each arm whose silence matters, drawn by keyed chance; how many were flagged.
+
+    Once an arm and four weeks, and not while one of its sessions still waits for this. Sessions that have a grade
+    meanwhile are taken off the queue.
+    """
+    now = now or timezone.now()
+    _let_go()
+    found = unheard(worth.BANDIT, now, sources=VOICES, source=Source.JUDGE, aside=_awaited(now))
+    return sum(_ask_about(each, now) for each in found if each.moves > LEAST_MOVE and not _was_asked(each.arm, now))
+
+
+def _awaited(now: dt.datetime) -> set[str]:
+    """Sessions of which the judge was asked only lately."""
+    jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, created_at__gt=now - PATIENCE)
+    return {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
+
+
+def _was_asked(arm: str, now: dt.datetime) -> bool:
+    flags = Flag.objects.filter(rule=UNHEARD).of_arm(arm)
+    return flags.open().exists() or flags.filter(raised_at__gt=now - AGAIN).exists()
+
+
+def _ask_about(silent: Unheard, now: dt.datetime) -> int:
+    """Flag those with the lowest numbers under the key: of the arm's that nobody was asked about for this, and that
+    nobody took off the queue.
+    """
+    asked = Flag.objects.filter(rule=UNHEARD).values_list("session", flat=True)
+    dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
+    over = {observation_of(pk) for pk in (*asked, *dismissed)}
+    sessions = Session.objects.by_observation(set(silent.observations) - over).values()
+    drawn = sorted(sessions, key=lambda each: (_number(each, silent.arm), each.pk))[:ASKED]
+    for session in drawn:
+        with transaction.atomic():
+            locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+            Flag.objects.create(session=locked, rule=UNHEARD, detail=said(silent, len(drawn)), raised_at=now)
+            rewards.settle(locked)
+            follow(locked)
+    return len(drawn)
+
+
+def _number(session: Session, arm: str) -> float:
+    return chance(f"silence of {arm}", worth.BANDIT, session.agent.name, session.external_id)
+
+
+def said(silent: Unheard, asked: int) -> str:
+    """Why a person is asked, with its arithmetic."""
+    return (
+        f"Only what could be seen: {len(silent.observations)} of {silent.n} sessions of {silent.arm} left nothing to "
+        f"grade by, and nobody has graded any of them. Were they worth {number(silent.value)}, it would be chosen "
+        f"{silent.after:.0f} times in the next 100 instead of {silent.before:.0f}. This is one of {asked} drawn at "
+        "random to speak for them."
+    )
+
+
+def _let_go() -> None:
+    """Take those off the queue that no longer abstain."""
+    flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
+    names = [flag.session.observation for flag in flags]
+    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=worth.BANDIT, observation__in=names)
+    still = set(silent.values_list("observation", flat=True))
+    for flag in flags:
+        if flag.session.observation not in still:
+            with transaction.atomic():
+                locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=flag.session_id)
+                cleared = Flag.objects.open().filter(pk=flag.pk)
+                if cleared.update(cleared_at=timezone.now(), cleared_why=HEARD):
+                    rewards.settle(locked)
+                    follow(locked)

@@ -1,0 +1,271 @@
+"""Arms that are known only by what could be seen: marked, and where it matters five of their sessions go to people."""
+
+import datetime as dt
+import re
+import secrets
+from html import unescape
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from bandit import arms
+from bandit.models import Arm, Bandit
+from bandit.reading import evidence_of, posterior_of
+from bandit.silence import heard, unheard
+from grading import monitoring, review, rewards, tasks
+from grading.core.vocabulary import Reason, Source
+from grading.models import Flag, JudgeJob, ReviewItem, Session
+from grading.models.review import ItemState
+from grading.review.unheard import VOICES
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(cast.NOON, tick=False) as moving:
+        yield moving
+
+
+def graded(arm, value, n, source=Source.JUDGE):
+    for number in range(n):
+        made = cast.session(category=arm, ended_at=cast.NOON - DAY - number * HOUR)
+        cast.grade(made, source, value)
+        rewards.settle(made)
+
+
+def silent(arm, n, *, ago=2 * DAY, **fields):
+    found = []
+    for number in range(n):
+        made = cast.session(category=arm, ended_at=cast.NOON - ago - number * HOUR, **fields)
+        cast.grade(made, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
+        rewards.settle(made)
+        found.append(made)
+    return found
+
+
+def a_good_looking_arm(n=23):
+    """An arm that looks best by the part of it that was seen, and one that is a little worse by all of it."""
+    graded("code", 0.8, 17)
+    graded("infra", 0.7, 17)
+    graded("news", 0.2, 17)
+    return silent("code", n)
+
+
+def flagged(arm="code"):
+    return sorted(Flag.objects.filter(rule="A36").of_arm(arm).open().values_list("session", flat=True))
+
+
+def what_if():
+    return {
+        each.arm: each
+        for each in unheard("category", cast.NOON, sources=VOICES, source=Source.JUDGE, aside=frozenset())
+    }
+
+
+# ---- what if silence were bad news
+
+
+def test_reading_them_at_the_lower_mean_is_what_judges_saying_so_would_do():
+    """The promise, against sessions that a judge then gave exactly that."""
+    run = a_good_looking_arm()
+    promised = what_if()["code"]
+    believed = posterior_of("category", cast.NOON)
+    assert promised.value == min(believed.arms["code"].mean, believed.posterior.mean)
+    assert promised.before == believed.share_of_next_100("code")
+    assert (len(promised.observations), promised.n) == (23, 40)
+    bandit = Bandit.objects.get(name="category")
+    bandit.policies.create(version=9, by="otto", evidence_scale=believed.posterior.evidence_scale)
+    for each in run:
+        cast.grade(each, Source.JUDGE, promised.value)
+        rewards.settle(each)
+    then = posterior_of("category", cast.NOON)
+    assert then.share_of_next_100("code") == pytest.approx(promised.after, abs=0.01)
+    assert promised.moves > 10
+    assert what_if() == {}
+
+
+def test_each_arm_is_asked_what_its_own_silence_hides():
+    a_good_looking_arm()
+    silent("news", 3)
+    alone = what_if()["code"]
+    assert what_if()["news"].moves < 1
+    assert alone.after == what_if()["code"].after
+
+
+def test_an_arm_with_one_graded_abstention_is_heard(rita):
+    run = a_good_looking_arm()
+    bandit, today = Bandit.objects.get(name="category"), cast.NOON.date()
+    policy = evidence_of(bandit, today)[0]
+    assert heard(bandit, policy, today, VOICES) == frozenset()
+    review.record_correction(run[3], rita, value=0.1, reason="it did nothing")
+    assert heard(bandit, policy, today, VOICES) == {"code"}
+    assert what_if() == {}
+    assert heard(bandit, policy, today, VOICES, cast.NOON - HOUR) == frozenset()
+    review.undo(run[3].grades.get(source="human"), rita, reason="that was another one")
+    assert heard(bandit, policy, today, VOICES) == frozenset()
+
+
+def test_a_fallback_that_comes_later_is_no_voice():
+    run = a_good_looking_arm()
+    cast.grade(run[0], Source.JOURNAL, 0.6)
+    rewards.settle(run[0])
+    assert len(what_if()["code"].observations) == 22
+
+
+def test_an_arm_that_is_not_chosen_is_not_asked_about():
+    a_good_looking_arm()
+    arms.pause(Arm.objects.resolve("category", "code"), by="otto")
+    assert what_if() == {}
+
+
+# ---- five go to a person
+
+
+def test_five_drawn_at_random_go_to_a_person():
+    run = a_good_looking_arm()
+    assert review.ask_about_silence() == 5
+    assert set(flagged()) < {each.pk for each in run}
+    detail = Flag.objects.filter(rule="A36").first().detail
+    said = re.fullmatch(
+        r"Only what could be seen: 23 of 40 sessions of code left nothing to grade by, and nobody has graded any of "
+        r"them\. Were they worth \.\d\d, it would be chosen (\d+) times in the next 100 instead of (\d+)\. This is "
+        r"one of 5 drawn at random to speak for them\.",
+        detail,
+    )
+    assert int(said[2]) - int(said[1]) > 10
+    items = ReviewItem.objects.filter(session__in=flagged())
+    assert {(each.state, each.entered_as) for each in items} == {(ItemState.OPEN, "rule")}
+    monitoring.watch()
+    (alarm,) = monitoring.open_alarms().filter(rule="A36")
+    assert alarm.about == "code"
+    assert alarm.detail.startswith("5 sessions wait for a person")
+
+
+def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(settings):
+    def drawn():
+        with cast.world():
+            for number in range(23):
+                silent("code", 1, external_id=f"s-{number}", ago=2 * DAY + number * HOUR)
+            graded("code", 0.8, 17)
+            graded("infra", 0.7, 17)
+            graded("news", 0.2, 17)
+            review.ask_about_silence()
+            return sorted(Session.objects.filter(pk__in=flagged()).values_list("external_id", flat=True))
+
+    first = drawn()
+    assert drawn() == first
+    settings.CHANCE_KEY = secrets.token_bytes(32)
+    assert drawn() != first
+
+
+def test_it_is_not_asked_again_while_they_wait_nor_within_four_weeks(clock, rita):
+    a_good_looking_arm()
+    assert review.ask_about_silence() == 5
+    first = flagged()
+    assert review.ask_about_silence() == 0
+    for each in ReviewItem.objects.filter(session__in=first):
+        review.dismiss(each, rita, "nothing to be seen for me either")
+    assert flagged() == []
+    clock.shift(27 * DAY)
+    assert review.ask_about_silence() == 0
+    clock.shift(2 * DAY)
+    assert review.ask_about_silence() in range(1, 6)
+    assert not set(flagged()) & set(first)
+
+
+def test_a_grade_of_one_of_them_ends_the_question_and_leaves_the_others_waiting(rita):
+    a_good_looking_arm()
+    review.ask_about_silence()
+    first, *others = flagged()
+    review.record_correction(Session.objects.get(pk=first), rita, value=0.4, reason="half of it")
+    assert review.ask_about_silence() == 0
+    assert flagged() == others
+
+
+def test_one_that_the_judge_grades_meanwhile_leaves_the_queue():
+    a_good_looking_arm()
+    review.ask_about_silence()
+    judged, *others = flagged()
+    made = Session.objects.get(pk=judged)
+    cast.grade(made, Source.JUDGE, 0.3)
+    rewards.settle(made)
+    review.ask_about_silence()
+    assert flagged() == others
+    assert Flag.objects.get(session=made, rule="A36").cleared_why == "it has a grade now"
+    assert not ReviewItem.objects.filter(session=made, state=ItemState.OPEN, entered_as="rule").exists()
+
+
+def test_nobody_is_asked_where_it_would_move_little():
+    graded("code", 0.8, 40)
+    graded("infra", 0.2, 40)
+    silent("code", 1)
+    silent("infra", 20)
+    assert review.ask_about_silence() == 0
+
+
+def test_verdicts_that_were_asked_for_today_are_waited_for_and_those_of_an_outage_are_not(clock):
+    for each in a_good_looking_arm():
+        cast.open_judge_job(each)
+    assert review.ask_about_silence() == 0
+    clock.shift(DAY + HOUR)
+    assert review.ask_about_silence() == 5
+    assert JudgeJob.objects.open().count() == 23
+
+
+def test_an_empty_site_asks_nobody():
+    assert review.ask_about_silence() == 0
+
+
+def test_it_is_looked_at_every_night():
+    a_good_looking_arm()
+    tasks.at_night()
+    assert len(flagged()) == 5
+
+
+def test_it_costs_few_queries_however_much_there_is(django_assert_max_num_queries):
+    a_good_looking_arm(60)
+    for arm in ("infra", "news", "triage", "content"):
+        silent(arm, 20)
+    with django_assert_max_num_queries(20):
+        what_if()
+
+
+# ---- the page
+
+
+def page(client, path="/bandits/category/"):
+    client.force_login(cast.person(f"vera-{path}-{timezone.now():%f}-{secrets.token_hex(3)}", "viewer"))
+    return re.sub(r"<[^>]+>", "", unescape(client.get(path).content.decode()))
+
+
+MARK = "Only what could be seen:"
+
+
+def test_the_arm_is_marked_until_somebody_has_graded_one(client, rita):
+    run = a_good_looking_arm()
+    shown = page(client)
+    assert shown.count(MARK) == 1
+    assert "Only what could be seen: 23 of 40 sessions left nothing to grade by" in shown
+    assert MARK in page(client, "/bandits/harness/")
+    review.ask_about_silence()
+    assert "5 drawn at random wait for a person" in page(client)
+    review.record_correction(run[0], rita, value=0.4, reason="half of it")
+    assert MARK not in page(client)
+
+
+def test_an_arm_whose_sessions_all_have_a_grade_is_not_marked(client):
+    graded("code", 0.8, 3)
+    graded("infra", 0.4, 3, Source.TRAJECTORY)
+    assert MARK not in page(client)
+
+
+def test_the_past_is_marked_as_it_was(client, rita, clock):
+    run = a_good_looking_arm()
+    clock.shift(2 * DAY)
+    review.record_correction(run[0], rita, value=0.4, reason="half of it")
+    assert MARK not in page(client)
+    assert MARK in page(client, f"/bandits/category/?at=2026-03-31&known={cast.NOON + DAY:%Y-%m-%dT%H:%M}")
