@@ -110,7 +110,8 @@ def requests() -> dict[str, Callable[[], None]]:
         _ok(caller.post("/api/v1/sessions", files))
 
     def correct() -> None:
-        _ok(desk.post(f"/review/{session.pk}/answer/", {**opened, "answer": "grade", "value": ".8", "reason": "checked"}))
+        said = {"answer": "grade", "value": ".8", "reason": "checked"}
+        _ok(desk.post(f"/review/{session.pk}/answer/", {**opened, **said}))
 
     def select() -> None:
         said = {"bandit": "category", "decision_id": "d-2"}
