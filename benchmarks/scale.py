@@ -89,6 +89,7 @@ def measured(
         "no_judge": round(without["now"] / without["before"], 3),
         "no_judge_coverage": round(float(np.mean([each for run in alone for each in run["inside"]])), 3),
         "beside": {
+            "p_best_twins": round(float(twin.mean()), 3),
             "p_best_raw": round(float(raw.mean()), 3),
             "extreme_twins": round(100 * _extreme(twin), 1),
             "errors": {name: round(value, 4) for name, value in off.items()},
