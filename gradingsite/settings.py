@@ -247,7 +247,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 
 # --- the reward chain; checked at start-up by grading.checks -------------------------------------------
-CHAIN_VERSION = "1"
+CHAIN_VERSION = "2"
 FLOOR = env_number("GRADE_FLOOR", 0.1, low=0, high=1)
 FLOOR_THRESHOLD = env_number("GRADE_FLOOR_THRESHOLD", 0.1, low=0, high=1)
 # The most that machines can say of a session whose caller saw a mandatory check fail (I45).
@@ -261,9 +261,11 @@ EVIDENCE_WEIGHTS = {
     "floor": env_number("FLOOR_WEIGHT", 0, low=0, high=1),
 }
 # What a reward's standing leaves of its weight. A verdict from before some of the evidence came counts as a fallback
-# does; one that artifacts contradict by a gap of .3 counts fully, by .5 and more not at all.
+# does, and so does what the graded agent alone vouches for; one that artifacts contradict by a gap of .3 counts fully,
+# by .5 and more not at all.
 STANDING_WEIGHTS = {
     "stale": EVIDENCE_WEIGHTS["trajectory"],
+    "claimed": EVIDENCE_WEIGHTS["trajectory"],
     **{f"contested/{gap}": (50 - gap) / 20 for gap in range(31, 51)},
 }
 

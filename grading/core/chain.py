@@ -7,6 +7,7 @@ from typing import Any
 from grading.core import explain
 from grading.core.decide import GradeView, Policy, decide
 from grading.core.explain import Step
+from grading.core.standing import PLAIN
 from grading.core.vocabulary import Outcome, Reason, Source
 
 
@@ -15,7 +16,8 @@ class Resolution:
     """The reward of a session.
 
     `value` in [0, 1], or None for "no reward"; `source` decides (None: an infrastructure outcome); `weight` in [0, 1];
-    `reason` says why it is provisional, excluded or without a reward; `grade` is the deciding row's id.
+    `reason` says why it is provisional, excluded or without a reward; `grade` is the deciding row's id; `standing` is
+    how it stands, in the ledger's words (`standing.py`).
     """
 
     value: float | None
@@ -26,6 +28,7 @@ class Resolution:
     sentence: str
     reason: Reason = Reason.NONE
     grade: int | None = None
+    standing: str = PLAIN
 
     def steps_json(self) -> list[dict[str, Any]]:
         return [asdict(step) for step in self.steps]
@@ -36,16 +39,24 @@ def resolve(
     policy: Policy,
     *,
     judge_open: bool,
+    reading_open: bool = False,
     outcome: Outcome = Outcome.COMPLETED,
     outcome_reason: str = "",
     vetoes: Sequence[str] = (),
 ) -> Resolution:
     """The reward of a session from all its grade rows, in any order.
 
-    `judge_open`: a judge job can still succeed. `vetoes`: the names of the mandatory checks that failed.
+    `judge_open`: a judge job can still succeed; `reading_open`: one that reads the session once more. `vetoes`: the
+    names of the mandatory checks that failed.
     """
     decision = decide(
-        grades, policy, judge_open=judge_open, outcome=outcome, outcome_reason=outcome_reason, vetoes=vetoes
+        grades,
+        policy,
+        judge_open=judge_open,
+        reading_open=reading_open,
+        outcome=outcome,
+        outcome_reason=outcome_reason,
+        vetoes=vetoes,
     )
     return Resolution(
         value=decision.value,
@@ -56,4 +67,5 @@ def resolve(
         sentence=explain.sentence(decision),
         reason=decision.reason,
         grade=None if decision.grade is None else decision.grade.id,
+        standing=decision.standing,
     )

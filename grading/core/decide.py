@@ -1,13 +1,22 @@
 """From grade rows to one decision: judge, else trajectory, else journal, else floor; `max` with consumption; a failed
 mandatory check caps what machines say; a person overrides. Pure and without a clock. This is the only place that knows
 how grades become a reward.
+
+What a session left behind can be worth far more than the judge says. Where the agent alone vouches for it, the verdict
+stands. Else the reward is contested: it counts little or nothing until the judge has read the session three times, or a
+person has. Three readings that agree hold, and then what was left behind adds at most .3 to them. So nobody gets a bad
+verdict out of the way by inventing artifacts, one artifact more never lowers a reward, and a session whose artifacts
+the judge underrates three times is not sent back to the judge's number either.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from grading.core import standing
+from grading.core.standing import CONTESTED_ABOVE, standing_weight
 from grading.core.trajectory import View
 from grading.core.vocabulary import NO_REWARD, Outcome, Reason, Source, Status
+from grading.core.witness import Witness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +37,8 @@ class GradeView:
     `stands`: a trajectory that the journal has nothing to add to, since it saw at least a commit's worth of work, or a
     failure; None where the grade does not say, and the policy's threshold decides. `view`: what of the session it saw.
     `stale`, of a judge's: before what it was given, that it has not read ("the transcript came"); empty where it is
-    fresh.
+    fresh. `witness`: who vouches for what it rests on. `sample_of`, of a judge's: the row of the first reading, where
+    it is a further one of the same session; `samples` are the values of three readings, of which it is the median.
     """
 
     id: int
@@ -41,6 +51,19 @@ class GradeView:
     stands: bool | None = None
     view: str = ""
     stale: str = ""
+    witness: Witness = Witness.UNKNOWN
+    sample_of: int | None = None
+    samples: tuple[float, ...] = ()
+
+    @property
+    def spread(self) -> float:
+        """How far apart three readings are, in [0, 1]; 0 where there are not three."""
+        return round(max(self.samples) - min(self.samples), 6) if self.samples else 0.0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the judge has read the session three times and said nearly the same."""
+        return bool(self.samples) and self.spread <= READINGS_AGREE
 
     @property
     def is_verdict(self) -> bool:
@@ -52,6 +75,11 @@ Holds = Mapping[Source, GradeView]
 MACHINES = frozenset({Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION})
 # The views of a trajectory that rests on something confirmed.
 CONFIRMED = frozenset({View.FULL, View.PART, View.FACTS})
+# How often a judge reads a session at most; how far these readings may be apart to agree; and what artifacts add to
+# such readings at most: as much as they add to a single one without contesting it.
+READINGS = 3
+READINGS_AGREE = 0.3
+ADDED_AT_MOST = CONTESTED_ABOVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +88,8 @@ class Decision:
 
     `value` in [0, 1], or None for "no reward"; `decider` None where an infrastructure outcome gives no reward.
     `production` and `production_by` are the outcome of the chain before `max`, `joined` after it and before a veto.
-    `vetoes` names the mandatory checks that failed. `judge_open`: a verdict may still come.
+    `vetoes` names the mandatory checks that failed. `judge_open`: a verdict may still come; `reading_open`: a further
+    reading of the one that is there may.
     """
 
     holds: Holds
@@ -74,6 +103,7 @@ class Decision:
     judge_open: bool
     outcome: Outcome
     outcome_reason: str
+    reading_open: bool = False
 
     @property
     def is_capped(self) -> bool:
@@ -92,19 +122,45 @@ class Decision:
         return value_of(self.holds, Source.JUDGE) is not None and not self.stale
 
     @property
+    def gap(self) -> float:
+        """How far what the session left behind is above a fresh verdict; 0 where it does not decide."""
+        return gap(self.holds) if self.decider is Source.CONSUMPTION else 0.0
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether it is so far above that nobody knows which of the two is right."""
+        return self.gap > CONTESTED_ABOVE and not self.holds[Source.JUDGE].is_answered
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is so far above three readings that agree, and adds to them no more than it may."""
+        return self.gap > CONTESTED_ABOVE and self.holds[Source.JUDGE].is_answered
+
+    @property
     def is_final(self) -> bool:
         """A person or a judge that had read everything has spoken, or the session says nothing about an arm."""
-        return self.decider in (Source.HUMAN, None) or self.is_judged
+        return self.decider in (Source.HUMAN, None) or (self.is_judged and not self.is_contested)
+
+    @property
+    def standing(self) -> str:
+        """How the reward stands, as the ledger's keys say it."""
+        if self.is_contested:
+            return standing.contested(self.gap)
+        if self.decider is Source.JUDGE and self.stale:
+            return standing.STALE
+        return standing.CLAIMED if self.decider is Source.CONSUMPTION and is_claimed(self.holds) else standing.PLAIN
 
     @property
     def weight(self) -> float:
-        """Evidence weight in [0, 1] by deciding source, a stale verdict's being a trajectory's; 0 where there is no
-        reward.
+        """Evidence weight in [0, 1] by deciding source; a stale verdict's, and that of a claim, is a trajectory's at
+        most. A contested one's falls with the gap. 0 where there is no reward.
         """
         if self.value is None or self.decider is None:
             return 0.0
-        is_stale = self.decider is Source.JUDGE and self.stale
-        return self.policy.weights[Source.TRAJECTORY if is_stale else self.decider]
+        own = self.policy.weights[self.decider]
+        if self.standing in {standing.STALE, standing.CLAIMED}:
+            return min(own, self.policy.weights[Source.TRAJECTORY])
+        return own * standing_weight(self.standing)
 
     @property
     def grade(self) -> GradeView | None:
@@ -133,11 +189,30 @@ def value_of(holds: Holds, source: Source) -> float | None:
     return None if grade is None else grade.value
 
 
+def is_claimed(holds: Holds) -> bool:
+    """Whether the graded agent alone vouches for what the session left behind."""
+    consumption = holds.get(Source.CONSUMPTION)
+    return consumption is not None and consumption.witness is Witness.CLAIMED
+
+
+def gap(holds: Holds) -> float:
+    """How far what the session left behind is above a fresh verdict, in [0, 1]; 0 where either is missing."""
+    judge, left = holds.get(Source.JUDGE), value_of(holds, Source.CONSUMPTION)
+    if judge is None or judge.value is None or judge.stale or left is None:
+        return 0.0
+    return round(max(left - judge.value, 0.0), 6)
+
+
+def contests(holds: Holds) -> bool:
+    """Whether what the session left behind speaks against a fresh verdict: it is far above, and not merely claimed."""
+    return gap(holds) > CONTESTED_ABOVE and not is_claimed(holds)
+
+
 def current(grades: Iterable[GradeView]) -> dict[Source, GradeView]:
     """The row that holds for each source, in whatever order the rows are handed over.
 
-    A machine source: its latest row, except that a judge's later failure never hides its verdict. A person: the latest
-    verdict that was not withdrawn.
+    A machine source: its latest row, except that a judge's later failure never hides its verdict; once the judge has
+    read the session three times, the median of these. A person: the latest verdict that was not withdrawn.
     """
     rows = sorted(grades, key=lambda grade: grade.id)
     withdrawn = {grade.withdraws for grade in rows if grade.withdraws is not None}
@@ -147,8 +222,22 @@ def current(grades: Iterable[GradeView]) -> dict[Source, GradeView]:
             continue
         if grade.source is Source.JUDGE and grade.value is None and value_of(holds, Source.JUDGE) is not None:
             continue
-        holds[grade.source] = grade
+        if grade.sample_of is None:
+            holds[grade.source] = grade
+    if Source.JUDGE in holds:
+        holds[Source.JUDGE] = _read_again(holds[Source.JUDGE], rows)
     return holds
+
+
+def _read_again(first: GradeView, rows: Iterable[GradeView]) -> GradeView:
+    """The median of three readings; the first one until there are three."""
+    further = [row for row in rows if row.sample_of == first.id and row.value is not None]
+    readings = [first, *further][:READINGS]
+    values = tuple(row.value for row in readings if row.value is not None)
+    if len(values) < READINGS:
+        return first
+    median = sorted(readings, key=lambda row: (row.value, row.id))[READINGS // 2]
+    return replace(median, stale=first.stale, sample_of=None, samples=values)
 
 
 def decide(
@@ -156,6 +245,7 @@ def decide(
     policy: Policy,
     *,
     judge_open: bool,
+    reading_open: bool = False,
     outcome: Outcome = Outcome.COMPLETED,
     outcome_reason: str = "",
     vetoes: Sequence[str] = (),
@@ -166,7 +256,7 @@ def decide(
     """
     holds = current(grades)
     production, production_by = _production(holds, policy)
-    joined, decider = _joined(production, production_by, value_of(holds, Source.CONSUMPTION))
+    joined, decider = _joined(production, production_by, holds)
     value = min(joined, policy.veto_cap) if vetoes and joined is not None else joined
     human = holds.get(Source.HUMAN)
     if human is not None:
@@ -187,6 +277,7 @@ def decide(
         judge_open=judge_open,
         outcome=outcome,
         outcome_reason=outcome_reason,
+        reading_open=reading_open,
     )
 
 
@@ -220,10 +311,19 @@ def _is_confirmed(trajectory: GradeView | None) -> bool:
     return trajectory is not None and trajectory.value is not None and trajectory.view in CONFIRMED
 
 
-def _joined(
-    production: float | None, production_by: Source | None, consumption: float | None
-) -> tuple[float | None, Source | None]:
-    """`max` over those that exist; production decides where they are equal."""
-    if consumption is not None and (production is None or consumption > production):
-        return consumption, Source.CONSUMPTION
-    return production, production_by
+def _joined(production: float | None, production_by: Source | None, holds: Holds) -> tuple[float | None, Source | None]:
+    """`max` over those that exist; production decides where they are equal.
+
+    What the agent alone vouches for joins only where there is no verdict, be it stale; and to three readings that agree
+    what was left behind adds no more than it may.
+    """
+    left, verdict = value_of(holds, Source.CONSUMPTION), holds.get(Source.JUDGE)
+    if left is None or (is_claimed(holds) and verdict is not None and verdict.value is not None):
+        return production, production_by
+    if production is None:
+        return left, Source.CONSUMPTION
+    if left <= production:
+        return production, production_by
+    if production_by is Source.JUDGE and verdict is not None and verdict.is_answered and not verdict.stale:
+        left = min(left, round(production + ADDED_AT_MOST, 6))
+    return left, Source.CONSUMPTION

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from grading.core.decide import Decision, GradeView, value_of
+from grading.core.decide import ADDED_AT_MOST, Decision, GradeView, is_claimed, value_of
+from grading.core.standing import CLAIMED
 from grading.core.vocabulary import Outcome, Reason, Source, Status
 
 
@@ -114,9 +115,9 @@ def sentence(decision: Decision) -> str:
     if decision.decider is Source.FLOOR:
         effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
         return f"{_abstention(decision)}; it {effect}.{_veto(decision)}{_hope(decision)}"
-    finality = "final" if decision.is_final else "provisional"
+    finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
     told = f"Reward {number(decision.value)}, {finality}. {_body(decision, decision.decider)}"
-    return f"{told}{_veto(decision)}{_hope(decision)}"
+    return f"{told}{_veto(decision)}{_claim(decision)}{_hope(decision)}"
 
 
 def _abstention(decision: Decision) -> str:
@@ -151,14 +152,49 @@ def _stale(decision: Decision) -> str:
 
 def _decided(decision: Decision, decider: Source) -> str:
     weighs, consumption = weight(decision.weight), value_of(decision.holds, Source.CONSUMPTION)
-    if consumption is None or decision.production is None:
+    if consumption is None or decision.production is None or _is_claim_left_aside(decision):
         return f"{DECIDERS[decider]} decides, at weight {weighs}."
+    if decision.is_contested:
+        return (
+            f"What the session left behind would be worth {number(consumption)}, {number(decision.gap)} more than the "
+            f"judge's {number(decision.production)}. Nobody knows yet which is right, so it counts {weighs}."
+        )
+    if decision.is_held:
+        return (
+            f"The judge read it three times and agrees with itself ({_readings(decision)}; median "
+            f"{number(decision.production)}). What the session left behind, {number(consumption)} by its rules, adds "
+            f"at most {number(ADDED_AT_MOST)} to that, at weight {weighs}."
+        )
     joined = (
         f"max({number(decision.production)}, {number(consumption)}) = {number(decision.joined)}, at weight {weighs}."
     )
     if decider is Source.CONSUMPTION:
         return f"What the session left behind is worth more than what it produced: {joined}"
     return f"{DECIDERS[decider]} decides: {joined}"
+
+
+def _is_claim_left_aside(decision: Decision) -> bool:
+    """Whether what was left behind is left aside, since only the agent vouches for it and a judge has spoken."""
+    return is_claimed(decision.holds) and value_of(decision.holds, Source.JUDGE) is not None
+
+
+def _claim(decision: Decision) -> str:
+    """That the graded agent alone vouches for something, and what that does; where it makes a difference."""
+    if decision.standing == CLAIMED:
+        return " Only the agent itself vouches for what it left behind."
+    left = value_of(decision.holds, Source.CONSUMPTION)
+    if not _is_claim_left_aside(decision) or left is None or left <= (decision.production or 0):
+        return ""
+    return (
+        f" What it left behind would be worth {number(left)}, but only the agent itself vouches for that, and a claim "
+        "lifts no verdict."
+    )
+
+
+def _readings(decision: Decision) -> str:
+    """What a judge said each time: .20, .22 and .31"""
+    *most, last = [number(value) for value in decision.holds[Source.JUDGE].samples]
+    return f"{', '.join(most)} and {last}"
 
 
 def _veto(decision: Decision) -> str:
@@ -173,6 +209,9 @@ def _veto(decision: Decision) -> str:
 def _hope(decision: Decision) -> str:
     if decision.is_final:
         return ""
+    if decision.is_contested:
+        coming = " The judge is asked to read it again." if decision.reading_open else ""
+        return f"{coming} A person's grade settles it."
     if decision.judge_open and decision.vetoes:
         return " The judge's verdict does not lift that cap."
     verdict = "next verdict" if decision.stale else "verdict"
@@ -220,6 +259,9 @@ def _floor_step(decision: Decision) -> Step:
 
 def _absent_step(source: Source, decision: Decision) -> Step:
     join = JOINS.get(source, "else")
+    if source is Source.HUMAN and decision.is_contested and not decision.reading_open:
+        why = "A person's grade settles it"
+        return Step(source=source, state=StepState.WAITING, join=join, headline="Awaiting review", why=why)
     if source is Source.HUMAN:
         return Step(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not reviewed")
     if source is Source.JUDGE and decision.judge_open:
@@ -271,6 +313,8 @@ def _headline(grade: GradeView) -> str:
 
 def _why(grade: GradeView, decision: Decision) -> str:
     said = _said(grade, decision)
+    if grade.source is Source.CONSUMPTION and (about := _about_left_behind(decision)):
+        said = f"{about}. {said}"
     if decision.is_capped and grade.source is decision.decider:
         return f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}. {said}"
     plain = grade.value is None or grade.source is decision.decider or decision.decider is None
@@ -281,10 +325,22 @@ def _why(grade: GradeView, decision: Decision) -> str:
 
 def _said(grade: GradeView, decision: Decision) -> str:
     said = grade.detail or grade.reason.words or "It has a score"
+    if grade.samples:
+        apart = f", {number(grade.spread)} apart" if not grade.is_answered else ""
+        said = f"The median of {', '.join(map(number, grade.samples))}{apart}. {said}"
     if not grade.stale:
         return said
     again = ", and asked again" if decision.judge_open else ""
     return f"Judged before {grade.stale}{again}. {said}"
+
+
+def _about_left_behind(decision: Decision) -> str:
+    """What there is to say of artifacts beside a verdict, before what they are."""
+    if decision.is_contested:
+        return f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}"
+    if decision.is_held:
+        return f"Held at {number(decision.joined)}: three readings agree, and it adds at most {number(ADDED_AT_MOST)}"
+    return "Only the agent itself vouches for it" if decision.standing == CLAIMED else ""
 
 
 def _not_used(grade: GradeView, decision: Decision) -> str:
@@ -292,9 +348,11 @@ def _not_used(grade: GradeView, decision: Decision) -> str:
     if decision.decider is Source.HUMAN:
         return "Overridden by a person"
     if grade.source is Source.CONSUMPTION:
-        return "Not higher, so max leaves it"
+        claim = "Only the agent itself vouches for it, and a claim lifts no verdict"
+        return claim if _is_claim_left_aside(decision) else "Not higher, so max leaves it"
     if grade.source is decision.production_by:
-        return "Lower than consumption, so max takes that"
+        contested = f"Lower than consumption by {number(decision.gap)}, which contests it"
+        return contested if decision.is_contested else "Lower than consumption, so max takes that"
     if decision.production_by is Source.JUDGE:
         return "Not used: the judge has scored"
     if decision.production_by is Source.TRAJECTORY:
