@@ -49,8 +49,8 @@ def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
             _delete(counts, answers.filter(undone_by=None))
         _delete(counts, Settlement.objects.filter(session__in=ids))
         grades = Grade.objects.filter(session__in=ids)
-        while grades.exists():  # the last undo of an undo first
-            _delete(counts, grades.filter(withdrawn_by=None))
+        while grades.exists():  # the last undo of an undo first, and what was read again before its first reading
+            _delete(counts, grades.filter(withdrawn_by=None, read_again=None))
         counts["artifact"] += ownership.give_up(held)
         _delete(counts, Evidence.objects.filter(session__in=ids))
         _delete(counts, Session.objects.filter(pk__in=ids))

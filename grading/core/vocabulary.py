@@ -32,6 +32,18 @@ class Outcome(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
+class WorkKind(StrEnum):
+    """What kind of work a session is, as far as judging it goes: each kind has a rubric of its own."""
+
+    PRODUCTION = "production"
+    CONSUMPTION = "consumption"
+    LOOKING = "looking"
+
+    @property
+    def words(self) -> str:
+        return "reading" if self is WorkKind.CONSUMPTION else self.value
+
+
 # A session that ended so says nothing about an arm: it has no reward (L12), and no judge is asked about it.
 NO_REWARD = frozenset({Outcome.INFRASTRUCTURE, Outcome.REFUSED})
 

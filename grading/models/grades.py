@@ -16,6 +16,10 @@ class GradeQuerySet(models.QuerySet["Grade"]):
         """Those that the chain reads: all but parallel verdicts."""
         return self.filter(parallel=False)
 
+    def first_readings(self) -> "GradeQuerySet":
+        """All but the further readings of a session that the judge had read already."""
+        return self.filter(sample=1)
+
     def verdicts(self) -> "GradeQuerySet":
         """The scored grades of judges, parallel ones too."""
         return self.filter(source=Source.JUDGE, status=Status.SCORED)
@@ -31,7 +35,9 @@ class Grade(models.Model):
 
     `value` in [0, 1] iff scored. `evidence` is the JSON of the sum. L8 and L14: `version` names the rule set, `model`,
     `route` and `rubric` who answered, `inputs_sha256` what was read. A person's undo is a row that `withdraws` another.
-    `parallel` verdicts (a repeat, a second judge's opinion) stand beside the chain and never enter it.
+    `parallel` verdicts (a repeat, a second judge's opinion) stand beside the chain and never enter it. `sample` numbers
+    the readings of one session by one judge from 1; a further one names the first as `sample_of`, and the chain takes
+    the median of three.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades")
@@ -48,6 +54,8 @@ class Grade(models.Model):
     inputs_sha256 = models.CharField(max_length=64, blank=True)
     replicate = models.PositiveSmallIntegerField(default=0)
     parallel = models.BooleanField(default=False)
+    sample = models.PositiveSmallIntegerField(default=1)
+    sample_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="read_again")
     cost_usd = models.FloatField(null=True, blank=True)
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
@@ -78,8 +86,23 @@ class Grade(models.Model):
             models.CheckConstraint(
                 condition=Q(parallel=False) | Q(source=Source.JUDGE), name="grade_parallel_is_judge"
             ),
+            models.CheckConstraint(
+                condition=Q(sample=1, sample_of=None)
+                | Q(sample__gt=1, sample_of__isnull=False, source=Source.JUDGE, status=Status.SCORED, parallel=False),
+                name="grade_further_readings_are_verdicts",
+            ),
             models.UniqueConstraint(
-                fields=["session", "source", "inputs_sha256", "version", "model", "route", "rubric", "replicate"],
+                fields=[
+                    "session",
+                    "source",
+                    "inputs_sha256",
+                    "version",
+                    "model",
+                    "route",
+                    "rubric",
+                    "sample",
+                    "replicate",
+                ],
                 condition=Q(status=Status.SCORED) & ~Q(source=Source.HUMAN),
                 name="grade_once_per_inputs_and_identity",
             ),

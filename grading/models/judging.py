@@ -24,11 +24,12 @@ class JudgeRole(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What a verdict is for: the chain; or, beside it, to see how repeatable the judge is, what another one says, or
-    what the judge would say under a rubric that is not in force.
+    """What a verdict is for: the chain, as the first or a further reading of a session; or, beside it, to see how
+    repeatable the judge is, what another one says, or what the judge would say under a rubric that is not in force.
     """
 
     VERDICT = "verdict"
+    SAMPLE = "sample"
     REPEAT = "repeat"
     SECOND = "second"
     TRIAL = "trial"
@@ -40,6 +41,7 @@ class Purpose(StrEnum):
 
 PURPOSE_WORDS = {
     Purpose.VERDICT: "verdict",
+    Purpose.SAMPLE: "read again",
     Purpose.REPEAT: "asked twice",
     Purpose.SECOND: "second opinion",
     Purpose.TRIAL: "trial of a rubric",
@@ -117,7 +119,8 @@ class JudgeJob(models.Model):
     whose verdict is `stale` go first, and `unread` is the fingerprint of the evidence that it has not read, so that
     nothing is asked again twice for the same. Then come `reserved` ones, whose sessions were drawn to speak for their
     arm's abstentions (no more of them than `judging.lanes` lets), and new sessions before `backlog`, then those of more
-    `worth` (what the verdict should move in the bandit, in reward).
+    `worth` (what the verdict should move in the bandit, in reward). A further reading is the `sample`-th of the session
+    whose first verdict is `sample_of`; such jobs are the last of the backlog.
     `input_tokens` is the prompt's size as estimated, once it was built; `losses` counts workers that never came back.
     """
 
@@ -131,6 +134,8 @@ class JudgeJob(models.Model):
     stale = models.BooleanField(default=False)
     unread = models.CharField(max_length=16, blank=True, default="")
     reserved = models.BooleanField(default=False)
+    sample = models.PositiveSmallIntegerField(default=1)
+    sample_of = models.ForeignKey("grading.Grade", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     backlog = models.BooleanField(default=False)
     worth = models.FloatField(default=0)
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -160,6 +165,11 @@ class JudgeJob(models.Model):
                 condition=~Q(state=JobState.LEASED) | Q(lease_token__isnull=False, leased_until__isnull=False),
                 name="judge_job_leased_has_lease",
             ),
+            models.CheckConstraint(
+                condition=Q(purpose=Purpose.SAMPLE, sample__gt=1, sample_of__isnull=False)
+                | (~Q(purpose=Purpose.SAMPLE) & Q(sample=1, sample_of=None)),
+                name="judge_job_sample_is_of_a_verdict",
+            ),
         ]
         indexes = [
             models.Index(fields=["state", "next_attempt_at"], name="judge_job_due"),
@@ -178,7 +188,12 @@ class JudgeJob(models.Model):
     @property
     def is_parallel(self) -> bool:
         """Whether its answer stands beside the chain."""
-        return self.purpose != Purpose.VERDICT
+        return self.purpose not in (Purpose.VERDICT, Purpose.SAMPLE)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it asks for the verdict itself, and not for one more reading or an opinion beside it."""
+        return self.purpose == Purpose.VERDICT
 
 
 class BatchState(StrEnum):

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from grading.core.vocabulary import NO_REWARD, Outcome
+from grading.core.vocabulary import NO_REWARD, Outcome, WorkKind
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
 
@@ -130,6 +130,14 @@ class Session(models.Model):
     def observation(self) -> str:
         """The name under which the bandits know this session."""
         return observation_of(self.pk)
+
+    @property
+    def work(self) -> WorkKind:
+        """What kind of work its category is; production where that is not known."""
+        category = None if self.category is None else self.category.current
+        if category is not None and category.is_consumption:
+            return WorkKind.CONSUMPTION
+        return WorkKind.LOOKING if category is not None and category.is_looking else WorkKind.PRODUCTION
 
     @property
     def unsupported_claim(self) -> str:

@@ -1,4 +1,7 @@
-"""The rubric that every site starts with. A row like any other: people edit copies of it, this one stays."""
+"""The production rubric of sites from before there was one for each kind of work; migrations put it there.
+
+Its words are its identity, and that of the verdicts that were given under it: they stay.
+"""
 
 TITLE = "Production of a session"
 
