@@ -69,7 +69,7 @@ def _compared(rubric: Rubric, session: Session) -> dict[str, Any]:
         "rows": dimension_rows(held, latest),
         **state,
         "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,
-        "stale_why": staleness(held, Rubric.objects.active()),
+        "stale_why": staleness(held, Rubric.objects.active(session.work)),
         "preview": Preview.of(session, rubric),
     }
 

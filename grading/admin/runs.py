@@ -44,9 +44,8 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 def plan(request: HttpRequest) -> HttpResponse:
     """What would be asked and what it would cost; posted, it is done, unless it has grown since it was looked at."""
-    rubric = Rubric.objects.active()
     sessions, words, problem = selection(request.GET)
-    found = None if rubric is None or problem else plans.plan(sessions, rubric)
+    found = None if problem else plans.plan(sessions, Rubric.objects.in_force())
     if request.method == "POST" and found is not None:
         problem = _grown(found, request.POST)
         if not problem and found.ask:
@@ -120,10 +119,17 @@ def run(request: HttpRequest, pk: int) -> TemplateResponse:
         "title": f"Judged again: run {run.pk}",
         "changes": changes,
         "rows": _largest(changes),
+        "rubrics": _rubrics(run),
         "histogram": pictures.moves(changes.moves) if changes.moves else "",
         **_progress(run),
     }
     return TemplateResponse(request, "gradingsite/run.html", context)
+
+
+def _rubrics(run: JudgeRun) -> list[Rubric]:
+    """By which its sessions are asked about; before it has any job, the one of most of them."""
+    found = Rubric.objects.filter(pk__in=run.jobs.order_by().values("rubric")).order_by("kind", "pk")
+    return list(found) or [run.rubric]
 
 
 def _largest(changes: Changes) -> list[dict[str, Any]]:

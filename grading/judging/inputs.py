@@ -8,7 +8,7 @@ from django.utils import timezone
 from grading import evidence, ownership, rewards, sources
 from grading.core import prompt
 from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
-from grading.core.vocabulary import Source
+from grading.core.vocabulary import Source, WorkKind
 from grading.models import Artifact, Evidence, Rubric, Session, SessionLog
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 
@@ -52,6 +52,7 @@ def rubric_text(rubric: Rubric, *, about: Session | None = None) -> RubricText:
         dimensions=[Dimension(**dimension) for dimension in rubric.dimensions],
         bands=[Band(**band) for band in rubric.bands],
         examples=[Example(summary=e["summary"], score=e["score"], why=e["why"]) for e in examples],
+        kind=WorkKind(rubric.kind),
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from grading import judging, rewards
 from grading.core.vocabulary import Reason, Source, Status
 from grading.judging.rubrics import examples, trials, verdicts, versions
+from grading.judging.rubrics.first_rubrics import PRODUCTION
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation
 from grading.models.judging import Purpose
 from tests import cast
@@ -27,7 +28,7 @@ def operator(client, olga):
 
 
 def first() -> Rubric:
-    return Rubric.objects.earliest("pk")
+    return Rubric.objects.filter(title=PRODUCTION.title).earliest("pk")
 
 
 def version(olga, text="Grade it strictly.", **fields) -> Rubric:
@@ -81,7 +82,7 @@ def graded_by(person, value=0.8, why="merged without a comment", **fields) -> Gr
 
 
 def test_an_edit_is_a_new_row_and_changes_none(operator, olga):
-    before = Rubric.objects.values().get()
+    before = Rubric.objects.values().get(pk=first().pk)
     response = post(operator, text="Grade it strictly.", note="stricter")
     made = Rubric.objects.get(text="Grade it strictly.")
     assert response.url == f"/rubrics/{made.pk}/"
@@ -92,7 +93,7 @@ def test_an_edit_is_a_new_row_and_changes_none(operator, olga):
 
 def test_the_same_content_is_the_same_rubric_and_says_so(operator):
     response = operator.post(f"/rubrics/{first().pk}/edit/", typed(title="Another title"), follow=True)
-    assert Rubric.objects.count() == 1
+    assert Rubric.objects.count() == 4
     assert response.redirect_chain == [(f"/rubrics/{first().pk}/", 302)]
     assert "exactly this rubric is there already" in response.content.decode()
 
@@ -125,7 +126,7 @@ def test_what_is_wrong_is_said_and_nothing_typed_is_lost(operator, changes, said
     for value in changes.values():
         for each in value if isinstance(value, list) else [value]:
             assert each in page
-    assert Rubric.objects.count() == 1
+    assert Rubric.objects.count() == 4
 
 
 def test_rows_are_added_and_removed_without_script(operator):
@@ -134,7 +135,7 @@ def test_rows_are_added_and_removed_without_script(operator):
     page = post(operator, do="", remove="dimensions-1").content.decode()
     assert page.count('name="dimension_name"') == 2
     assert 'value="goal_fit"' not in page
-    assert Rubric.objects.count() == 1
+    assert Rubric.objects.count() == 4
 
 
 def test_a_blank_row_is_left_out(operator):
@@ -185,7 +186,7 @@ def test_the_judge_is_shown_the_examples_but_never_a_sessions_own_grade(sim, olg
 def test_without_the_switch_no_example_is_stored_and_the_content_is_the_old_one(operator, olga):
     grade = graded_by(olga)
     post(operator, example=[str(grade.pk)])
-    assert Rubric.objects.count() == 1
+    assert Rubric.objects.count() == 4
 
 
 def test_an_example_stays_word_for_word_when_its_rubric_is_edited(operator, olga):
@@ -243,7 +244,7 @@ def test_the_preview_is_byte_for_byte_what_is_sent(sim, operator, olga):
     session = judge_cast.session(title="<script>a & b</script>")
     response = post(operator, text="Grade it strictly.", do="preview", session=session.external_id)
     shown = response.context["preview"].prompt
-    assert Rubric.objects.count() == 1
+    assert Rubric.objects.count() == 4
     post(operator, text="Grade it strictly.")
     job = trials.try_on(session, Rubric.objects.get(parent=first()))
     judging.run(job.pk)
@@ -372,7 +373,10 @@ def test_a_stale_verdict_is_marked_and_holds(sim, operator, olga):
     assert "stale-mark" not in operator.get(f"/sessions/{session.pk}/").content.decode()
     versions.activate(version(olga), by=olga)
     page = operator.get(f"/sessions/{session.pk}/").content.decode()
-    assert f"Given under rubric {first().sha256[:4]}; {Rubric.objects.active().sha256[:4]} is in force now." in page
+    assert (
+        f"Given under rubric {first().sha256[:4]}; {Rubric.objects.active().sha256[:4]} is in force for production now."
+        in page
+    )
     assert 'class="tile c-judge decides' in page
     assert ">stale</span>" in page
     assert rewards.settle(session) == held

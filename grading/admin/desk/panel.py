@@ -12,7 +12,7 @@ from grading import charts, review, rewards
 from grading.admin.verdict_form import VerdictForm
 from grading.core.explain import number
 from grading.core.vocabulary import Source
-from grading.judging.rubrics.first_rubric import BANDS
+from grading.judging.rubrics.first_rubrics import FIRST
 from grading.models import Rubric, Session, Settlement
 from grading.models.review import Answer
 
@@ -99,16 +99,16 @@ class Effect:
         return abs(self.value - self.held) > review.REASON_NEEDED_ABOVE
 
 
-def bands() -> Sequence[Mapping[str, Any]]:
-    """The bands of the rubric in force, so that people and the judge grade by the same words."""
-    rubric = Rubric.objects.active()
-    found: Sequence[Mapping[str, Any]] = rubric.bands if rubric and rubric.bands else BANDS
+def bands(session: Session) -> Sequence[Mapping[str, Any]]:
+    """The bands of the rubric in force for such sessions, so that people and the judge grade by the same words."""
+    rubric = Rubric.objects.active(session.work)
+    found: Sequence[Mapping[str, Any]] = rubric.bands if rubric and rubric.bands else FIRST[session.work].bands
     return found
 
 
 def effect(session: Session, settlement: Settlement | None, form: AnswerForm | None, *, blind: bool) -> Effect:
     """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
-    held, source, rows = held_value(settlement), settlement.source if settlement else "", bands()
+    held, source, rows = held_value(settlement), settlement.source if settlement else "", bands(session)
     shown = None if blind else held
     learners = len(rewards.learners(session))
     valid = form is not None and form.is_valid()

@@ -1,7 +1,7 @@
 """Judging again: a run of jobs for a selection of sessions, made some at a time, resumable from its row alone."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -9,7 +9,7 @@ from django.db.models import F, Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from grading import review, rewards
-from grading.core.vocabulary import NO_REWARD, Reason
+from grading.core.vocabulary import NO_REWARD, Reason, WorkKind
 from grading.judging import asking, inputs
 from grading.judging.inputs import JUDGED_KINDS
 from grading.judging.rubrics.plans import LeftOut
@@ -26,8 +26,10 @@ IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric")
 
 
 def start(sessions: Sequence[int], rubric: Rubric, *, by: User, why: str, estimated_usd: float | None) -> JudgeRun:
-    """Ask for these sessions (by primary key) to be judged again under a rubric. A small run has its jobs at once;
-    a large one gets them from the beat, some hundred at a time.
+    """Ask for these sessions (by primary key) to be judged again, each under the rubric in force for its kind of work.
+
+    `rubric` is that of most of them. A small run has its jobs at once; a large one gets them from the beat, some
+    hundred at a time.
     """
     run = JudgeRun.objects.create(
         rubric=rubric, by=by, why=why, estimated_usd=estimated_usd, sessions=list(sessions), total=len(sessions)
@@ -89,10 +91,10 @@ def _place_some(run_id: int) -> int:
         run = JudgeRun.objects.select_for_update().select_related("rubric").get(pk=run_id)
         if run.cancelled_at is not None or run.placed == run.total:
             return 0
-        # The rubric in force, which may have changed since the run was started.
-        rubric = Rubric.objects.active() or run.rubric
+        # The rubrics in force, which may have changed since the run was started.
+        rubrics = Rubric.objects.in_force()
         for session_id in run.sessions[run.placed : run.placed + AT_A_TIME]:
-            why = _place_safely(session_id, run, rubric)
+            why = _place_safely(session_id, run, rubrics)
             if why is not None:
                 run.left_out[why] = run.left_out.get(why, 0) + 1
         run.placed = min(run.placed + AT_A_TIME, run.total)
@@ -101,23 +103,26 @@ def _place_some(run_id: int) -> int:
         return AT_A_TIME
 
 
-def _place_safely(session_id: int, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
+def _place_safely(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
     """One session that breaks must not keep the others of the run waiting for ever."""
     try:
         with transaction.atomic():
-            return _place(session_id, run, rubric)
+            return _place(session_id, run, rubrics)
     except Exception:
         logger.exception("session %s cannot be judged again", session_id)
         return LeftOut.UNREADABLE
 
 
-def _place(session_id: int, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
+def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
     """A job for one session, or why there is none."""
-    session = Session.objects.select_for_update(of=("self",)).filter(pk=session_id).first()
+    session = Session.objects.select_for_update(of=("self",)).with_people().filter(pk=session_id).first()
     if session is None:
         return LeftOut.GONE
     if session.outcome in NO_REWARD:
         return LeftOut.NO_REWARD
+    rubric = rubrics.get(session.work)
+    if rubric is None:
+        return LeftOut.NO_RUBRIC
     job = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
     if job is not None:
         mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)

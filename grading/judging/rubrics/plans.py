@@ -9,10 +9,11 @@ from enum import StrEnum
 from django.db.models import Max, QuerySet
 
 from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import NO_REWARD
+from grading.core.vocabulary import NO_REWARD, WorkKind
 from grading.judging import judges
 from grading.judging.inputs import JUDGED_KINDS
 from grading.judging.outlook.estimates import Estimate, estimate
+from grading.judging.rubrics import kinds
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Evidence, JudgeJob, Rubric, Session
 from grading.models.judging import JobState, Purpose
@@ -24,6 +25,7 @@ class LeftOut(StrEnum):
     UNCHANGED = "unchanged"
     JUDGING = "judging"
     NO_EVIDENCE = "no_evidence"
+    NO_RUBRIC = "no_rubric"
     NO_REWARD = "no_reward"
     GONE = "gone"
     UNREADABLE = "unreadable"
@@ -37,6 +39,7 @@ LEFT_OUT_WORDS = {
     LeftOut.UNCHANGED: "unchanged: the same evidence, rubric, model and digest are never asked about twice",
     LeftOut.JUDGING: "being judged at this moment",
     LeftOut.NO_EVIDENCE: "without anything to read",
+    LeftOut.NO_RUBRIC: "of a kind of work for which no rubric is in force",
     LeftOut.NO_REWARD: "without a reward: died of infrastructure, or refused to start",
     LeftOut.GONE: "erased since",
     LeftOut.UNREADABLE: "with evidence that could not be looked up; the log says why",
@@ -45,10 +48,14 @@ LEFT_OUT_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`ask` are the sessions to be judged, the latest first; `left_out` counts the others, by why."""
+    """`ask` are the sessions to be judged, the latest first, `asked` how many by each rubric; `left_out` counts the
+    others, by why. `rubric` is that of most of them, for which the estimate is: with another one a little more or less
+    is read.
+    """
 
     rubric: Rubric
     ask: tuple[int, ...]
+    asked: Mapping[Rubric, int]
     left_out: Mapping[LeftOut, int]
     estimate: Estimate
 
@@ -57,26 +64,42 @@ class Plan:
         return len(self.ask) + sum(self.left_out.values())
 
 
-def plan(sessions: QuerySet[Session], rubric: Rubric) -> Plan:
-    """Sort a selection in five queries, however large. Jobs that are queued already are asked for, not left out."""
-    outcomes = dict(sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome"))
+def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Plan | None:
+    """Sort a selection in six queries, however large; None where there is no rubric at all.
+
+    `rubrics`: by which each kind of work would be judged. Jobs that are queued already are asked for, not left out.
+    """
+    if not rubrics:
+        return None
+    rows = sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome", "category")
     judging = _being_judged()
     read_at = _evidence()
-    unchanged = _unchanged(rubric, read_at)
+    kind_of = kinds.of_categories()
+    by_kind = {kind: rubric.sha256 for kind, rubric in rubrics.items()}
+    last = _last_asked(read_at)
     ask: list[int] = []
+    asked: Counter[Rubric] = Counter()
     left_out: Counter[LeftOut] = Counter()
-    for pk, outcome in outcomes.items():
+    for pk, outcome, category in rows:
+        kind = kind_of.get(category, WorkKind.PRODUCTION)
         if outcome in NO_REWARD:
             left_out[LeftOut.NO_REWARD] += 1
         elif pk in judging:
             left_out[LeftOut.JUDGING] += 1
         elif pk not in read_at:
             left_out[LeftOut.NO_EVIDENCE] += 1
-        elif pk in unchanged:
+        elif kind not in rubrics:
+            left_out[LeftOut.NO_RUBRIC] += 1
+        elif last.get(pk) == by_kind[kind]:
             left_out[LeftOut.UNCHANGED] += 1
         else:
             ask.append(pk)
-    return Plan(rubric=rubric, ask=tuple(ask), left_out=dict(left_out), estimate=estimate(len(ask), rubric))
+            asked[rubrics[kind]] += 1
+    most = asked.most_common()
+    rubric = most[0][0] if most else next(iter(rubrics.values()))
+    return Plan(
+        rubric=rubric, ask=tuple(ask), asked=dict(most), left_out=dict(left_out), estimate=estimate(len(ask), rubric)
+    )
 
 
 def _being_judged() -> set[int]:
@@ -91,17 +114,14 @@ def _evidence() -> dict[int, dt.datetime]:
     return dict(rows.values_list("session").annotate(latest=Max("received_at")))
 
 
-def _unchanged(rubric: Rubric, read_at: Mapping[int, dt.datetime]) -> set[int]:
-    """Sessions whose verdict is of this rubric, digest and model, with no evidence since."""
+def _last_asked(read_at: Mapping[int, dt.datetime]) -> dict[int, str]:
+    """The hash of the rubric that each session was last judged by, by this digest and model, with no evidence since."""
     judge = judges.first()
     model = judge.model if judge else ""
     rows = verdicts().order_by("pk").values_list("session", "rubric", "version", "model", "created_at")
     latest = {row[0]: row[1:] for row in rows.iterator()}
     return {
-        session
+        session: sha256
         for session, (sha256, version, answered, at) in latest.items()
-        if (sha256, version) == (rubric.sha256, VERSION)
-        and answered.startswith(model)
-        and session in read_at
-        and read_at[session] <= at
+        if version == VERSION and answered.startswith(model) and session in read_at and read_at[session] <= at
     }

@@ -1,36 +1,45 @@
 """The verdicts that count for the chain: which of them are stale, and what need not be asked again."""
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from grading.core.verdict_score import VERSION
+from grading.core.vocabulary import WorkKind
 from grading.judging import inputs, judges
+from grading.judging.rubrics import kinds
 from grading.models import Grade, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 
 
 def verdicts() -> QuerySet[Grade]:
-    """What the judge said for the chain, the latest first; trials, repeats and second opinions stand beside it."""
-    return Grade.objects.chain().verdicts().order_by("-pk")
+    """What the judge said for the chain, the latest first, when it read a session for the first time.
+
+    Trials, repeats and second opinions stand beside it; further readings are of sessions that somebody disputes.
+    """
+    return Grade.objects.chain().verdicts().first_readings().order_by("-pk")
 
 
 def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
-    """Each session with `is_stale`: its verdict is of another rubric than the one in force, or of an older digest.
+    """Each session with `is_stale`: its verdict is of another rubric than the one in force for its kind of work, or of
+    an older digest.
 
     NULL where it has no verdict. A stale verdict holds until there is another one.
     """
     held = verdicts().filter(session=OuterRef("pk"))
-    active = Rubric.objects.active()
-    fresh = Q(rubric="" if active is None else active.sha256, version=VERSION)
+    in_force = Rubric.objects.in_force()
+    own = {kind: in_force[kind].sha256 if kind in in_force else "" for kind in WorkKind}
+    others = [When(session__category=pk, then=Value(own[kind])) for pk, kind in kinds.of_categories().items()]
+    asked = Case(*others, default=Value(own[WorkKind.PRODUCTION]))
+    fresh = Q(rubric=asked, version=VERSION)
     return sessions.annotate(is_stale=Subquery(held.annotate(is_stale=~fresh).values("is_stale")[:1]))
 
 
 def staleness(verdict: Grade | None, active: Rubric | None) -> str:
-    """Why a verdict is stale, in a sentence; empty where it is not."""
+    """Why a verdict is stale, in a sentence; empty where it is not. `active` is in force for the session's work."""
     if verdict is None:
         return ""
     if active is None or verdict.rubric != active.sha256:
         given = f"under rubric {verdict.rubric[:4]}" if verdict.rubric else "under a rubric that is not on record"
-        now = f"{active.sha256[:4]} is in force now" if active else "none is in force now"
+        now = f"{active.sha256[:4]} is in force for {active.work} now" if active else "none is in force now"
         return f"Given {given}; {now}."
     if verdict.version != VERSION:
         return f"Given by {verdict.version}; {VERSION} is used now."

@@ -36,23 +36,31 @@ def sha256(rubric: Rubric) -> str:
 
 
 def save(draft: Rubric, *, author: User) -> tuple[Rubric, bool]:
-    """The row of a draft, and whether it is new: the same content is the same rubric, whatever its title."""
-    about = {"title": draft.title, "note": draft.note, "parent": draft.parent, "author": author}
+    """The row of a draft, and whether it is new: the same content is the same rubric, whatever its title.
+
+    It is for the kind of work that the one it began from is for.
+    """
+    kind = draft.kind if draft.parent is None else draft.parent.kind
+    about = {"kind": kind, "title": draft.title, "note": draft.note, "parent": draft.parent, "author": author}
     return Rubric.objects.get_or_create(sha256=sha256(draft), defaults={**content(draft), **about})
 
 
 def activate(rubric: Rubric, *, by: User) -> int:
-    """Put a rubric in force: queued verdicts are asked for under it; how many. Given ones become stale, and hold."""
+    """Put a rubric in force for its kind of work: queued verdicts on such are asked for under it; how many.
+
+    Given ones become stale, and hold.
+    """
     with transaction.atomic():
-        in_force = list(Rubric.objects.select_for_update().filter(is_active=True))
+        of_its_kind = Rubric.objects.select_for_update().filter(is_active=True, kind=rubric.kind)
+        in_force = list(of_its_kind)
         if in_force == [rubric]:
             return 0
-        if not RubricActivation.objects.exists():
+        if not RubricActivation.objects.filter(rubric__kind=rubric.kind).exists():
             _record_the_first(in_force)
-        Rubric.objects.filter(is_active=True).update(is_active=False)
+        of_its_kind.update(is_active=False)
         Rubric.objects.filter(pk=rubric.pk).update(is_active=True)
         RubricActivation.objects.create(rubric=rubric, by=by)
-        queued = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT)
+        queued = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT, rubric__kind=rubric.kind)
         return queued.update(rubric=rubric)
 
 
