@@ -20,3 +20,5 @@ def assess(session: Session, parsed: Mapping[str, Signals] | None = None, *, ask
         judging.enqueue(session)
     rewards.settle(session)
     review.look(session)
+    if ask and judging.read_again(session) is not None:
+        rewards.settle(session)

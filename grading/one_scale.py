@@ -184,7 +184,8 @@ def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:
 
 def _first_fresh(grades: Sequence[Grade]) -> Grade | None:
     views = {view.id: view for view in rewards.views(grades)}
-    verdicts = (grade for grade in grades if grade.source == Source.JUDGE and grade.value is not None)
+    first = (grade for grade in grades if grade.source == Source.JUDGE and grade.sample == 1)
+    verdicts = (grade for grade in first if grade.value is not None)
     return next((grade for grade in verdicts if not views[grade.pk].stale), None)
 
 

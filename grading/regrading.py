@@ -69,8 +69,8 @@ def regrade(session: Session) -> Regraded:
     """Ask the sources again, read the outcome again, settle; all or nothing. Doing it twice changes nothing more.
 
     A verdict's score is computed anew from the dimensions that the judge gave. A reward from before the ledger's keys
-    said who and what was seen is given anew under its full key. A judge is asked only where the session was without a
-    reward and no longer is: other verdicts hold.
+    said who and what was seen is given anew under its full key. A judge is asked where the session was without a reward
+    and no longer is, and again where the rules make something of it that contests its verdict: other verdicts hold.
     """
     with transaction.atomic():
         ownership.alone()
@@ -83,6 +83,9 @@ def regrade(session: Session) -> Regraded:
         asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
         rewards.settle(held, renew=True)
         review.look(held)
+        if judging.read_again(held) is not None:
+            asked = True
+            rewards.settle(held)
         for other in others:
             assess(other, ask=False)
         after = standing(rewards.live(held), held)

@@ -13,20 +13,21 @@ from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm
 from grading import ownership, reserving
 from grading.core.chain import Resolution, resolve
-from grading.core.decide import GradeView, Policy, current
+from grading.core.decide import GradeView, Holds, Policy, current
 from grading.core.freshness import Shown, unread
+from grading.core.standing import CONTESTED
 from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.core.witness import Witness
 from grading.models import Flag, Grade, Session, Settlement
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import Purpose
 
 # The ledger's stratum of machines' rewards of sessions with an open flag; those of the others are in none.
 FLAGGED = "flagged"
+# The rule that flags what an agent claims above its verdict.
+CLAIMED_ABOVE = "A38"
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
-# Who vouches for the evidence, where nobody has said; a value that nothing speaks against; and a verdict that has not
-# read all there is now.
-UNKNOWN, PLAIN, STALE = "unknown", "plain", "stale"
 
 
 def policy() -> Policy:
@@ -59,9 +60,21 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             stands=grade.evidence.get("stands"),
             view=grade.evidence.get("view", ""),
             stale=_stale(grade, now),
+            witness=witness_of(grade),
+            sample_of=grade.sample_of_id,
         )
         for grade in grades
     ]
+
+
+def holding(session: Session) -> Holds:
+    """The grade that holds for each source."""
+    return current(views(session.grades.chain()))
+
+
+def witness_of(grade: Grade) -> Witness:
+    """Who vouches for what a grade rests on."""
+    return Witness.of(grade.evidence.get("witness"))
 
 
 def shown(grades: Iterable[Grade]) -> Shown | None:
@@ -145,10 +158,12 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
     with transaction.atomic():
         locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
         grades = list(locked.grades.chain())
+        coming = set(locked.judge_jobs.open().values_list("purpose", flat=True))
         resolution = resolve(
             views(grades),
             policy(),
-            judge_open=locked.judge_jobs.open().filter(purpose=Purpose.VERDICT).exists(),
+            judge_open=Purpose.VERDICT in coming,
+            reading_open=Purpose.SAMPLE in coming,
             outcome=Outcome(locked.outcome),
             outcome_reason=locked.outcome_reason,
             vetoes=vetoes(locked),
@@ -158,7 +173,7 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
             resolution = _left_to(parent, resolution)
         name_engine(locked)
         settlement = _append(locked, resolution)
-        _record(locked, settlement, _credit(locked, settlement, grades), renew=renew)
+        _record(locked, settlement, _credit(locked, settlement, resolution.standing, grades), renew=renew)
     return settlement
 
 
@@ -230,16 +245,19 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         reserving.draw(session)
 
 
-def _credit(session: Session, settlement: Settlement, grades: list[Grade]) -> Credit | None:
+def _credit(session: Session, settlement: Settlement, standing: str, grades: list[Grade]) -> Credit | None:
     """What the bandits are told: nothing where there is no reward, or where its source carries no evidence; where
     no source could grade the session, that it is so.
 
-    A machine's reward of a session that stands flagged is in a stratum of its own: it is likely to be off by more.
+    A machine's reward of a session that stands flagged is in a stratum of its own: it is likely to be off by more. One
+    that counts nothing while it is contested is told all the same, and how far it is: what it counts is read from that.
     """
     if settlement.value is None:
         return None
-    said = GraderKey(source=settlement.source, witness=UNKNOWN, standing=PLAIN, agent=session.agent.name)
-    if settlement.weight == 0:
+    said = GraderKey(
+        source=settlement.source, witness=Witness.UNKNOWN.value, standing=standing, agent=session.agent.name
+    )
+    if settlement.weight == 0 and not standing.startswith(CONTESTED):
         return _abstention(said, grades) if settlement.source == Source.FLOOR else None
     stratum = "" if settlement.source == Source.HUMAN or not is_flagged(session) else FLAGGED
     grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
@@ -253,7 +271,7 @@ def _credit(session: Session, settlement: Settlement, grades: list[Grade]) -> Cr
             route=grade.route,
             rubric=grade.rubric,
             stratum=stratum,
-            standing=STALE if _stale(grade, shown(grades)) else PLAIN,
+            witness=witness_of(grade).value,
             version=grade.version,
             view=grade.evidence.get("view", ""),
         ),
@@ -275,5 +293,7 @@ def _abstention(said: GraderKey, grades: list[Grade]) -> Credit:
 
 
 def is_flagged(session: Session) -> bool:
-    """Whether a rule's or a person's flag on the session waits for somebody."""
-    return Flag.objects.open().filter(session=session).exists()
+    """Whether a rule's or a person's flag on the session waits for somebody. One that repeats what the agent says of
+    itself is none: it would choose its own stratum by it.
+    """
+    return Flag.objects.open().filter(session=session).exclude(rule=CLAIMED_ABOVE).exists()

@@ -56,7 +56,9 @@ def _is_verdict(held: Settlement | None) -> TypeGuard[Settlement]:
 def double(accepted: Collection[str]) -> set[str]:
     """Sessions that were graded twice for the chain, or that a bandit has learned from twice."""
     sessions = Session.objects.filter(external_id__in=accepted)
-    verdicts = Grade.objects.chain().verdicts().filter(session__in=sessions).values("session__external_id")
+    verdicts = (
+        Grade.objects.chain().verdicts().first_readings().filter(session__in=sessions).values("session__external_id")
+    )
     twice = verdicts.annotate(times=Count("pk")).filter(times__gt=1)
     credits_of = Counter((entry.observation, entry.bandit_id) for entry in _live(sessions))
     learned_twice = {observation for (observation, _bandit), times in credits_of.items() if times > 1}

@@ -10,7 +10,7 @@ allowance (may we, when, can we afford it?) · order (who goes first) · lanes a
 rubrics (what is asked, and asking again) · outlook (the figures that people see)
 """
 
-from grading.judging.asking import add, catch_up, enqueue, further_opinions, status_grade, unjudged
+from grading.judging.asking import add, catch_up, enqueue, further_opinions, read_again, status_grade, unjudged
 from grading.judging.batches import attend as attend_batches
 from grading.judging.order import prioritise
 from grading.judging.recomputing import recompute
@@ -27,6 +27,7 @@ __all__ = [
     "next_jobs",
     "prioritise",
     "pump",
+    "read_again",
     "recompute",
     "release_lost",
     "run",

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from grading import ownership, reserving, rewards
+from grading import ownership, rereading, reserving, review, rewards
 from grading.core.decide import current
 from grading.core.grade import SourceGrade, unscored
 from grading.core.shares import falls_into
@@ -29,7 +29,7 @@ def enqueue(session: Session) -> JudgeJob | None:
     grade says why. Rings the doorbell on commit.
     """
     open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
-    held, rubric = inputs.inputs(session), Rubric.objects.active()
+    held, rubric = inputs.inputs(session), Rubric.objects.active(session.work)
     unread = _unread(session)
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED)
@@ -59,7 +59,7 @@ def _is_wanted(session: Session, inputs_sha256: str, unread: str) -> bool:
 
     A verdict of which it is not known what it read counts for exactly the files that it was given on.
     """
-    verdict = session.grades.chain().verdicts().order_by("-pk").first()
+    verdict = session.grades.chain().verdicts().first_readings().order_by("-pk").first()
     if verdict is None:
         return True
     if verdict.evidence.get("read"):
@@ -76,11 +76,14 @@ def add(
     reason: Reason = Reason.AWAITING_JUDGE,
     backlog: bool | None = None,
     unread: str = "",
+    sample: int = 1,
+    sample_of: Grade | None = None,
 ) -> JudgeJob:
     """A queued job, and the doorbell once the caller's transaction is committed.
 
     `backlog` None: by how long ago the session ended. `unread`: the fingerprint of what a stale verdict has not read;
     such a job goes first, and after those the ones of sessions that were drawn to speak for their arm's abstentions.
+    `sample` and `sample_of` are a further reading's number and first verdict.
     """
     job = JudgeJob.objects.create(
         session=session,
@@ -91,6 +94,8 @@ def add(
         stale=bool(unread),
         unread=unread,
         reserved=purpose == Purpose.VERDICT and reserving.is_reserved(session),
+        sample=sample,
+        sample_of=sample_of,
         backlog=not unread and (is_backlog(session, timezone.now()) if backlog is None else backlog),
     )
     ring()
@@ -153,6 +158,20 @@ def ring() -> None:
     transaction.on_commit(publish)
 
 
+def read_again(session: Session) -> JudgeJob | None:
+    """See to it that the judge reads the session once more, where its verdict matters more than usual.
+
+    One reading after the other, behind everything else that waits. Runs in the caller's transaction, which settles
+    afterwards where there is a job.
+    """
+    coming = rereading.due(session)
+    if coming is None:
+        return None
+    return add(
+        session, coming.rubric, purpose=Purpose.SAMPLE, backlog=True, sample=coming.number, sample_of=coming.first
+    )
+
+
 # --- beside the chain ------------------------------------------------------------------------------------------------
 
 
@@ -161,7 +180,7 @@ def further_opinions(job: JudgeJob) -> list[JudgeJob]:
 
     Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen (I41).
     """
-    if job.is_parallel:
+    if not job.is_first:
         return []
     policy = JudgePolicy.objects.current()
     wanted = [(Purpose.REPEAT, JudgeRole.FIRST, policy.repeat_share)]
@@ -191,6 +210,20 @@ def catch_up(*, abandoned: bool = False, limit: int = CAUGHT_UP_AT_ONCE) -> int:
             locked = Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
             count += enqueue(locked) is not None
             rewards.settle(locked)
+    return count + _read_again_where_missed(limit)
+
+
+def _read_again_where_missed(limit: int) -> int:
+    """Ask for the readings that nobody has asked for; where none can be asked for, people are told. How many jobs."""
+    count = 0
+    for session in rereading.missed(timezone.now())[:limit]:
+        with transaction.atomic():
+            locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+            if read_again(locked) is not None:
+                rewards.settle(locked)
+                count += 1
+            else:
+                review.look(locked)
     return count
 
 

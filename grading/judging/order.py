@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grading import worth
 from grading.models import JudgeJob
-from grading.models.judging import JobState
+from grading.models.judging import JobState, Purpose
 
 WRITTEN_AT_ONCE = 500
 
@@ -24,7 +24,8 @@ def prioritise(now: dt.datetime | None = None) -> int:
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
     queued = JudgeJob.objects.filter(state=JobState.QUEUED)
     changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)
-    held = list(queued.order_by("pk").values_list("pk", "session__category", "worth"))
+    # A further reading waits until everything else was asked: it stays worth nothing.
+    held = list(queued.exclude(purpose=Purpose.SAMPLE).order_by("pk").values_list("pk", "session__category", "worth"))
     return changed + _write(held, worth.by_arm(now)) if held else changed
 
 

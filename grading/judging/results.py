@@ -5,6 +5,7 @@ import logging
 import uuid
 from dataclasses import replace
 from random import Random
+from statistics import median
 from typing import Any
 
 from django.conf import settings
@@ -12,11 +13,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from grading import review, rewards
+from grading.core.decide import READINGS
 from grading.core.grade import SourceGrade, unscored
 from grading.core.retry import Next, Step, Tried, after, asks_fallback
 from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.core.verdict_score import VERSION, Score, disagreement, score
 from grading.core.vocabulary import Reason, Source, Status
+from grading.core.witness import weakest
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.judging.client import Answer
@@ -54,7 +57,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256:
             _verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
-            record(session, said, parallel=job.is_parallel, **identity)
+            record(session, said, parallel=not job.is_first, **identity)
         rewards.settle(session)
         review.look(session)
     return outcome
@@ -141,7 +144,7 @@ def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime
 
 def _next_judge(job: JudgeJob, coming: Next, attempts: int) -> JudgeRole:
     """Whom to ask next: another model behind the same key, in turns, once the first's service failed often enough."""
-    if job.is_parallel:
+    if not job.is_first:
         return JudgeRole(job.judge)
     its_turn = coming.counts and asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
     return JudgeRole.FALLBACK if its_turn and judges.fallback() is not None else JudgeRole.FIRST
@@ -224,15 +227,17 @@ def _verdict(
         "rubric": attempt.job.rubric.sha256,
         "inputs_sha256": inputs_sha256,
     }
-    same = session.grades.verdicts().filter(**identity)
+    job = attempt.job
+    same = session.grades.verdicts().filter(sample=job.sample, **identity)
     cited = len(graded.citations)
     checked = f"{cited} of {cited} citations check out" if cited else "No transcript to cite"
-    scored = computed(graded, attempt.job.rubric)
+    scored = computed(graded, job.rubric)
+    value = graded.score if scored is None else scored.value
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,
         status=Status.SCORED,
-        value=graded.score if scored is None else scored.value,
+        value=value,
         detail=". ".join(filter(None, [checked, *([] if scored is None else [disagreement(graded.score, scored)])])),
         evidence={
             "dimensions": dict(graded.dimensions),
@@ -241,16 +246,38 @@ def _verdict(
             "citations": list(graded.citations),
             "prompt_sha256": attempt.prompt_sha256,
             "attempt": attempt.pk,
-            "purpose": str(attempt.job.purpose),
+            "purpose": str(job.purpose),
             "read": attempt.read,
+            "witness": _witness(session),
             **terms(graded.score, scored),
+            **_spread(session, job, value),
         },
         replicate=same.count(),
-        parallel=attempt.job.is_parallel,
+        parallel=job.is_parallel,
+        sample=job.sample,
+        sample_of=job.sample_of,
         cost_usd=answer.cost_usd,
         duration_ms=int((timezone.now() - attempt.started_at).total_seconds() * 1000),
         **identity,
     )
+
+
+def _witness(session: Session) -> str:
+    """Who vouches for the effects that a verdict on the session rests on: the weakest of those who do."""
+    holds = rewards.holding(session)
+    effects = (holds[source] for source in (Source.TRAJECTORY, Source.CONSUMPTION) if source in holds)
+    return weakest(grade.witness for grade in effects if grade.value is not None).value
+
+
+def _spread(session: Session, job: JudgeJob, value: float) -> dict[str, Any]:
+    """All readings with their median and how far they are apart, once there are enough."""
+    if job.sample_of is None:
+        return {}
+    further = session.grades.filter(sample_of=job.sample_of).order_by("pk").values_list("value", flat=True)
+    values = [each for each in (job.sample_of.value, *further, value) if each is not None]
+    if len(values) < READINGS:
+        return {}
+    return {"samples": values, "median": median(values), "spread": round(max(values) - min(values), 6)}
 
 
 def terms(overall: float, scored: Score | None) -> dict[str, Any]:

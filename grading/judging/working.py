@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading import rewards
+from grading import rereading, rewards
 from grading.core.prompt import Prompt
 from grading.core.ratelimits import Cost
 from grading.core.verdict import Deferred, Scope
@@ -30,7 +30,7 @@ from grading.judging.allowance.quota import Permit
 from grading.judging.client import Answer
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
-from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Session
+from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 
 logger = logging.getLogger(__name__)
@@ -135,9 +135,10 @@ def claim(job_id: int) -> Turn | None:
 def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     """From a claimed job to what came of asking, all on record."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
+    ask_by_its_kind(turn.job, session)
     inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
     if not is_needed(turn, session, inputs_sha256):
-        results.close(turn.job, turn.token, "these very inputs were judged already")
+        results.close(turn.job, turn.token, "its question was answered already")
         _return_probe(turn)
         return Held.NOT_NEEDED
     asked = _ask(turn, session)
@@ -176,10 +177,21 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
     return attempt, answer
 
 
+def ask_by_its_kind(job: JudgeJob, session: Session) -> None:
+    """A session whose category was named or changed while it waited is judged by the rubric for what it is now."""
+    if job.is_first and job.rubric.kind != session.work:
+        rubric = Rubric.objects.active(session.work)
+        if rubric is not None:
+            job.rubric = rubric
+            JudgeJob.objects.filter(pk=job.pk).update(rubric=rubric)
+
+
 def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
     """Unchanged inputs under the same identity are not paid for twice (I42), unless that is what the job is for."""
     if turn.job.purpose == Purpose.REPEAT:
         return True
+    if turn.job.purpose == Purpose.SAMPLE:
+        return rereading.is_wanted(turn.job)
     answers = session.grades.answering(
         inputs_sha256=inputs_sha256, rubric=turn.job.rubric.sha256, version=VERSION, model=turn.judge.model
     )
@@ -275,10 +287,14 @@ def _account(judge: Judge, slot: Slot, answer: Answer, prompt: Prompt) -> None:
 
 
 def afterwards(job: JudgeJob) -> None:
-    """Evidence that came in while the judge was reading is judged too; some sessions get further opinions."""
+    """Evidence that came in while the judge was reading is judged too; where it matters the judge reads again what it
+    has read; and some sessions get further opinions.
+    """
     with transaction.atomic():
-        session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
-        if asking.enqueue(session) is None:
-            asking.further_opinions(job)
-        else:
+        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=job.session_id)
+        if asking.enqueue(session) is not None:
+            rewards.settle(session)
+            return
+        asking.further_opinions(job)
+        if asking.read_again(session) is not None:
             rewards.settle(session)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from grading.models import Alarm
 from grading.models.judging import JudgeRole
 from grading.monitoring.alarms import acknowledge, open_alarms
+from grading.monitoring.flag_rule import recent_flags
 from grading.monitoring.flags import (
     DISMISSED,
     GRADED_BY_A_PERSON,
@@ -12,7 +13,6 @@ from grading.monitoring.flags import (
     clear_flags,
     flagged_sessions,
     independent_work,
-    recent_flags,
 )
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Rule, Severity

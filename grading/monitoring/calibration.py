@@ -48,14 +48,16 @@ class Standing:
 
 def compared() -> GradeQuerySet:
     """Verdicts on sessions that a person graded blind in the random slice. Flags alone calibrate nothing (I146)."""
-    return Grade.objects.verdicts().filter(session__in=ReviewAnswer.objects.blind().values("session"))
+    return Grade.objects.verdicts().first_readings().filter(session__in=ReviewAnswer.objects.blind().values("session"))
 
 
 def in_use() -> Standing | None:
     """The grader that gave the latest verdict for the chain; None before the first. One query, for every page."""
     same = compared().filter(**{name: OuterRef(name) for name in IDENTITY})
     blind = same.order_by().values("source").annotate(n=Count("session", distinct=True)).values("n")
-    latest = Grade.objects.chain().verdicts().order_by("-pk").annotate(blind=Coalesce(Subquery(blind), 0))
+    latest = (
+        Grade.objects.chain().verdicts().first_readings().order_by("-pk").annotate(blind=Coalesce(Subquery(blind), 0))
+    )
     row = latest.values(*IDENTITY, "blind").first()
     return None if row is None else Standing(blind=row.pop("blind"), grader=Grader(**row))
 

@@ -5,9 +5,7 @@ session settled again: its reward moves along.
 """
 
 import datetime as dt
-from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
 
 from django.contrib.auth.models import User
 from django.db.models import Count, QuerySet
@@ -19,31 +17,14 @@ from grading.core.trajectory import View
 from grading.core.vocabulary import Reason, Source
 from grading.models import Artifact, Flag, Session
 from grading.models.evidence import ArtifactKind, Origin
-from grading.models.monitoring import FlagQuerySet
 from grading.monitoring.alarms import reopen_if_acknowledged
-from grading.monitoring.rule import Finding, Rule, Severity
+from grading.monitoring.disputed import ClaimedAbove, Contested, UnsteadyJudge
+from grading.monitoring.flag_rule import FlagRule, recent_flags
+from grading.monitoring.rule import Finding, Severity
 from grading.rewards import policy, settle, views
 
 GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
 SHOWN = 5
-
-
-WINDOW = dt.timedelta(days=7)
-
-
-class FlagRule(Rule):
-    """A rule about single sessions: it flags each that it finds implausible, and alarms where there are too many.
-
-    `settled`: why a flag cleared itself. One that a person cleared stays so.
-    """
-
-    settled: ClassVar[str]
-
-    @abstractmethod
-    def finding(self, session: Session, holds: Holds) -> str:
-        """What is implausible about the session as it stands, with the grades that hold, in words; empty where nothing
-        is.
-        """
 
 
 class ImpossiblePair(FlagRule):
@@ -166,7 +147,15 @@ class UnsupportedOutcome(FlagRule):
             )
 
 
-FLAG_RULES: tuple[FlagRule, ...] = (ImpossiblePair(), Contended(), Blind(), UnsupportedOutcome())
+FLAG_RULES: tuple[FlagRule, ...] = (
+    ImpossiblePair(),
+    Contended(),
+    Blind(),
+    UnsupportedOutcome(),
+    UnsteadyJudge(),
+    Contested(),
+    ClaimedAbove(),
+)
 
 
 def inspect_flags(session: Session) -> None:
@@ -229,11 +218,6 @@ def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
 def flagged_sessions() -> QuerySet[Flag]:
     """What waits for a person, newest first."""
     return Flag.objects.open().select_related("session__agent", "session__category")
-
-
-def recent_flags(rule: str, now: dt.datetime) -> FlagQuerySet:
-    """The rule's flags on sessions that ended in its window (event time), cleared or not."""
-    return Flag.objects.filter(rule=rule, session__ended_at__gt=now - WINDOW)
 
 
 def _plural(count: int, noun: str) -> str:

@@ -38,8 +38,8 @@ class Instrument:
 
 
 def verdicts(now: dt.datetime) -> GradeQuerySet:
-    """What judges said of the sessions that ended in the last fourteen days (event time)."""
-    return Grade.objects.verdicts().filter(session__ended_at__gt=now - WINDOW)
+    """What judges said of the sessions that ended in the last fourteen days (event time), at their first reading."""
+    return Grade.objects.verdicts().first_readings().filter(session__ended_at__gt=now - WINDOW)
 
 
 def instruments(now: dt.datetime) -> list[Instrument]:

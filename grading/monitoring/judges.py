@@ -71,7 +71,8 @@ class WastedJudging(Rule):
     title = "The judge was asked twice for the same verdict"
     means = (
         "Raises at the first session of a day whose unchanged evidence was judged again for the chain by the same "
-        "model under the same rubric. A repeat that measures the judge is none."
+        "model under the same rubric. A repeat that measures the judge is none, and neither are the numbered "
+        "readings of a session whose verdict is in doubt."
     )
     every = dt.timedelta(minutes=1)
     window = dt.timedelta(days=1)

@@ -52,7 +52,8 @@ def pairs() -> Iterator[dict[str, Any]]:
 
     A verdict that came later is a pair too: nobody had seen it either.
     """
-    verdicts = Prefetch("session__grades", Grade.objects.verdicts().defer("evidence").order_by("pk"), to_attr="judged")
+    first = Grade.objects.verdicts().first_readings()
+    verdicts = Prefetch("session__grades", first.defer("evidence").order_by("pk"), to_attr="judged")
     blind = ReviewAnswer.objects.blind().select_related("session__agent", "session__category", "reviewer", "judge")
     for row in blind.prefetch_related(verdicts).order_by("pk").iterator(chunk_size=CHUNK):
         for verdict in row.session.judged:  # type: ignore[attr-defined] # prefetched above

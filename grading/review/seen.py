@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q
 
+from grading import rewards
 from grading.core.vocabulary import Reason, Source
 from grading.models import Evidence, Grade, Reveal, ReviewAnswer, Session, Settlement
 from grading.models.review import GRADING, Answer
@@ -51,7 +52,9 @@ def is_outdated(grade: Grade) -> bool:
 
 def judges_answer(session: Session) -> Grade | None:
     """The judge's verdict that the chain reads, or another family's beside it."""
-    return session.grades.verdicts().order_by("parallel", "-pk").first()
+    held = rewards.holding(session).get(Source.JUDGE)
+    verdicts = session.grades.verdicts()
+    return verdicts.order_by("-pk").first() if held is None or held.value is None else verdicts.get(pk=held.id)
 
 
 def judged(session: str = "session") -> Exists:

@@ -97,9 +97,10 @@ def _turns(judge: Judge) -> Iterator[Turn]:
 def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
     """A job's letter and request; None where it needs no call, or its evidence cannot be read."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
+    working.ask_by_its_kind(turn.job, session)
     inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
     if not working.is_needed(turn, session, inputs_sha256):
-        results.close(turn.job, turn.token, "these very inputs were judged already")
+        results.close(turn.job, turn.token, "its question was answered already")
         return None
     read = inputs.shown(session)
     prompt = working.prompt_for(turn, session)

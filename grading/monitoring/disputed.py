@@ -1,0 +1,132 @@
+"""Verdicts that something speaks against: the judge's own other readings, or what the session left behind."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from grading import rereading
+from grading.core.decide import ADDED_AT_MOST, READINGS_AGREE, Holds, contests, gap, is_claimed
+from grading.core.explain import number
+from grading.core.standing import CONTESTED_ABOVE
+from grading.core.vocabulary import NO_REWARD, Source
+from grading.core.weekly import is_too_often
+from grading.models import JudgeJob, Session
+from grading.models.judging import Purpose
+from grading.monitoring.flag_rule import FlagRule, recent_flags
+from grading.monitoring.graders import SOMETIMES
+from grading.monitoring.rule import Finding, Severity
+from grading.rereading import CONTESTED
+from grading.rewards import CLAIMED_ABOVE
+
+LONGEST_WAIT = dt.timedelta(days=2)
+
+
+class UnsteadyJudge(FlagRule):
+    """Three readings of one session, and as many opinions: its verdict says little about it."""
+
+    id = "A36"
+    title = "The judge’s readings of one session are far apart"
+    means = (
+        f"Flags a session of which three readings of the judge are more than {number(READINGS_AGREE)} apart; their "
+        "median is the verdict. Raises at the third such session in seven days."
+    )
+    todo = "Grade them. If it goes on, see what the readings say differently: the rubric may not cover such work."
+    severity = Severity.ADVISORY
+    settled = "its verdict is another one now"
+    every = SOMETIMES
+
+    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+        judge = holds.get(Source.JUDGE)
+        if judge is None or not judge.samples or judge.is_answered or Source.HUMAN in holds:
+            return ""
+        said = ", ".join(map(number, judge.samples))
+        return f"three readings of the judge are {number(judge.spread)} apart: {said}; the median counts"
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        count = recent_flags(self.id, now).count()
+        if is_too_often(count):
+            yield Finding(
+                detail=f"Of {count} sessions in seven days three readings of the judge are more than "
+                f"{number(READINGS_AGREE)} apart. {self.todo}"
+            )
+
+
+class Contested(FlagRule):
+    """Artifacts and judge contradict each other, and asking the judge again has not settled it, or only for the most
+    part.
+    """
+
+    id = CONTESTED
+    title = "What a session left behind contradicts the judge"
+    means = (
+        f"Flags a session that left behind what would be worth more than {number(CONTESTED_ABOVE)} above its fresh "
+        "verdict, once the judge has read it three times, or will not read it again. Raises at the third such session "
+        "of an agent in seven days, and where one waits for the judge for two days."
+    )
+    todo = (
+        "Look at what was left behind. If it is filler, ask more of the artifact rules; if it is good, the rubric for "
+        "such work misses it."
+    )
+    settled = "judge and artifacts agree now, or the judge is to read it again"
+    every = SOMETIMES
+
+    def finding(self, session: Session, holds: Holds) -> str:
+        if not contests(holds) or Source.HUMAN in holds or session.outcome in NO_REWARD:
+            return ""
+        above = f"what it left behind would be worth {number(gap(holds))} more than the judge says"
+        if holds[Source.JUDGE].is_answered:
+            return f"{above}, three times; it adds {number(ADDED_AT_MOST)} to the verdict, and no more"
+        if rereading.is_coming(session):
+            return ""
+        return f"{above}, and the judge is not asked again: until a person grades it, it counts little or nothing"
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        rows = list(recent_flags(self.id, now).values_list("session__agent__name", flat=True))
+        for name in sorted(set(rows)):
+            if is_too_often(count := rows.count(name)):
+                yield Finding(
+                    about=name[:150],
+                    detail=f"{count} sessions of {name} in seven days left behind what would be worth far more than "
+                    f"the judge says. {self.todo}",
+                )
+        late = JudgeJob.objects.open().filter(purpose=Purpose.SAMPLE, created_at__lte=now - LONGEST_WAIT)
+        if count := late.count():
+            yield Finding(
+                about="readings",
+                detail=f"Sessions in doubt that have waited to be read again for more than two days: {count}. "
+                "Until then what is contested teaches the bandits little or nothing, and bad sessions may be among "
+                "it. Readings come after everything else: give the judge more budget or quota, or grade them.",
+            )
+
+
+class ClaimedAbove(FlagRule):
+    """An agent claims far more than its judge saw. The verdict stands; people are told."""
+
+    id = CLAIMED_ABOVE
+    title = "An agent claims far more than the judge saw"
+    means = (
+        f"Flags a session whose agent alone vouches for what would be worth more than {number(CONTESTED_ABOVE)} above "
+        "its verdict. The verdict stands. Raises at the third such session of an agent in seven days."
+    )
+    todo = "Look whether the claims are true: the agent invents them, or the judge is not shown what it left behind."
+    severity = Severity.ADVISORY
+    settled = "judge and claims agree now"
+    every = SOMETIMES
+
+    def finding(self, session: Session, holds: Holds) -> str:
+        if gap(holds) <= CONTESTED_ABOVE or not is_claimed(holds):
+            return ""
+        if Source.HUMAN in holds or session.outcome in NO_REWARD:
+            return ""
+        return (
+            f"the agent claims to have left behind what would be worth {number(gap(holds))} more than the judge says; "
+            "the verdict stands"
+        )
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        rows = list(recent_flags(self.id, now).values_list("session__agent__name", flat=True))
+        for name in sorted(set(rows)):
+            if is_too_often(count := rows.count(name)):
+                yield Finding(
+                    about=name[:150],
+                    detail=f"{count} sessions of {name} in seven days claim far more than the judge saw. {self.todo}",
+                )
