@@ -90,5 +90,5 @@ def failed_check(session: Session, name: str = "ci") -> Artifact:
 
 
 def open_judge_job(session: Session) -> JudgeJob:
-    rubric = Rubric.objects.filter(is_active=True).get()
+    rubric = Rubric.objects.active()
     return JudgeJob.objects.create(session=session, rubric=rubric)

@@ -55,7 +55,7 @@ def make() -> World:
     )
     for person in (olga, cast.person("rita", REVIEWER)):
         opinion = review.submit(beside, person, answer=Answer.GRADE, value=0.6, reason="seen it")
-    held = Rubric.objects.get()
+    held = Rubric.objects.active()
     draft, _ = versions.save(
         Rubric(title="Stern", text="Be stern.", dimensions=held.dimensions, bands=held.bands, parent=held), author=olga
     )

@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from bandit import ledger
 from bandit.models import LedgerEntry
 from bandit.reading import version_of, weights_of
-from grading import evidence, ownership
+from grading import evidence, ownership, rewards
 from grading.admin import history, transcript
 from grading.admin import session_did as did
 from grading.admin import session_why as why
@@ -20,7 +20,18 @@ from grading.admin.judge_state import first_quota
 from grading.admin.quota import not_before
 from grading.admin.session_did import Log
 from grading.admin.session_why import Next
-from grading.core.explain import StepState
+from grading.core.decide import (
+    ADDED_AT_MOST,
+    READINGS,
+    GradeView,
+    Holds,
+    contests,
+    current,
+    gap,
+    is_claimed,
+    value_of,
+)
+from grading.core.explain import StepState, number, weight
 from grading.core.signals import Signals
 from grading.core.vocabulary import Reason, Source
 from grading.judging.rubrics.verdicts import staleness
@@ -88,11 +99,16 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     entries = list(ledger.history(session.observation))
     received = list(session.evidence.all())
     settlement = settlements[-1] if settlements else None
+    holds = current(rewards.views([grade for grade in grades if not grade.parallel]))
     scored = {source: grade for source in CARDS if (grade := latest_of(grades, source))}
-    judge = scored.get(Source.JUDGE)
-    stale = staleness(judge, Rubric.objects.active())
-    job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
-    comes = why.following(job)
+    judge = held_by(grades, holds.get(Source.JUDGE))
+    if judge is not None:
+        scored[Source.JUDGE] = judge
+    stale = staleness(judge, Rubric.objects.active(session.work))
+    jobs = JudgeJob.objects.filter(session=session, purpose__in=[Purpose.VERDICT, Purpose.SAMPLE])
+    latest = list(jobs.order_by("-pk"))
+    job = next((each for each in latest if each.is_first), None)
+    comes = why.following(next((each for each in latest if each.is_open), job))
     known = Known(
         session=session,
         settlement=settlement,
@@ -118,6 +134,10 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "again_usd": why.last_cost(session) if judge else None,
         "flags": [flag for flag in flags if flag.cleared_at is None],
         "cards": why.cards(settlement, grades, scored),
+        "is_contested": is_contested(settlement, holds),
+        "readings": readings(grades, judge),
+        **_apart(holds.get(Source.JUDGE)),
+        "left_behind": beside_the_verdict(settlement, holds),
         "dimensions": dimensions(judge),
         "citations": citations(judge),
         "opinions": opinions(grades, judge),
@@ -262,6 +282,49 @@ def latest_of(grades: list[Grade], source: Source) -> Grade | None:
     return next((grade for grade in scored if not grade.parallel), None)
 
 
+def held_by(grades: Sequence[Grade], view: GradeView | None) -> Grade | None:
+    """The row of a grade that holds; None where it gives no value."""
+    return next(
+        (grade for grade in grades if view is not None and grade.pk == view.id and grade.value is not None), None
+    )
+
+
+def is_contested(settlement: Settlement | None, holds: Holds) -> bool:
+    """Whether what the session left behind contests its verdict, and nobody has settled it."""
+    by = settlement is not None and settlement.source == Source.CONSUMPTION and not settlement.final
+    return by and contests(holds)
+
+
+def beside_the_verdict(settlement: Settlement | None, holds: Holds) -> str:
+    """What becomes of artifacts that are worth more than the judge says, in words; empty where nothing does."""
+    left = value_of(holds, Source.CONSUMPTION)
+    if is_claimed(holds):
+        return f"Only the agent itself vouches for this, so that its {number(left)} lifts no verdict."
+    if settlement is None or settlement.source != Source.CONSUMPTION or not contests(holds):
+        return ""
+    if is_contested(settlement, holds):
+        said = f"{number(gap(holds))} above the judge, which contests it"
+        return f"Together {number(left)}: {said}. Until that is settled it counts {weight(settlement.weight)} of 1."
+    return f"Together {number(left)}. Three readings agree, so it adds at most {number(ADDED_AT_MOST)} to their median."
+
+
+def readings(grades: Sequence[Grade], judge: Grade | None) -> list[dict[str, Any]]:
+    """What the judge said each time that it read the session; none where it did so once."""
+    first = None if judge is None else judge.sample_of_id or judge.pk
+    rows = [grade for grade in grades if first in (grade.pk, grade.sample_of_id)]
+    if len(rows) < 2:  # noqa: PLR2004 - once is no comparison
+        return []
+    enough = len(rows) == READINGS
+    return [{"grade": row, "counts": enough and row == judge} for row in rows]
+
+
+def _apart(judge: GradeView | None) -> dict[str, Any]:
+    """How far three readings are apart; None where there are not three."""
+    if judge is None or not judge.samples:
+        return {"spread": None, "unsteady": False}
+    return {"spread": judge.spread, "unsteady": not judge.is_answered}
+
+
 def opinions(grades: list[Grade], judge: Grade | None) -> list[dict[str, Any]]:
     """What judges said beside the chain, each with its distance from the verdict, latest first."""
     return [
@@ -328,4 +391,11 @@ def _live(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
     held = [e for e in held if not e.is_abstention]
     weights = {bandit: weights_of(version_of(bandit)) for bandit in {entry.bandit for entry in held}}
-    return [{"entry": entry, "weight": weights[entry.bandit].get(entry.grader.source, 0)} for entry in held]
+    return [
+        {
+            "entry": entry,
+            "weight": weights[entry.bandit].get(entry.grader.source, 0)
+            * settings.STANDING_WEIGHTS.get(entry.grader.standing, 1.0),
+        }
+        for entry in held
+    ]

@@ -30,10 +30,13 @@ STREAKS = "A14"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What comes next from the judge: `words` in brief; `at`: not before then; `usd`: about what it will cost."""
+    """What comes next from the judge: `words` in brief; `reading`: the number of a further one; `at`: not before then;
+    `usd`: about what it will cost.
+    """
 
     words: str
     place: str = ""
+    reading: int | None = None
     at: dt.datetime | None = None
     usd: float | None = None
 
@@ -93,13 +96,14 @@ def following(job: JudgeJob | None) -> Next | None:
     """What comes next where a job is open: two queries."""
     if job is None or not job.is_open:
         return None
+    reading = None if job.is_first else job.sample
     if job.state != JobState.QUEUED:
-        return Next(words="is reading it" if job.state == JobState.LEASED else "has it in a batch")
+        return Next(words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading)
     at = not_before(job.next_attempt_at, first_quota())
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
     words = "has it in the queue" + ", drawn at random to speak for others like it" * job.reserved
-    return Next(words=words, place=_place(job), at=late, usd=costs.spend(graded).each_usd)
+    return Next(words=words, place=_place(job), reading=reading, at=late, usd=costs.spend(graded).each_usd)
 
 
 def _place(job: JudgeJob) -> str:

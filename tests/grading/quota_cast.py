@@ -54,7 +54,7 @@ def job(at: dt.datetime, *, done: dt.datetime | None = None, session: Session | 
     ended = {"state": JobState.DONE, "reason": "", "finished_at": done} if done else {}
     return JudgeJob.objects.create(
         session=session or cast.session(ended_at=at, agent=fields.pop("agent", None)),
-        rubric=Rubric.objects.filter(is_active=True).get(),
+        rubric=Rubric.objects.active(),
         created_at=at,
         next_attempt_at=at,
         **{**ended, **fields},

@@ -110,7 +110,7 @@ def everything(rita):
     answers.unflag(answers.flag(session, rita, "look at it"), rita)
     alarm = Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="three")
     monitoring.acknowledge(alarm, rita)
-    rubric = Rubric.objects.get()
+    rubric = Rubric.objects.active()
     RubricActivation.objects.create(rubric=rubric, by=olga)
     JudgeRun.objects.create(rubric=rubric, by=olga, total=2, cancelled_by=olga, cancelled_at=timezone.now())
     JudgePolicy.objects.create(by=olga, daily_budget_usd=5)

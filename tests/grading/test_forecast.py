@@ -50,7 +50,7 @@ def test_arrivals_are_what_the_last_days_sessions_brought():
     quota_cast.job(NOW - 2 * MINUTE, done=NOW)
     quota_cast.job(NOW - dt.timedelta(hours=25))
     quota_cast.job(NOW - MINUTE, session=cast.session(ended_at=NOW - dt.timedelta(days=30)))
-    again = JudgeRun.objects.create(rubric=Rubric.objects.get(is_active=True))
+    again = JudgeRun.objects.create(rubric=Rubric.objects.active())
     quota_cast.job(NOW - MINUTE, run=again)
     quota_cast.job(NOW - MINUTE, judge=JudgeRole.SECOND, purpose=Purpose.SECOND)
     assert seen().arrivals == pytest.approx(2 / 24)

@@ -63,7 +63,7 @@ def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
     assert (grade.status, grade.value, grade.reason) == (Status.SCORED, 0.78, "")
     assert (grade.model, grade.version) == ("claude-sonnet-5-5", VERSION)
     assert grade.route == sim.url.removeprefix("http://")
-    assert grade.rubric == Rubric.objects.get(is_active=True).sha256
+    assert grade.rubric == Rubric.objects.active().sha256
     assert len(grade.inputs_sha256) == 64
     assert grade.cost_usd > 0
     assert set(grade.evidence["dimensions"]) == {"execution", "goal_fit", "harmlessness"}
