@@ -26,7 +26,7 @@ from grading.models.judging import JobState, Purpose
 APART = 0.4
 DISAGREEMENT = "A3"
 # The rule that tells people of what nobody settles by asking the judge again.
-CONTESTED = "A37"
+CONTESTED = "A38"
 MISSED_WITHIN = dt.timedelta(days=7)
 
 

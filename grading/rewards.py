@@ -25,7 +25,7 @@ from grading.models.judging import Purpose
 # The ledger's stratum of machines' rewards of sessions with an open flag; those of the others are in none.
 FLAGGED = "flagged"
 # The rule that flags what an agent claims above its verdict.
-CLAIMED_ABOVE = "A38"
+CLAIMED_ABOVE = "A39"
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
 

@@ -23,7 +23,7 @@ LONGEST_WAIT = dt.timedelta(days=2)
 class UnsteadyJudge(FlagRule):
     """Three readings of one session, and as many opinions: its verdict says little about it."""
 
-    id = "A36"
+    id = "A37"
     title = "The judge’s readings of one session are far apart"
     means = (
         f"Flags a session of which three readings of the judge are more than {number(READINGS_AGREE)} apart; their "

@@ -100,7 +100,7 @@ def test_three_readings_near_the_artifacts_end_it(sim):
     assert keys(session) == [("consumption", "plain", "unknown")]
     assert (numbers(session), [job.state for job in samples(session)]) == ([1, 2, 3], ["done", "done"])
     # They are far apart all the same, which a person should know.
-    assert flags(session) == {"A36"}
+    assert flags(session) == {"A37"}
     third = session.grades.get(sample=3)
     assert (third.evidence["samples"], third.evidence["median"], third.evidence["spread"]) == (
         [0.1, 0.5, 0.55],
@@ -115,7 +115,7 @@ def test_three_readings_that_agree_hold_and_a_person_is_told(sim):
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.4, Source.CONSUMPTION, True, 1)
     assert keys(session) == [("consumption", "plain", "unknown")]
-    assert flags(session) == {"A37"}
+    assert flags(session) == {"A38"}
     item = ReviewItem.objects.open().get(session=session)
     assert "three times; it adds .30 to the verdict, and no more" in item.why
     assert (work(), len(sim.calls)) == (0, 3)
@@ -125,7 +125,7 @@ def test_three_readings_that_do_not_agree_leave_it_to_a_person(sim):
     session = read(sim, 0.05, 0.45, 0.2)
     held = reward(session)
     assert (held.value, held.final, held.weight) == (0.75, False, 0)
-    assert flags(session) == {"A36", "A37"}
+    assert flags(session) == {"A37", "A38"}
     assert "A person's grade settles it." in held.sentence
     rita = cast.person("rita", "reviewer")
     cast.grade(session, Source.HUMAN, 0.3, author=rita)
@@ -140,7 +140,7 @@ def test_where_the_judge_gives_up_a_person_is_asked(sim):
     JudgeJob.objects.update(next_attempt_at=timezone.now())
     one()
     assert [job.state for job in samples(session)] == [JobState.ABANDONED]
-    assert (reward(session).final, flags(session)) == (False, {"A37"})
+    assert (reward(session).final, flags(session)) == (False, {"A38"})
     assert session.grades.chain().filter(source=Source.JUDGE).count() == 1
     assert work() == 0
 
@@ -151,7 +151,7 @@ def test_without_a_judge_to_ask_a_person_is_asked_at_once(sim, settings):
     cast.grade(session, Source.JUDGE, 0.1, rubric="a" * 64)
     rewards.settle(session)
     monitoring.inspect(session)
-    assert flags(session) == {"A37"}
+    assert flags(session) == {"A38"}
 
 
 def test_artifacts_that_come_after_the_verdict_contest_it_too(sim):
@@ -240,7 +240,7 @@ def test_a_contest_that_nobody_has_asked_about_is_caught_up_with(sim, settings):
     assert judging.catch_up() == 1
     assert ([job.sample for job in samples(session)], flags(session)) == ([2], set())
     # Nobody knows by which rubric the other was judged, so that a person has to look.
-    assert (samples(other), flags(other)) == ([], {"A37"})
+    assert (samples(other), flags(other)) == ([], {"A38"})
     assert judging.catch_up() == 0
 
 
@@ -250,7 +250,7 @@ def test_readings_that_wait_for_days_are_an_alarm(sim):
         created_at=timezone.now() - dt.timedelta(days=3)
     )
     monitoring.watch(timezone.now() + dt.timedelta(minutes=20))
-    (alarm,) = Alarm.objects.filter(rule="A37")
+    (alarm,) = Alarm.objects.filter(rule="A38")
     assert alarm.detail.startswith("Sessions in doubt that have waited to be read again for more than two days: 1.")
 
 
@@ -332,7 +332,7 @@ def test_a_claim_lifts_no_verdict_and_moves_nothing_but_people_are_told(sim):
     monitoring.inspect(session)
     held = reward(session)
     assert (held.value, held.source, held.final, held.weight) == (0.1, Source.JUDGE, True, 1)
-    assert (keys(session), samples(session), flags(session)) == (before, [], {"A38"})
+    assert (keys(session), samples(session), flags(session)) == (before, [], {"A39"})
     entry = LedgerEntry.objects.live().get(bandit__name="category", observation=session.observation)
     assert entry.grader.stratum == ""
 
@@ -352,7 +352,7 @@ def test_many_claims_of_one_agent_are_an_alarm(sim):
         claimed(session, 1.0)
         monitoring.inspect(session)
     monitoring.watch()
-    (alarm,) = Alarm.objects.filter(rule="A38")
+    (alarm,) = Alarm.objects.filter(rule="A39")
     assert alarm.about == "bob"
     assert alarm.detail.startswith("3 sessions of bob in seven days claim far more")
 
