@@ -196,6 +196,7 @@ SCREENS: dict[str, Address] = {
     ),
     "admin:run_cancel": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="run"),
     "admin:alarms": Address(opens=VIEWER),
+    "admin:alarm": Address(opens=VIEWER, of="alarm"),
     "admin:alarm_acknowledge": Address(opens=REVIEWER, kind=ACT, acts=REVIEWER, of="alarm"),
     "admin:review": Address(opens=VIEWER, kind=MOVED, claims=True),
     "admin:review_session": Address(

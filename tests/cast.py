@@ -89,6 +89,6 @@ def failed_check(session: Session, name: str = "ci") -> Artifact:
     return Artifact.objects.create(session=session, kind=ArtifactKind.CHECK_FAILED, key=name, origin=Origin.FACTS)
 
 
-def open_judge_job(session: Session) -> JudgeJob:
+def open_judge_job(session: Session, **fields) -> JudgeJob:
     rubric = Rubric.objects.active()
-    return JudgeJob.objects.create(session=session, rubric=rubric)
+    return JudgeJob.objects.create(session=session, rubric=rubric, **fields)

@@ -28,8 +28,8 @@ def parser(doc: str, *, quick: str, smoke: str) -> argparse.ArgumentParser:
     return made
 
 
-def site(state: str | Path, *, database: str = "", **environment: str) -> None:
-    """A new site in this process: in this folder, on SQLite there or on this empty database, without a broker."""
+def code(state: str | Path, *, database: str = "", **environment: str) -> None:
+    """The site's code in this process, to be imported from now on; its state would be in this folder."""
     os.environ.pop("DATABASE_URL", None)
     os.environ |= {
         "GRADINGSITE_STATE": str(state),
@@ -42,6 +42,11 @@ def site(state: str | Path, *, database: str = "", **environment: str) -> None:
     import django
 
     django.setup()
+
+
+def site(state: str | Path, *, database: str = "", **environment: str) -> None:
+    """A new site in this process: in this folder, on SQLite there or on this empty database, without a broker."""
+    code(state, database=database, **environment)
     from django.core.management import call_command
 
     template = os.environ.get(TEMPLATE)

@@ -1,6 +1,6 @@
 """Alarms: rules that fired too often, what they found, and who has taken note."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -42,6 +42,33 @@ def show(request: HttpRequest) -> TemplateResponse:
         "flags": _with_rewards(monitoring.flagged_sessions()[:LISTED]),
     }
     return TemplateResponse(request, "gradingsite/alarms.html", context)
+
+
+def detail(request: HttpRequest, pk: int) -> TemplateResponse:
+    """One alarm: what was expected, what came, what to do, and the sessions that it was found in."""
+    alarm = get_object_or_404(Alarm.objects.select_related("acknowledged_by"), pk=pk)
+    rule = monitoring.RULES.get(alarm.rule)
+    keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
+    is_silence = alarm.rule == monitoring.SILENT_FAILURE and alarm.resolved_at is None
+    rows = _listed(keys[-LISTED:], alarm.rule)
+    context = {
+        "title": f"{alarm.rule}, alarm",
+        "alarm": alarm,
+        "rule": rule,
+        "ways": _ways_out().get(alarm.about) if is_silence else None,
+        "rows": rows,
+        "is_flagged": any(why for _session, why in rows),
+        "total": len(keys),
+        "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
+    }
+    return TemplateResponse(request, "gradingsite/alarm.html", context)
+
+
+def _listed(keys: Sequence[int], rule: str) -> list[tuple[Session, str]]:
+    """The sessions with their rewards, and why the rule flagged them if it did, the latest first."""
+    sessions = Session.objects.with_reward().with_people().in_bulk(list(keys))
+    why = dict(Flag.objects.filter(rule=rule, session__in=keys).values_list("session", "detail"))
+    return [(sessions[key], why.get(key, "")) for key in reversed(keys) if key in sessions]
 
 
 def _ways_out() -> dict[str, dict[str, Any]]:

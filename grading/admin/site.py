@@ -85,6 +85,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("runs/<int:pk>/progress/", "run_progress", runs.run_progress, RUBRIC),
     ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, OPERATE),
     ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
+    ("alarms/<int:pk>/", "alarm", alarms.detail, "grading.view_alarm"),
     ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
     ("review/", "review", desk.start, VIEW),
     ("review/<int:pk>/", "review_session", desk.show, VIEW),

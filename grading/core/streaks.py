@@ -97,8 +97,9 @@ def find(sessions: Sequence[Seen], known: Collection[str | None] = ()) -> Found:
     taken = {each.key for streak in outages for each in streak.sessions}
     rest = [each for each in sessions if each.key not in taken]
     arms = sorted({each.arm for each in rest})
-    streaks = [streak for arm in arms for streak in _of_one(arm, rest, level(arm))]
-    found = (_excess(arm, rest, level(arm)) for arm in arms)
+    # Any of the arms may have it by chance.
+    streaks = [streak for arm in arms for streak in _of_one(arm, rest, level(arm) / len(arms))]
+    found = (_excess(arm, rest, level(arm) / len(arms)) for arm in arms)
     return Found(streaks=(*outages, *streaks), excesses=tuple(each for each in found if each is not None))
 
 

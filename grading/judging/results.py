@@ -98,12 +98,13 @@ def record(session: Session, said: SourceGrade, *, parallel: bool = False, **ide
 
 
 def note(job: JudgeJob, said: SourceGrade) -> None:
-    """Write on a waiting job and its session why it waits, and settle, so that the screen says it."""
+    """Write on a waiting job and its session why it waits, settle, and let the rules look: the screen says it."""
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
         if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=said.reason):
             record(session, said)
             rewards.settle(session)
+            review.look(session)
 
 
 def _careful(attempt: JudgeAttempt, result: Result) -> Result:

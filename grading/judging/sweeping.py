@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from grading import monitoring
+from grading import monitoring, review
 from grading.core.grade import unscored
 from grading.core.retry import backoff
 from grading.core.verdict_score import VERSION
@@ -17,7 +17,7 @@ from grading.judging import asking, judges, results
 from grading.judging.allowance import quota
 from grading.judging.lanes import one_by_one
 from grading.judging.working import ready
-from grading.models import JudgeAttempt, JudgeJob
+from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
 
@@ -39,6 +39,7 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     now = timezone.now()
     release_lost(now, rng or SystemRandom())
     _note(quota.obstacle())
+    look_again(now)
     monitoring.watch()
     if not quota.is_configured():
         return []
@@ -76,6 +77,13 @@ def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
                 detail="The worker did not come back before its lease ended",
             )
     return bool(released)
+
+
+def look_again(now: dt.datetime) -> None:
+    """Let the rules look again at sessions whose work has waited too long: nothing else may ever happen to them."""
+    for key in monitoring.overdue(now).values_list("pk", flat=True)[:NOTED_PER_SWEEP]:
+        with transaction.atomic():
+            review.look(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
 
 
 def _note(obstacle: quota.Obstacle | None) -> None:

@@ -5,18 +5,16 @@ from collections.abc import Iterable
 from grading.models import Alarm
 from grading.models.judging import JudgeRole
 from grading.monitoring.alarms import acknowledge, open_alarms
-from grading.monitoring.flag_rule import recent_flags
 from grading.monitoring.flags import (
     DISMISSED,
     GRADED_BY_A_PERSON,
-    ImpossiblePair,
     clear_flags,
     flagged_sessions,
-    independent_work,
 )
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Rule, Severity
 from grading.monitoring.silence import Case, SilentFailure, cases
+from grading.monitoring.ungraded import ImpossiblePair, independent_work, overdue
 from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch, watch_at_night
 
@@ -46,7 +44,7 @@ __all__ = [
     "independent_work",
     "inspect",
     "open_alarms",
-    "recent_flags",
+    "overdue",
     "refresh",
     "reopen_flags",
     "says_judge_fails",

@@ -1,7 +1,7 @@
 """Alarms: what a rule found, open until it no longer holds; acknowledged by a person, by name."""
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading.models import Alarm
 from grading.monitoring import outbox
-from grading.monitoring.rule import Rule
+from grading.monitoring.rule import Finding, Rule
 
 
 def open_alarms() -> QuerySet[Alarm]:
@@ -33,9 +33,14 @@ def reopen_if_acknowledged(rule: str) -> None:
 
 
 def keep(rules: Iterable[Rule], now: dt.datetime) -> None:
-    """Open, reword and resolve these rules' alarms so that they say what holds now: at most one open a thing."""
-    by_id = {rule.id: rule for rule in rules}
-    found = {(rule.id, finding.about): finding.detail for rule in by_id.values() for finding in rule.look(now)}
+    """Let these rules look, and their alarms say what holds now."""
+    state({rule: rule.look(now) for rule in rules}, now)
+
+
+def state(looked: Mapping[Rule, Iterable[Finding]], now: dt.datetime) -> None:
+    """Open, reword and resolve these rules' alarms so that they say what was found: at most one open a thing."""
+    by_id = {rule.id: rule for rule in looked}
+    found = {(rule.id, finding.about): finding.detail for rule, findings in looked.items() for finding in findings}
     held = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=by_id, resolved_at=None)}
     for (rule, about), detail in found.items():
         alarm = held.pop((rule, about), None)

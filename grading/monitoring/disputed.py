@@ -1,7 +1,7 @@
 """Verdicts that something speaks against: the judge's own other readings, or what the session left behind."""
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from grading import rereading
 from grading.core.decide import ADDED_AT_MOST, READINGS_AGREE, Holds, contests, gap, is_claimed
@@ -11,7 +11,7 @@ from grading.core.vocabulary import NO_REWARD, Source
 from grading.core.weekly import is_too_often
 from grading.models import JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.flag_rule import FlagRule, recent_flags
+from grading.monitoring.flag_rule import Flagged, FlagRule, by_agent, total
 from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Severity
 from grading.rereading import CONTESTED
@@ -34,15 +34,15 @@ class UnsteadyJudge(FlagRule):
     settled = "its verdict is another one now"
     every = SOMETIMES
 
-    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
         judge = holds.get(Source.JUDGE)
         if judge is None or not judge.samples or judge.is_answered or Source.HUMAN in holds:
             return ""
         said = ", ".join(map(number, judge.samples))
         return f"three readings of the judge are {number(judge.spread)} apart: {said}; the median counts"
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        count = recent_flags(self.id, now).count()
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        count = total(flags)
         if is_too_often(count):
             yield Finding(
                 detail=f"Of {count} sessions in seven days three readings of the judge are more than "
@@ -69,7 +69,7 @@ class Contested(FlagRule):
     settled = "judge and artifacts agree now, or the judge is to read it again"
     every = SOMETIMES
 
-    def finding(self, session: Session, holds: Holds) -> str:
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
         if not contests(holds) or Source.HUMAN in holds or session.outcome in NO_REWARD:
             return ""
         above = f"what it left behind would be worth {number(gap(holds))} more than the judge says"
@@ -79,15 +79,17 @@ class Contested(FlagRule):
             return ""
         return f"{above}, and the judge is not asked again: until a person grades it, it counts little or nothing"
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        rows = list(recent_flags(self.id, now).values_list("session__agent__name", flat=True))
-        for name in sorted(set(rows)):
-            if is_too_often(count := rows.count(name)):
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        for name, count in by_agent(flags):
+            if is_too_often(count):
                 yield Finding(
                     about=name[:150],
                     detail=f"{count} sessions of {name} in seven days left behind what would be worth far more than "
                     f"the judge says. {self.todo}",
                 )
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        yield from super().look(now)
         late = JudgeJob.objects.open().filter(purpose=Purpose.SAMPLE, created_at__lte=now - LONGEST_WAIT)
         if count := late.count():
             yield Finding(
@@ -112,7 +114,7 @@ class ClaimedAbove(FlagRule):
     settled = "judge and claims agree now"
     every = SOMETIMES
 
-    def finding(self, session: Session, holds: Holds) -> str:
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
         if gap(holds) <= CONTESTED_ABOVE or not is_claimed(holds):
             return ""
         if Source.HUMAN in holds or session.outcome in NO_REWARD:
@@ -122,10 +124,9 @@ class ClaimedAbove(FlagRule):
             "the verdict stands"
         )
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        rows = list(recent_flags(self.id, now).values_list("session__agent__name", flat=True))
-        for name in sorted(set(rows)):
-            if is_too_often(count := rows.count(name)):
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        for name, count in by_agent(flags):
+            if is_too_often(count):
                 yield Finding(
                     about=name[:150],
                     detail=f"{count} sessions of {name} in seven days claim far more than the judge saw. {self.todo}",

@@ -1,32 +1,78 @@
-"""What a rule about single sessions is: it flags each that it finds implausible."""
+"""What a rule about single sessions is: it flags each that it finds implausible, and alarms at too many."""
 
 import datetime as dt
 from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from grading.core.decide import Holds
-from grading.models import Flag, Session
-from grading.models.monitoring import FlagQuerySet
-from grading.monitoring.rule import Rule
+from django.db.models import Count, Q
 
-WINDOW = dt.timedelta(days=7)
+from grading.core.decide import Holds
+from grading.core.weekly import DAYS
+from grading.models import Flag, Session
+from grading.monitoring.rule import Finding, Rule
+
+WINDOW = dt.timedelta(days=DAYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flagged:
+    """How many sessions of an agent and a harness a rule has flagged in its window: `n`, of which `open` still wait."""
+
+    rule: str
+    agent: str
+    harness: str
+    n: int
+    open: int
 
 
 class FlagRule(Rule):
-    """A rule about single sessions: it flags each that it finds implausible, and alarms where there are too many.
-
-    `settled`: why a flag cleared itself. One that a person cleared stays so.
-    """
+    """A rule about single sessions. `settled`: why a flag cleared itself. One that a person cleared stays so."""
 
     settled: ClassVar[str]
 
     @abstractmethod
-    def finding(self, session: Session, holds: Holds) -> str:
-        """What is implausible about the session as it stands, with the grades that hold, in words; empty where nothing
-        is.
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:
+        """What is implausible about the session as it stands at `now`, with the grades that hold, in words; empty where
+        nothing is.
         """
 
+    @abstractmethod
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        """What the rule's own flags of the window come to."""
 
-def recent_flags(rule: str, now: dt.datetime) -> FlagQuerySet:
-    """The rule's flags on sessions that ended in its window (event time), cleared or not."""
-    return Flag.objects.filter(rule=rule, session__ended_at__gt=now - WINDOW)
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        return self.told(flagged(now).get(self.id, ()))
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+        """Those that are flagged: of the agent or harness that it is about."""
+        flags = Flag.objects.filter(rule=self.id, session__ended_at__gt=now - WINDOW).order_by("session__ended_at")
+        if about:
+            flags = flags.filter(Q(session__agent__name=about) | Q(session__harness__name=about))
+        return list(flags.values_list("session", flat=True))
+
+
+def flagged(now: dt.datetime) -> dict[str, list[Flagged]]:
+    """By rule, the flags on sessions that ended in the window, one query for all."""
+    recent = Flag.objects.filter(session__ended_at__gt=now - WINDOW).order_by()
+    rows = recent.values_list("rule", "session__agent__name", "session__harness__name")
+    found: dict[str, list[Flagged]] = {}
+    for rule, agent, harness, n, still in rows.annotate(n=Count("pk"), still=Count("pk", filter=Q(cleared_at=None))):
+        row = Flagged(rule=rule, agent=agent, harness=harness or "", n=n, open=still)
+        found.setdefault(rule, []).append(row)
+    return found
+
+
+def total(flags: Iterable[Flagged]) -> int:
+    """All sessions that were flagged, cleared or not."""
+    return sum(each.n for each in flags)
+
+
+def by_agent(flags: Iterable[Flagged], *, only_open: bool = False) -> list[tuple[str, int]]:
+    """How many sessions of each agent were flagged, by its name."""
+    counts: Counter[str] = Counter()
+    for each in flags:
+        counts[each.agent] += each.open if only_open else each.n
+    return sorted(counts.items())

@@ -5,53 +5,29 @@ session settled again: its reward moves along.
 """
 
 import datetime as dt
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import User
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading import ownership
 from grading.core.decide import Holds, current
-from grading.core.trajectory import View
 from grading.core.vocabulary import Reason, Source
-from grading.models import Artifact, Flag, Session
-from grading.models.evidence import ArtifactKind, Origin
+from grading.core.weekly import is_too_often
+from grading.models import Flag, Session
 from grading.monitoring.alarms import reopen_if_acknowledged
+from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.disputed import ClaimedAbove, Contested, UnsteadyJudge
-from grading.monitoring.flag_rule import FlagRule, recent_flags
+from grading.monitoring.flag_rule import Flagged, FlagRule, by_agent, total
+from grading.monitoring.repeated import Repeated
 from grading.monitoring.rule import Finding, Severity
-from grading.rewards import policy, settle, views
+from grading.monitoring.ungraded import ImpossiblePair
+from grading.rewards import settle, views
 
 GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
 SHOWN = 5
-
-
-class ImpossiblePair(FlagRule):
-    """The founding rule: no real grade although independent work exists."""
-
-    id = "A1"
-    title = "Pull request or commit, yet no real grade"
-    means = (
-        "Raises at the third session in seven days that left an independent commit or pull request, yet no judge, "
-        "person or log above the floor graded it. It looks at the source of a grade, never at its value."
-    )
-    settled = "a real grade accounts for it now"
-    allowed = 2
-
-    def finding(self, session: Session, holds: Holds) -> str:
-        if _has_real_grade(holds):
-            return ""
-        proof = independent_work(session)
-        return f"{proof}, yet no judge, person or log above the floor graded it" if proof else ""
-
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        count = recent_flags(self.id, now).count()
-        if count > self.allowed:
-            yield Finding(
-                detail=f"{count} sessions in seven days left a commit or pull request that no real grade accounts for; "
-                f"{self.allowed} would be usual. Something in the grading pipeline is broken: review them."
-            )
 
 
 class Contended(FlagRule):
@@ -64,17 +40,16 @@ class Contended(FlagRule):
         "session had claimed before. The earlier session keeps it; the later one is flagged."
     )
     settled = "nothing of it is another agent's now"
-    allowed = 2
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        count = recent_flags(self.id, now).count()
-        if count > self.allowed:
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        count = total(flags)
+        if is_too_often(count):
             yield Finding(
                 detail=f"{count} sessions in seven days claimed what another agent's session had claimed before. Two "
                 "agents send each other's logs or facts: look at the flagged sessions, and where each takes them from."
             )
 
-    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         said = [
             f"{row.get_kind_display()} {row.key}: session {row.owned_by.external_id} of {row.owned_by.agent}"
             for row in ownership.contended(session)
@@ -103,14 +78,15 @@ class Blind(FlagRule):
     todo = "Compare the harness's version with the one that was read before; update the site, then grade again."
     settled = "its log can be read now"
 
-    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         trajectory = holds.get(Source.TRAJECTORY)
         return trajectory.detail if trajectory is not None and trajectory.reason is Reason.FORMAT_BLIND else ""
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        rows = recent_flags(self.id, now).open().values("session__harness__name").annotate(count=Count("pk"))
-        for row in rows.order_by("session__harness__name"):
-            harness, count = row["session__harness__name"] or "an unknown harness", row["count"]
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        counts: Counter[str] = Counter()
+        for each in flags:
+            counts[each.harness or "an unknown harness"] += each.open
+        for harness, count in sorted((+counts).items()):
             yield Finding(
                 about=harness,
                 detail=f"{count} {'log' if count == 1 else 'logs'} of {harness} in seven days could not be read well "
@@ -129,28 +105,29 @@ class UnsupportedOutcome(FlagRule):
     )
     severity = Severity.ADVISORY
     settled = "its log or its exit status supports it now"
-    allowed = 2
 
-    def finding(self, session: Session, holds: Holds) -> str:  # noqa: ARG002 - every rule is asked alike
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         claim = session.unsupported_claim
         return (
             f"submitted as {claim}, which neither its log nor its exit status shows; graded as usual" if claim else ""
         )
 
-    def look(self, now: dt.datetime) -> Iterable[Finding]:
-        rows = recent_flags(self.id, now).open().values("session__agent__name").annotate(count=Count("pk"))
-        for row in rows.filter(count__gt=self.allowed).order_by("session__agent__name"):
-            yield Finding(
-                about=row["session__agent__name"],
-                detail=f"{row['count']} sessions of {row['session__agent__name']} in seven days claimed an outcome "
-                "that would leave them without a reward, and nothing supports it. See what they have in common.",
-            )
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        for agent, count in by_agent(flags, only_open=True):
+            if is_too_often(count):
+                yield Finding(
+                    about=agent,
+                    detail=f"{count} sessions of {agent} in seven days claimed an outcome that would leave them "
+                    "without a reward, and nothing supports it. See what they have in common.",
+                )
 
 
 FLAG_RULES: tuple[FlagRule, ...] = (
     ImpossiblePair(),
+    Disagreement(),
     Contended(),
     Blind(),
+    Repeated(),
     UnsupportedOutcome(),
     UnsteadyJudge(),
     Contested(),
@@ -158,7 +135,7 @@ FLAG_RULES: tuple[FlagRule, ...] = (
 )
 
 
-def inspect_flags(session: Session) -> None:
+def inspect_flags(session: Session, now: dt.datetime) -> None:
     """Flag the session where something about it is implausible, or clear the flag where it no longer is.
 
     A flag that cleared itself comes back where its reason does, and counts towards the alarm all the same. Settles the
@@ -166,7 +143,7 @@ def inspect_flags(session: Session) -> None:
     """
     held = {flag.rule: flag for flag in Flag.objects.filter(session=session)}
     holds = current(views(session.grades.chain()))
-    changes = [_state(session, rule, held.get(rule.id), rule.finding(session, holds)) for rule in FLAG_RULES]
+    changes = [_state(session, rule, held.get(rule.id), rule.finding(session, holds, now)) for rule in FLAG_RULES]
     if any(changes):
         settle(session)
 
@@ -188,17 +165,6 @@ def _state(session: Session, rule: FlagRule, row: Flag | None, detail: str) -> b
     return False
 
 
-def independent_work(session: Session) -> str:
-    """The commits and pull requests that the caller observed itself, in words; empty where there are none."""
-    kinds = Artifact.objects.owned().filter(session=session, origin=Origin.FACTS).values_list("kind", flat=True)
-    counts = {kind: sum(1 for seen in kinds if seen == kind) for kind in set(kinds)}
-    parts = [
-        _plural(counts.get(ArtifactKind.PULL_REQUEST, 0), "pull request"),
-        _plural(counts.get(ArtifactKind.COMMIT, 0), "commit"),
-    ]
-    return " and ".join(part for part in parts if part)
-
-
 def clear_flags(session: Session, *, by: User, why: str = GRADED_BY_A_PERSON) -> int:
     """Take a session that a person graded, or dismissed, off the review list, with their name; settle it if it was."""
     open_flags = Flag.objects.open().filter(session=session)
@@ -218,22 +184,3 @@ def restore_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
 def flagged_sessions() -> QuerySet[Flag]:
     """What waits for a person, newest first."""
     return Flag.objects.open().select_related("session__agent", "session__category")
-
-
-def _plural(count: int, noun: str) -> str:
-    return "" if count == 0 else f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def _has_real_grade(holds: Holds) -> bool:
-    """Conditions on the source, not the value: an honest judge may say .1 of a session with commits.
-
-    A trajectory accounts for the work where it saw it in the log: one from facts alone repeats the caller's word.
-    """
-    trajectory = holds.get(Source.TRAJECTORY)
-    trusted = (Source.JUDGE, Source.HUMAN)
-    return any(source in holds and holds[source].is_verdict for source in trusted) or (
-        trajectory is not None
-        and trajectory.value is not None
-        and trajectory.value > policy().threshold
-        and trajectory.view != View.FACTS
-    )

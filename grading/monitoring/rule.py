@@ -2,7 +2,7 @@
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
@@ -17,10 +17,14 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that holds now: what, since when, and what to do. Each thing it is `about` has an alarm of its own."""
+    """Something that holds now: what came, and what was usual. Each thing it is `about` has an alarm of its own.
+
+    `sessions`: the keys of those it was found in, where a rule can name them, in order of time.
+    """
 
     detail: str
     about: str = ""
+    sessions: tuple[int, ...] = ()
 
 
 class Rule(ABC):
@@ -44,6 +48,17 @@ class Rule(ABC):
     @abstractmethod
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         """What holds at `now`; nothing where all is well."""
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - a rule may not know any
+        """The keys of the sessions that an alarm about that was found in, in order of time; none where it can't say."""
+        return ()
+
+
+class RuleOfSessions(Rule):
+    """A rule whose findings name their sessions."""
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+        return next((found.sessions for found in self.look(now) if found.about == about), ())
 
 
 def stamp(moment: dt.datetime) -> str:

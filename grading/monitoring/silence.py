@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef
@@ -14,7 +14,7 @@ from grading.days import midnight, start_of_day
 from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import reward_columns
-from grading.monitoring.rule import Finding, Rule, stamp
+from grading.monitoring.rule import Finding, RuleOfSessions, stamp
 
 WINDOW_DAYS = 28
 ALL_ARMS = "all arms"
@@ -31,17 +31,17 @@ class Case:
     detail: str
 
 
-class SilentFailure(Rule):
+class SilentFailure(RuleOfSessions):
     """A14. Where failures leave no trace and successes do, an arm looks good by what is missing."""
 
     id = "A14"
     title = "Sessions of an arm leave nothing to grade"
     means = (
         "Raises where sessions of one arm of the category bandit that could not be graded, or that infrastructure "
-        "ended, come in a run too long for chance at the rate of the other arms and its own before (p < .001 among the "
-        f"arm's sessions of {WINDOW_DAYS} days); or where infrastructure ends an arm's sessions more often than the "
-        "others' (Fisher's exact test, p < .001). Sessions that wait for the judge do not count. An outage that hits "
-        "several arms at once is one alarm."
+        "ended, come in a run too long for chance at the rate of the other arms and its own before (p < .001 among all "
+        f"arms' sessions of {WINDOW_DAYS} days); or where infrastructure ends an arm's sessions more often than the "
+        "others' (Fisher's exact test, p < .001 for any arm). Sessions that wait for the judge do not count. An outage "
+        "that hits several arms at once is one alarm."
     )
     todo = (
         "Look at the sessions, and say what it was: infrastructure (they stay without a reward), really bad (a grade "
@@ -50,24 +50,29 @@ class SilentFailure(Rule):
     every = dt.timedelta(hours=1)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
-        return [Finding(about=case.arm, detail=f"{case.detail} {self.todo}") for case in cases(now)]
+        return [Finding(about=case.arm, detail=case.detail, sessions=case.sessions) for case in cases(now)]
 
 
 def cases(now: dt.datetime) -> list[Case]:
     """What holds at `now`, at most one case an arm: two queries. What has an open alarm holds a little longer."""
     rows = {key: (seen, ended_at) for seen, key, ended_at in _sessions(now)}
     opened = Alarm.objects.filter(rule=SilentFailure.id, resolved_at=None).values_list("about", flat=True)
-    found = find([seen for seen, _ in rows.values()], {None if about == ALL_ARMS else about for about in opened})
     ended = {key: ended_at for key, (_, ended_at) in rows.items()}
+    return cases_of([seen for seen, _ in rows.values()], ended, opened)
+
+
+def cases_of(sessions: Sequence[Seen], ended: Mapping[int, dt.datetime], opened: Iterable[str]) -> list[Case]:
+    """The cases in these sessions, in order of time, which ended then, by key; `opened`: what has an open alarm."""
+    found = find(sessions, {None if about == ALL_ARMS else about for about in opened})
     words: dict[str, list[str]] = {}
-    sessions: dict[str, dict[int, None]] = {}
+    keys: dict[str, dict[int, None]] = {}
     for streak in found.streaks:
         words.setdefault(streak.arm or ALL_ARMS, []).append(_streak(streak, ended))
-        sessions.setdefault(streak.arm or ALL_ARMS, {}).update((each.key, None) for each in streak.sessions)
+        keys.setdefault(streak.arm or ALL_ARMS, {}).update((each.key, None) for each in streak.sessions)
     for excess in found.excesses:
         words.setdefault(excess.arm, []).append(_excess(excess))
-        sessions.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
-    return [Case(arm=arm, sessions=tuple(sessions[arm]), detail=" ".join(said)) for arm, said in words.items()]
+        keys.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
+    return [Case(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(said)) for arm, said in words.items()]
 
 
 def _sessions(now: dt.datetime) -> Iterable[tuple[Seen, int, dt.datetime]]:
@@ -104,7 +109,7 @@ def _ending(outcome: str, source: str, value: float | None) -> Ending | None:
     return Ending.INFRASTRUCTURE if source == "" and outcome == Outcome.INFRASTRUCTURE else None
 
 
-def _streak(streak: Streak, ended: dict[int, dt.datetime]) -> str:
+def _streak(streak: Streak, ended: Mapping[int, dt.datetime]) -> str:
     n = len(streak.sessions)
     died = sum(each.ending is Ending.INFRASTRUCTURE for each in streak.sessions)
     parts = [f"{n - died} could not be graded" * (n > died), f"{died} ended by infrastructure" * (died > 0)]

@@ -8,11 +8,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from grading.models import RuleRun, Session
-from grading.monitoring.alarms import keep
+from grading.monitoring.alarms import keep, state
 from grading.monitoring.buckets import BucketsDiffer
 from grading.monitoring.calibration import Uncalibrated
+from grading.monitoring.collapse import Collapse
+from grading.monitoring.drift import Drift
+from grading.monitoring.flag_rule import FlagRule, flagged
 from grading.monitoring.flags import FLAG_RULES, GRADED_BY_A_PERSON, inspect_flags, restore_flags
 from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
+from grading.monitoring.incomplete import Incomplete
 from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
 from grading.monitoring.outage import JudgeOut
 from grading.monitoring.rule import Finding, Rule, stamp
@@ -48,6 +52,9 @@ _ALL: tuple[Rule, ...] = (
     WastedJudging(),
     SilentFailure(),
     UnheardArm(),
+    Collapse(),
+    Drift(),
+    Incomplete(),
     Monoculture(),
     Unforeseen(),
     Unresolving(),
@@ -64,7 +71,7 @@ RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 
 def inspect(session: Session) -> None:
     """Apply the rules to a freshly settled session, in the caller's transaction."""
-    inspect_flags(session)
+    inspect_flags(session, timezone.now())
     refresh()
 
 
@@ -76,7 +83,10 @@ def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
 
 def refresh(now: dt.datetime | None = None) -> None:
     """Let alarms say what holds now. A few indexed queries: called at intake and at each answer of a judge."""
-    keep([rule for rule in RULES.values() if rule.every is None], now or timezone.now())
+    now = now or timezone.now()
+    flags = flagged(now)
+    rules = [rule for rule in RULES.values() if rule.every is None]
+    state({r: r.told(flags.get(r.id, ())) if isinstance(r, FlagRule) else r.look(now) for r in rules}, now)
 
 
 def watch(now: dt.datetime | None = None) -> None:

@@ -276,6 +276,12 @@ def rule_title(rule: str) -> str:
 
 
 @register.filter
+def rule_todo(rule: str) -> str:
+    """What a person does about what a validity rule found, in words."""
+    return RULES[rule].todo if rule in RULES else ""
+
+
+@register.filter
 def is_advisory(rule: str) -> bool:
     """Whether what a rule found stands on the page of alarms only."""
     return rule in RULES and RULES[rule].severity is Severity.ADVISORY

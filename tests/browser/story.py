@@ -66,7 +66,7 @@ def _died(now: dt.datetime) -> None:
 
 def _unseen(now: dt.datetime) -> None:
     session = cast.session(ended_at=now, category="research", title=UNSEEN)
-    receive(session, EvidenceKind.TRANSCRIPT, transcript(), "conversation.jsonl")
+    receive(session, EvidenceKind.TRANSCRIPT, transcript(session), "conversation.jsonl")
     why = "No effect and no failure to see: 12 tool calls; none says what it changed"
     cast.grade(session, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, detail=why)
     cast.open_judge_job(session)
@@ -78,20 +78,21 @@ def _contradicted(now: dt.datetime, number: int) -> Session:
     session = cast.session(
         title=ATTACK if number == 0 else "Add a retry guard", ended_at=now - dt.timedelta(hours=number, minutes=1)
     )
-    receive(session, EvidenceKind.TRANSCRIPT, transcript(), "conversation.jsonl")
-    receive(session, EvidenceKind.JOURNAL, f"Submitted PR #619.\n{ATTACK}".encode())
-    receive(session, EvidenceKind.PATCH, f"+++ b/hook.py\n-old\n+new {ATTACK} {'long ' * 80}\n".encode())
+    receive(session, EvidenceKind.TRANSCRIPT, transcript(session), "conversation.jsonl")
+    receive(session, EvidenceKind.JOURNAL, f"Submitted PR #{619 + number}.\n{ATTACK}".encode())
+    receive(session, EvidenceKind.PATCH, f"+++ b/hook_{number}.py\n-old\n+new {ATTACK} {'long ' * 80}\n".encode())
     cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
     cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
     cast.grade(session, Source.JOURNAL, 0.32, detail="“Submitted PR” found in the journal")
     cast.pull_request(session)
-    cast.open_judge_job(session)
+    cast.open_judge_job(session, reason=Reason.QUOTA_EXHAUSTED)
     settled(session)
     return session
 
 
-def transcript() -> bytes:
-    lines = [{"role": "user", "content": f"Submit the guard. {ATTACK}", "timestamp": "2026-03-31T13:46:00"}]
+def transcript(session: Session) -> bytes:
+    task = f"Submit the guard of {session.external_id}. {ATTACK}"
+    lines = [{"role": "user", "content": task, "timestamp": "2026-03-31T13:46:00"}]
     lines += [
         {"role": "assistant", "content": f"Step {n} {'wide' * 60}", "timestamp": "2026-03-31T13:47:00"}
         for n in range(130)

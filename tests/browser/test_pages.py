@@ -2,6 +2,7 @@
 
 import pytest
 
+from grading.models import Alarm
 from tests import cast
 from tests.browser import story
 from tests.grading import quota_cast
@@ -13,7 +14,7 @@ PAGES = (
     "/review/{pk}/?tab=work", "/review/{pk}/?tab=journal", "/review/{pk}/?tab=attempts", "/bandits/category/",
     "/bandits/harness/", "/bandits/lesson/", "/quota/", "/quota/costs/", "/quota/policy/",
     "/quota/pause/", "/alarms/", "/review/", "/settings/", "/settings/notices/", "/calibration/", "/connect/",
-    "/grading/agent/",
+    "/grading/agent/", "/alarms/{alarm}/",
     "/grading/agent/add/", "/grading/apitoken/", "/bandit/arm/", "/bandit/ledgerentry/", "/password_change/",
 )  # fmt: skip
 
@@ -48,8 +49,9 @@ def test_every_page_fits_and_keeps_the_content_policy(page, session, theme, widt
     page.set_viewport_size({"width": width, "height": 900})
     complaints = listen(page)
     log_in(page)
+    alarm = Alarm.objects.earliest("pk").pk
     for path in PAGES:
-        url = path.format(pk=session.pk)
+        url = path.format(pk=session.pk, alarm=alarm)
         assert page.goto(url).status == 200, url
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{url} is wider than {width} px"
         assert page.evaluate("window.pwned") is None, f"{url} ran text of a session"

@@ -37,7 +37,7 @@ def contradicted(hours=1):
     session = cast.session(ended_at=timezone.now() - dt.timedelta(hours=hours))
     cast.grade(session, Source.JOURNAL, 0.32)
     cast.pull_request(session)
-    job = cast.open_judge_job(session)
+    job = cast.open_judge_job(session, reason=Reason.QUOTA_EXHAUSTED)
     JudgeAttempt.objects.create(
         job=job, lease_token="12345678123456781234567812345678", finished_at=timezone.now(),
         outcome=AttemptOutcome.DEFERRED, reason=Reason.QUOTA_EXHAUSTED, detail="come back tomorrow",

@@ -9,14 +9,15 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.models import LedgerEntry
-from grading import monitoring, review, rewards
+from grading import judging, monitoring, review, rewards
 from grading.core.vocabulary import Reason, Source
-from grading.models import Alarm, Flag, JudgeAttempt, Quota
+from grading.models import Alarm, Flag, JudgeAttempt, JudgeJob, Quota, ReviewItem, Session
 from grading.models.review import Answer
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding
 from grading.review import answers
 from tests import cast
+from tests.grading import quota_cast
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +63,7 @@ def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work():
     rewards.settle(session)
     monitoring.inspect(session)
     assert not monitoring.flagged_sessions().exists()
-    assert Flag.objects.get().cleared_why == "a real grade accounts for it now"
+    assert Flag.objects.get().cleared_why == "a real grade accounts for it now, or is on its way"
 
 
 def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back():
@@ -84,6 +85,100 @@ def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes():
     cast.grade(session, Source.TRAJECTORY, None, Reason.LOG_SHARED)
     monitoring.inspect(session)
     assert monitoring.flagged_sessions().get().session == session
+
+
+def waiting(*, reason=Reason.AWAITING_JUDGE, backlog=False, **values):
+    """A session with a pull request whose judge was asked just now."""
+    session = cast.session(ended_at=timezone.now())
+    cast.pull_request(session)
+    for name, value in values.items():
+        cast.grade(session, Source(name), value)
+    cast.open_judge_job(session, reason=reason, backlog=backlog)
+    rewards.settle(session)
+    review.look(session)
+    return session
+
+
+PASSING = [Reason.AWAITING_JUDGE, Reason.OVERLOADED, Reason.BUDGET_SPENT, Reason.PAUSED]
+
+
+@pytest.mark.parametrize("values", [{}, {"trajectory": 0.41}])
+@pytest.mark.parametrize("reason", PASSING)
+def test_work_may_wait_a_day_and_a_half_for_its_judge(reason, values, settings):
+    quota_cast.use(settings)
+    session, now = waiting(reason=reason, **values), timezone.now()
+    assert not Flag.objects.exists()
+    with time_machine.travel(now + dt.timedelta(hours=35), tick=False):
+        judging.sweep()
+        assert not Flag.objects.exists()
+    with time_machine.travel(now + dt.timedelta(hours=36), tick=False):
+        for _ in range(2):
+            judging.sweep()
+            flag = monitoring.flagged_sessions().get()
+            assert flag.session == session
+            assert "has waited for its verdict since 31 Mar 12:00 UTC" in flag.detail
+            assert ReviewItem.objects.open().get().session == session
+
+
+def test_what_came_in_late_may_wait_longer(settings):
+    quota_cast.use(settings)
+    waiting(backlog=True)
+    for days, count in ((13, 0), (14, 1)):
+        with time_machine.travel(cast.NOON + dt.timedelta(days=days), tick=False):
+            judging.sweep()
+            assert Flag.objects.count() == count
+
+
+def test_imported_history_that_waits_is_put_up_for_nobody(settings):
+    quota_cast.use(settings)
+    session = waiting(backlog=True)
+    type(session).objects.filter(pk=session.pk).update(ended_at=cast.NOON - dt.timedelta(days=20))
+    with time_machine.travel(cast.NOON + dt.timedelta(days=15), tick=False):
+        judging.sweep()
+        monitoring.inspect(Session.objects.get(pk=session.pk))
+    assert not Flag.objects.exists()
+
+
+@pytest.mark.parametrize("by", ["judge", "person"])
+def test_work_that_somebody_graded_meanwhile_waits_for_nothing(by, settings):
+    quota_cast.use(settings)
+    session = waiting()
+    if by == "judge":
+        cast.grade(session, Source.JUDGE, 0.1)
+    else:
+        review.record_correction(session, cast.person("rita", "reviewer"), value=0.8, reason="merged")
+    with time_machine.travel(cast.NOON + dt.timedelta(days=3), tick=False):
+        judging.sweep()
+    assert not Flag.objects.exists()
+
+
+@pytest.mark.parametrize("reason", [Reason.QUOTA_EXHAUSTED, Reason.AUTH])
+def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judge_is_out(reason):
+    session = waiting(reason=reason, journal=0.32)
+    assert Flag.objects.get().session == session
+    waiting(reason=reason, trajectory=0.41)
+    assert Flag.objects.get().session == session
+
+
+def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judges_calls_fail():
+    Alarm.objects.create(rule=monitoring.JUDGE_OUT, about="first judge", detail="3 × overloaded")
+    session = waiting()
+    assert Flag.objects.get().session == session
+
+
+def test_work_whose_judge_was_given_up_is_flagged_whatever_its_trajectory_says():
+    session = waiting(trajectory=0.9)
+    JudgeJob.objects.update(state="abandoned", reason=Reason.UNPARSABLE_VERDICT)
+    monitoring.inspect(session)
+    assert "it was given up" in monitoring.flagged_sessions().get().detail
+
+
+@pytest.mark.parametrize(("state", "reason"), [("abandoned", Reason.NOT_CONFIGURED), ("cancelled", Reason.NONE)])
+def test_a_job_that_a_person_or_the_lack_of_a_judge_ended_asks_for_no_more_than_a_site_without_one(state, reason):
+    session = waiting(trajectory=0.9)
+    JudgeJob.objects.update(state=state, reason=reason)
+    monitoring.inspect(session)
+    assert not Flag.objects.exists()
 
 
 def strata(session):

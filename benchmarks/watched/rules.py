@@ -1,0 +1,83 @@
+"""The site's own rules, each given the simulated site's rows."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from benchmarks.watched.site import A_DAY, Session, Site
+from grading.core.streaks import Ending
+from grading.core.vocabulary import Source
+from grading.monitoring import collapse, disagreement, drift, incomplete, pairs, silence
+from grading.monitoring.flags import Blind
+from grading.monitoring.incomplete import FIELDS, Lacking
+from grading.monitoring.repeated import Repeated
+from grading.monitoring.rule import Finding
+from grading.monitoring.ungraded import ImpossiblePair
+
+
+def a3(site: Site, _open: set[str]) -> Iterable[Finding]:
+    return disagreement.found(site.judged(), site.now)
+
+
+def a9(site: Site, _open: set[str]) -> Iterable[Finding]:
+    window = site.last((collapse.NOW + collapse.BEFORE).days)
+    week = [each for each in window if each.ended_at > site.now - collapse.WINDOW]
+    grades = {
+        Source.JUDGE: [each.mean for each in week if each.mean is not None],
+        Source.TRAJECTORY: [each.trajectory for each in week if each.trajectory is not None],
+    }
+    return collapse.found([each.reward for each in window if each.reward is not None], grades, site.now)
+
+
+def a10(site: Site, _open: set[str]) -> Iterable[Finding]:
+    return drift.found(site.judged(), site.now)
+
+
+def a12(site: Site, _open: set[str]) -> Iterable[Finding]:
+    week = [each for each in site.last(incomplete.WINDOW.days) if each.ending is not Ending.INFRASTRUCTURE]
+    rows = Counter((each.agent, "" if each.lacks == "harness" else each.harness) for each in week)
+    lacking = Counter((each.agent, "" if each.lacks == "harness" else each.harness, each.lacks) for each in week)
+    return incomplete.found(
+        Lacking(agent=agent, harness=harness, n=n, missing={name: lacking[agent, harness, name] for name in FIELDS})
+        for (agent, harness), n in rows.items()
+    )
+
+
+def a14(site: Site, known: set[str]) -> Iterable[Finding]:
+    window = site.last(silence.WINDOW_DAYS)
+    ended = {each.key: each.ended_at for each in window}
+    seen, found = [each.seen for each in window], known
+    for until in (len(seen) - A_DAY // 2, len(seen)):
+        cases = silence.cases_of(seen[:until], ended, found)
+        found = {case.arm for case in cases}
+    return [Finding(about=case.arm, detail=case.detail) for case in cases]
+
+
+RULES: Mapping[str, Callable[[Site, set[str]], Iterable[Finding]]] = {
+    "A1": lambda site, _open: ImpossiblePair().told(site.flags("A1")),
+    "A3": a3,
+    "A4": lambda site, _open: Blind().told(site.flags("A4")),
+    "A5": lambda site, _open: Repeated().told(site.flags("A5")),
+    "A9": a9,
+    "A10": a10,
+    "A12": a12,
+    "A14": a14,
+}
+
+
+def looked(site: Site, rule: str, known: set[str]) -> dict[str, str]:
+    """What a rule finds now, in words, by what it is about."""
+    return {finding.about: finding.detail for finding in RULES[rule](site, known)}
+
+
+def wide(sessions: Sequence[Session]) -> int:
+    """How many of these A3 would flag, each beside all before it."""
+    before: list[tuple[str, float]] = []
+    count = 0
+    for each in (one.judged for one in sessions):
+        if each is None or each.trajectory is None:
+            continue
+        usual = pairs.typical(before[-pairs.LATEST :], each.category)
+        expected = each.trajectory.value + usual.difference if usual else each.verdict
+        count += disagreement.is_wide(each.verdict, expected)
+        before.append((each.category, each.verdict - each.trajectory.value))
+    return count

@@ -1,0 +1,164 @@
+"""Whether the level of a series has changed, and since when; whether a mean moved by its parts or by their mix.
+
+A self-starting CUSUM (Hawkins, 1987): each value is measured by the mean and the spread of all before it, so that no
+level need be known beforehand. By Student's distribution that gives standard normal scores where nothing changed; they
+are cut at ±3, so that no few odd values raise an alarm.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from scipy.stats import norm, t
+
+# Half of the change that is looked for, in standard deviations.
+ALLOWANCE = 0.5
+WARM_UP = 10
+CUT = 3.0
+LEAST_SD = 0.02
+# At most so many false alarms a year and site are meant.
+FALSE_A_YEAR = 0.25
+LOWEST_THRESHOLD = 5.0
+# A part is compared with itself where it has so many values on either side; a verdict needs half of all in such parts.
+EVALUABLE, ENOUGH = 5, 0.5
+# A mean over unlike parts moves little for the spread of its values: it is followed in means of so many.
+BLOCK = 25
+# A rule that follows values by cell and all of them together raises false alarms of both kinds.
+SERIES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A level that changed at the place `since`, which was beyond chance at the place `at`.
+
+    `before` and `after` are the means of the `n_before` values before it and of the `n_after` since: all there are, of
+    the last change, and through `at` of one before that.
+    """
+
+    since: int
+    at: int
+    before: float
+    after: float
+    n_before: int
+    n_after: int
+
+
+class Cause(StrEnum):
+    """Why a mean moved: its parts did; their shares did; or too few values are in parts that can be compared."""
+
+    LEVELS = "levels"
+    MIX = "mix"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """How far a mean moved because of its parts' levels and because of their mix; `evaluable` is the share in [0, 1] of
+    the values, on the side where it is less, in parts that could be compared.
+    """
+
+    cause: Cause
+    levels: float
+    mix: float
+    evaluable: float
+
+
+def threshold(values_a_year: float) -> float:
+    """How high a sum may get, in standard deviations, for FALSE_A_YEAR false alarms among so many values a year.
+
+    Siegmund's approximation: on average e^b − b − 1 values come between false alarms of either sign at an allowance of
+    .5, with b = threshold + 1.166.
+    """
+    apart = max(values_a_year, 1.0) / FALSE_A_YEAR
+    return max(LOWEST_THRESHOLD, math.log(apart) - 1.166)
+
+
+def changes(values: Sequence[float], limit: float) -> list[Change]:
+    """The changes in a series, in order. After each the level is learned anew."""
+    found: list[Change] = []
+    start = 0
+    while (change := _first(values, start, limit)) is not None:
+        found.append(change)
+        start = change.at + 1
+    if found:
+        last = found[-1]
+        found[-1] = replace(last, after=float(np.mean(values[last.since :])), n_after=len(values) - last.since)
+    return found
+
+
+def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashable, float]]) -> Split:
+    """Why the mean of (part, value) moved: Σ of mean share × difference of levels, and the other way round."""
+    old, new = _by_part(before), _by_part(after)
+    parts = [part for part in old if len(old[part]) >= EVALUABLE and len(new.get(part, ())) >= EVALUABLE]
+    evaluable = min(_share(old, parts), _share(new, parts))
+    shares = {part: (_share(old, [part]), _share(new, [part])) for part in parts}
+    means = {part: (float(np.mean(old[part])), float(np.mean(new[part]))) for part in parts}
+    levels = sum((sum(shares[part]) / 2) * (means[part][1] - means[part][0]) for part in parts)
+    mix = sum((sum(means[part]) / 2) * (shares[part][1] - shares[part][0]) for part in parts)
+    if len(parts) < 2 or evaluable < ENOUGH:  # noqa: PLR2004 - one part has no mix
+        cause = Cause.CANNOT_TELL
+    else:
+        cause = Cause.LEVELS if abs(levels) >= abs(mix) else Cause.MIX
+    return Split(cause=cause, levels=levels, mix=mix, evaluable=evaluable)
+
+
+def blocks(values: Sequence[float]) -> list[float]:
+    """The mean of each BLOCK values in turn; what is left over at the end waits for more."""
+    whole = len(values) // BLOCK * BLOCK
+    return [float(mean) for mean in np.asarray(values[:whole], dtype=float).reshape(-1, BLOCK).mean(axis=1)]
+
+
+def commonest(names: Iterable[str]) -> str:
+    """The name that comes most often; empty where there is none."""
+    return next((name for name, _n in Counter(names).most_common(1)), "")
+
+
+def scores(values: Sequence[float]) -> np.ndarray:
+    """Each value against all before it, standard normal where nothing changes; 0 for the first WARM_UP."""
+    x = np.asarray(values, dtype=float)
+    found = np.zeros(len(x))
+    if len(x) <= WARM_UP:
+        return found
+    n = np.arange(WARM_UP, len(x))
+    total, squares = np.cumsum(x), np.cumsum(x**2)
+    mean = total[n - 1] / n
+    spread = np.maximum((squares[n - 1] - n * mean**2) / (n - 1), LEAST_SD**2)
+    student = (x[n] - mean) / np.sqrt(spread * (n + 1) / n)
+    found[n] = np.clip(norm.ppf(t.cdf(student, n - 1)), -CUT, CUT)
+    return found
+
+
+def _first(values: Sequence[float], start: int, limit: float) -> Change | None:
+    up = down = 0.0
+    up_since = down_since = start
+    for place, score in enumerate(scores(values[start:]).tolist(), start):
+        up, down = max(0.0, up + score - ALLOWANCE), max(0.0, down - score - ALLOWANCE)
+        up_since = place + 1 if up == 0 else up_since
+        down_since = place + 1 if down == 0 else down_since
+        if max(up, down) > limit:
+            since = up_since if up > down else down_since
+            before, after = values[start:since], values[since : place + 1]
+            return Change(
+                since=since,
+                at=place,
+                before=float(np.mean(before)),
+                after=float(np.mean(after)),
+                n_before=len(before),
+                n_after=len(after),
+            )
+    return None
+
+
+def _by_part(rows: Iterable[tuple[Hashable, float]]) -> Mapping[Hashable, list[float]]:
+    found: dict[Hashable, list[float]] = defaultdict(list)
+    for part, value in rows:
+        found[part].append(value)
+    return found
+
+
+def _share(held: Mapping[Hashable, list[float]], parts: Iterable[Hashable]) -> float:
+    total = sum(map(len, held.values()))
+    return sum(len(held[part]) for part in parts) / total if total else 0.0

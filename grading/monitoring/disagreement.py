@@ -1,0 +1,126 @@
+"""Judge and trajectory disagree: of one session, or more and more of a harness and category (A3)."""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from grading.core.decide import Holds
+from grading.core.drift import changes, threshold
+from grading.core.trajectory import View
+from grading.core.vocabulary import Source
+from grading.models import Grade, Session
+from grading.monitoring import pairs, scale
+from grading.monitoring.flag_rule import Flagged, FlagRule
+from grading.monitoring.pairs import Judged
+from grading.monitoring.rule import Finding
+
+GAP = 0.4
+# What a trajectory saw the whole log for: its work, or evidence that it failed.
+COMPARED = (View.FULL, View.FAILED)
+
+
+class Disagreement(FlagRule):
+    """A parser that misses a new format, or a judge that was talked into something: the two drift apart."""
+
+    id = "A3"
+    title = "Judge and trajectory disagree"
+    means = (
+        f"Flags a session whose verdict is {GAP:.1f} or more from what its trajectory, which saw the whole log, lets "
+        "expect: from that on the judge's scale, or, as long as there is no map to it, by what the two usually differ "
+        f"by (the median of at least {pairs.LEAST_PAIRS} pairs, of the category or else of all). Raises where the "
+        "difference in one harness and category, between the same judge and trajectory rules, moves away from what it "
+        f"was (a CUSUM, set to less than one false alarm a year and site), for {pairs.HOLDS.days} days."
+    )
+    todo = "Compare log and verdict of some of them: did the rules miss what was done, or the judge what was not?"
+    settled = "they agree now"
+    every = dt.timedelta(hours=6)
+
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+        judge, trajectory, human = (holds.get(each) for each in (Source.JUDGE, Source.TRAJECTORY, Source.HUMAN))
+        if judge is None or judge.value is None or judge.stale or (human is not None and human.is_verdict):
+            return ""
+        if trajectory is None or trajectory.value is None or trajectory.view not in COMPARED:
+            return ""
+        rows = Grade.objects.in_bulk([judge.id, trajectory.id])
+        return compare(session, rows[judge.id], rows[trajectory.id])
+
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:  # noqa: ARG002 - single sessions are no alarm here
+        return ()
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        return found(pairs.judged(now), now)
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
+        return next((each.sessions for each in self.look(now) if each.about == about), ())
+
+
+def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
+    """What is implausible about a verdict beside a fallback's grade of the same session, in words; empty where nothing
+    is, and where nobody can say yet what a verdict should be beside such a number.
+    """
+    said, number = verdict.value or 0.0, fallback.value or 0.0
+    arm = session.category.current.name if session.category else ""
+    placed = scale.place(arm, Source(fallback.source), fallback.version, fallback.evidence.get("view", ""), number)
+    if placed.is_mapped:
+        expected, why = placed.value, f"{placed.value:.2f} on the judge's scale"
+    else:
+        usual = pairs.usual(session, verdict, fallback)
+        if usual is None:
+            return ""
+        expected = placed.value + usual.difference
+        of = "this category" if usual.here else "all categories"
+        why = f"the judge is usually {_above(usual.difference)} it: the median of {usual.n} sessions of {of}"
+    if not is_wide(said, expected):
+        return ""
+    return (
+        f"the judge says {said:.2f}; its {fallback.source}, which saw the whole log, {number:.2f} ({why}): one of them "
+        "missed something"
+    )
+
+
+def is_wide(verdict: float, expected: float) -> bool:
+    """Whether two numbers for one session are too far apart for both to be right."""
+    return round(abs(verdict - expected), 6) >= GAP
+
+
+def found(rows: Sequence[Judged], now: dt.datetime) -> Iterable[Finding]:
+    """The slices whose difference has moved, from all judged sessions in order of time."""
+    compared = [each for each in rows if each.trajectory is not None]
+    is_mapped = any(each.trajectory.is_mapped for each in compared if each.trajectory is not None)
+    limit = threshold(pairs.a_year(len(compared), now))
+    slices = pairs.by(compared, lambda each: (each.slice, each.judge, each.version))
+    for (name, judge, version), some in sorted(slices.items()):
+        moved = changes([_difference(row) for row in some], limit)
+        if moved and some[moved[-1].at].ended_at > now - pairs.HOLDS:
+            last = moved[-1]
+            scales = "on the judge's scale" if is_mapped else "raw numbers"
+            yield Finding(
+                about=f"{name} · {judge} · {version}"[:300],
+                detail=f"{name}: since {some[last.since].ended_at:%-d %b} the judge is {_above(last.after)} the "
+                f"trajectory on average ({last.n_after} sessions); {_above(last.before)} was usual ({last.n_before}); "
+                f"{scales}. Either the rules read that harness's log differently now, or the judge grades differently.",
+                sessions=tuple(row.key for row in some[last.since :]),
+            )
+
+
+def _above(difference: float) -> str:
+    return f"{abs(difference):.2f} {'below' if difference < 0 else 'above'}"
+
+
+def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding | None:
+    """What to say of a fallback by the interval of its slope over arms: how much higher a judge puts an arm that the
+    fallback puts 1 higher. None where all of it is above 0.
+    """
+    low, high = slope
+    if low > 0:
+        return None
+    about = f"{source}, view {view}" if view else source
+    how = "ranks backwards here" if high < 0 else "does not rank arms as the judge does, or ranks backwards here"
+    return Finding(
+        about=about,
+        detail=f"The {about} {how}: its slope over arms is between {low:+.2f} and {high:+.2f}, and above 0 was "
+        "expected. It counts for nothing until that changes.",
+    )
+
+
+def _difference(row: Judged) -> float:
+    return row.verdict - (row.trajectory.value if row.trajectory else 0.0)

@@ -1,0 +1,156 @@
+"""What the judge said of sessions, and the trajectory beside it, in order of time: what the rules about drift read."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TypeVar
+
+from django.db.models import F, OuterRef, Subquery
+from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce
+
+from grading.core.trajectory import View
+from grading.core.vocabulary import Source
+from grading.models import Grade, Session
+from grading.monitoring import scale
+from grading.monitoring.scale import Placed
+
+K = TypeVar("K", bound=Hashable)
+# A series begins on the first of a month, so that from one look to the next it is the same.
+MONTHS = 3
+YEAR = dt.timedelta(days=365)
+# A change is told for so long; by then the new level is the level.
+HOLDS = dt.timedelta(days=28)
+# What a difference usually is: of the latest verdicts so many are looked at, and so many must be pairs.
+LATEST, LEAST_PAIRS = 500, 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A session with a verdict in [0, 1], the judge who gave it (model and rubric), and, where its trajectory saw the
+    whole log, what that says and by which version; else None.
+    """
+
+    key: int
+    ended_at: dt.datetime
+    harness: str
+    model: str
+    category: str
+    verdict: float
+    judge: str
+    trajectory: Placed | None
+    version: str
+
+    @property
+    def slice(self) -> str:
+        """Harness and category."""
+        return f"{self.harness or 'unknown harness'} × {self.category or 'no category'}"
+
+    @property
+    def cell(self) -> str:
+        """Harness, model and category."""
+        return (
+            f"{self.harness or 'unknown harness'} × {self.model or 'unknown model'} × {self.category or 'no category'}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """How far a judge is above the trajectory in the median of `n` pairs, in [-1, 1]. `here`: pairs of the category."""
+
+    difference: float
+    n: int
+    here: bool
+
+
+def since(now: dt.datetime) -> dt.datetime:
+    """The first of the month MONTHS months ago."""
+    moment = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    for _month in range(MONTHS):
+        moment = (moment - dt.timedelta(days=1)).replace(day=1)
+    return moment
+
+
+def judged(now: dt.datetime) -> list[Judged]:
+    """The judged sessions since then, in order of time: two queries. Of several grades of a source the last holds."""
+    window = {"session__ended_at__gte": since(now), "session__ended_at__lte": now, "session__is_sample": False}
+    rows = Grade.objects.chain().filter(**window).order_by("pk")
+    trajectories = rows.filter(source=Source.TRAJECTORY).annotate(seen=KT("evidence__view"))
+    said = {
+        session: (value, version) if view == View.FULL else None
+        for session, value, version, view in trajectories.values_list("session", "value", "version", "seen")
+    }
+    verdicts = rows.verdicts().annotate(
+        ended=F("session__ended_at"),
+        harness=_name("harness"),
+        category=_name("category"),
+        arm=Coalesce(_name("model_arm"), "session__model"),
+    )
+    found: dict[int, Judged] = {}
+    names = ("session", "ended", "harness", "arm", "category", "value", "model", "rubric")
+    for session, ended, harness, model, category, value, judge, rubric in verdicts.values_list(*names):
+        number, version = said.get(session) or (None, "")
+        arm = category or ""
+        found[session] = Judged(
+            key=session,
+            ended_at=ended,
+            harness=harness or "",
+            model=model or "",
+            category=arm,
+            verdict=value or 0.0,
+            judge=f"{judge}, rubric {rubric[:4]}",
+            trajectory=None if number is None else scale.place(arm, Source.TRAJECTORY, version, View.FULL, number),
+            version=version,
+        )
+    return sorted(found.values(), key=lambda each: (each.ended_at, each.key))
+
+
+def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
+    """How far this judge usually is above that fallback: in the session's category, or else over all; None where there
+    are too few pairs of the same judge, fallback, version and view. One query.
+    """
+    held = Grade.objects.chain().filter(session=OuterRef("session"), source=fallback.source).order_by("-pk")
+    rows = Grade.objects.chain().verdicts().filter(model=verdict.model, rubric=verdict.rubric)
+    pairs = (
+        rows.exclude(session=session)
+        .order_by("-pk")
+        .annotate(
+            number=Subquery(held.values("value")[:1]),
+            by=Subquery(held.values("version")[:1]),
+            seen=Subquery(held.values(seen=KT("evidence__view"))[:1]),
+        )
+    )
+    wanted = (fallback.version, fallback.evidence.get("view", ""))
+    names = ("session__category", "value", "number", "by", "seen")
+    alike = [
+        (category, value - number)
+        for category, value, number, version, view in pairs.values_list(*names)[:LATEST]
+        if number is not None and (version, view or "") == wanted
+    ]
+    return typical(alike, session.category_id)
+
+
+def typical(differences: Sequence[tuple[Hashable, float]], category: Hashable) -> Usual | None:
+    """What a difference usually is: in that category, or over all where it has too few (category, difference)."""
+    here = [difference for each, difference in differences if each == category]
+    some = here if len(here) >= LEAST_PAIRS else [difference for _category, difference in differences]
+    return Usual(difference=median(some), n=len(some), here=some is here) if len(some) >= LEAST_PAIRS else None
+
+
+def a_year(count: int, now: dt.datetime) -> float:
+    """How many there are a year, if there were so many since the window began."""
+    return count * (YEAR / (now - since(now)))
+
+
+def by(rows: Iterable[Judged], key: Callable[[Judged], K]) -> Mapping[K, list[Judged]]:
+    """The rows by what `key` makes of them."""
+    found: dict[K, list[Judged]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
+
+
+def _name(arm: str) -> Coalesce:
+    return Coalesce(f"session__{arm}__merged_into__name", f"session__{arm}__name")

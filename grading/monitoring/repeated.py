@@ -1,0 +1,84 @@
+"""The same evidence for two sessions (A5)."""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from django.db.models import OuterRef, Subquery
+
+from grading.core.decide import Holds
+from grading.core.vocabulary import Reason
+from grading.core.weekly import is_too_often
+from grading.models import Evidence, Session
+from grading.models.evidence import EvidenceKind
+from grading.monitoring.flag_rule import Flagged, FlagRule, by_agent
+from grading.monitoring.rule import Finding
+
+# What is shorter may well be the same by chance: "# Done", an empty patch.
+LEAST_BYTES = 200
+# Facts may well be the same: that all checks passed. Whose the commits in them are is asked elsewhere.
+KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH)
+# Of the files of one kind, the latest are looked at.
+LATEST = 20
+
+
+class Repeated(FlagRule):
+    """Whoever takes "the last log" instead of a session's own grades one session by the work of another."""
+
+    id = "A5"
+    title = "The same evidence for two sessions"
+    means = (
+        "Flags a session whose only log, journal or patch is, byte for byte, what had come for another session before "
+        "(from 200 bytes on), or whose only log says that it is another session's; a subagent's log may stand under "
+        "its parent's too. Raises at an agent's third in seven days."
+    )
+    todo = "See where the agent takes its files from: each session has a log of its own, found by the session's id."
+    settled = "it has evidence of its own now"
+
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+        rows = list(_with_earlier(session))
+        found = [said for kind in KINDS if (said := _foreign([row for row in rows if row.kind == kind]))]
+        earlier = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in found if pk])
+        return "; ".join(
+            words if pk is None else f"{words} {_whose(earlier[pk])}"
+            for pk, words in found
+            if pk is None or pk in earlier
+        )
+
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        for agent, count in by_agent(flags):
+            if is_too_often(count):
+                yield Finding(
+                    about=agent,
+                    detail=f"{count} sessions of {agent} in seven days came with what had been submitted for another "
+                    "session, or with its log. They would be graded by work that is not theirs.",
+                )
+
+
+def _with_earlier(session: Session) -> Iterable[Evidence]:
+    """The session's files, each with the first that was the same and had come for a session that is no part of this
+    one, and that this one is no part of: `earlier`, its key or None. One query.
+    """
+    same = Evidence.objects.filter(sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk"))
+    others = (
+        same.exclude(session=session).exclude(session__log__part_of=session).exclude(session__parts__session=session)
+    )
+    first = Subquery(others.order_by("pk").values("pk")[:1])
+    return session.evidence.filter(kind__in=KINDS).annotate(earlier=first).order_by("pk")
+
+
+def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:
+    """What is wrong with the last file of a kind, and the key of what it repeats, where none is the session's own."""
+    if not rows or not all(_is_repeated(row) or row.problem == Reason.LOG_OVERWRITTEN for row in rows[-LATEST:]):
+        return None
+    last = rows[-1]
+    if not _is_repeated(last):
+        return None, last.detail or Reason.LOG_OVERWRITTEN.words
+    return last.earlier, f"its {last.kind} ({last.size:,} bytes) had come before,"  # type: ignore[attr-defined] # annotated
+
+
+def _is_repeated(row: Evidence) -> bool:
+    return row.size >= LEAST_BYTES and row.earlier is not None  # type: ignore[attr-defined] # annotated
+
+
+def _whose(earlier: Evidence) -> str:
+    return f"as the {earlier.kind} of session {earlier.session.external_id} of {earlier.session.agent}"
