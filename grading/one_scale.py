@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import calibrating, ledger
-from bandit.core.calibration import Judged, Line, Scale, fit
+from bandit.core.calibration import ANY, Judged, Line, Scale, fit
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, CalibrationVersion
 from bandit.reading import Outlook
@@ -111,7 +111,7 @@ class Proposed:
 
 def pairs_of(scale: Scale) -> int:
     """How many judged sessions a scale was fitted from."""
-    return sum(line.n for line in scale.lines if line.version != "*")
+    return sum(line.n for line in scale.lines if line.view != ANY)
 
 
 def pairs(bandit: str, now: dt.datetime) -> tuple[list[Judged], Target | None]:
@@ -313,6 +313,12 @@ def of(session: Session, grade: Grade) -> Calibrated | None:
         return None
     key = (grade.source, grade.version, grade.evidence.get("view", ""))
     return Reader().read(session.category.current.name, key, grade.value)
+
+
+def lines(bandit: str = "category") -> list[Line]:
+    """The lines by which a bandit's fallbacks are read now, without those that stand in for others."""
+    scale = calibrating.scale_of(calibrating.in_force(Bandit.objects.named(bandit)))
+    return [] if scale is None else [line for line in scale.lines if line.view != ANY]
 
 
 def _clipped(line: Line, arm: str, value: float) -> float:

@@ -10,9 +10,8 @@ import numpy as np
 
 from grading.core.signals import Signals
 from grading.core.streaks import Ending, Seen
-from grading.core.trajectory import VERSION, View
-from grading.core.vocabulary import Source
-from grading.monitoring import pairs, scale, ungraded
+from grading.core.trajectory import VERSION
+from grading.monitoring import pairs, ungraded
 from grading.monitoring.collapse import Reward
 from grading.monitoring.flag_rule import WINDOW, Flagged
 from grading.monitoring.incomplete import FIELDS
@@ -68,7 +67,7 @@ class Session:
             category=self.arm,
             verdict=self.verdict,
             judge="a judge",
-            trajectory=None if seen is None else scale.place(self.arm, Source.TRAJECTORY, VERSION, View.FULL, seen),
+            trajectory=seen,
             version=VERSION,
         )
 

@@ -3,12 +3,13 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
+from grading import one_scale
 from grading.core.decide import Holds
 from grading.core.drift import changes, threshold
 from grading.core.trajectory import View
 from grading.core.vocabulary import Source
 from grading.models import Grade, Session
-from grading.monitoring import pairs, scale
+from grading.monitoring import pairs
 from grading.monitoring.flag_rule import Flagged, FlagRule
 from grading.monitoring.pairs import Judged
 from grading.monitoring.rule import Finding
@@ -47,7 +48,10 @@ class Disagreement(FlagRule):
         return ()
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
-        return found(pairs.judged(now), now)
+        yield from found(pairs.judged(now), now)
+        for line in one_scale.lines():
+            if line.backwards:
+                yield backwards(line.source, line.view, (line.low, line.high))
 
     def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:
         return next((each.sessions for each in self.look(now) if each.about == about), ())
@@ -58,15 +62,14 @@ def compare(session: Session, verdict: Grade, fallback: Grade) -> str:
     is, and where nobody can say yet what a verdict should be beside such a number.
     """
     said, number = verdict.value or 0.0, fallback.value or 0.0
-    arm = session.category.current.name if session.category else ""
-    placed = scale.place(arm, Source(fallback.source), fallback.version, fallback.evidence.get("view", ""), number)
-    if placed.is_mapped:
-        expected, why = placed.value, f"{placed.value:.2f} on the judge's scale"
+    read = one_scale.of(session, fallback)
+    if read is not None and read.pairs:
+        expected, why = read.value, f"{read.value:.2f} on the judge's scale"
     else:
         usual = pairs.usual(session, verdict, fallback)
         if usual is None:
             return ""
-        expected = placed.value + usual.difference
+        expected = number + usual.difference
         of = "this category" if usual.here else "all categories"
         why = f"the judge is usually {_above(usual.difference)} it: the median of {usual.n} sessions of {of}"
     if not is_wide(said, expected):
@@ -85,19 +88,17 @@ def is_wide(verdict: float, expected: float) -> bool:
 def found(rows: Sequence[Judged], now: dt.datetime) -> Iterable[Finding]:
     """The slices whose difference has moved, from all judged sessions in order of time."""
     compared = [each for each in rows if each.trajectory is not None]
-    is_mapped = any(each.trajectory.is_mapped for each in compared if each.trajectory is not None)
     limit = threshold(pairs.a_year(len(compared), now))
     slices = pairs.by(compared, lambda each: (each.slice, each.judge, each.version))
     for (name, judge, version), some in sorted(slices.items()):
         moved = changes([_difference(row) for row in some], limit)
         if moved and some[moved[-1].at].ended_at > now - pairs.HOLDS:
             last = moved[-1]
-            scales = "on the judge's scale" if is_mapped else "raw numbers"
             yield Finding(
                 about=f"{name} · {judge} · {version}"[:300],
                 detail=f"{name}: since {some[last.since].ended_at:%-d %b} the judge is {_above(last.after)} the "
-                f"trajectory on average ({last.n_after} sessions); {_above(last.before)} was usual ({last.n_before}); "
-                f"{scales}. Either the rules read that harness's log differently now, or the judge grades differently.",
+                f"trajectory on average ({last.n_after} sessions); {_above(last.before)} was usual ({last.n_before}). "
+                "Either the rules read that harness's log differently now, or the judge grades differently.",
                 sessions=tuple(row.key for row in some[last.since :]),
             )
 
@@ -106,13 +107,11 @@ def _above(difference: float) -> str:
     return f"{abs(difference):.2f} {'below' if difference < 0 else 'above'}"
 
 
-def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding | None:
-    """What to say of a fallback by the interval of its slope over arms: how much higher a judge puts an arm that the
-    fallback puts 1 higher. None where all of it is above 0.
+def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding:
+    """What to say of a fallback whose slope over arms may be 0 or less: how much higher a judge puts an arm that the
+    fallback puts 1 higher.
     """
     low, high = slope
-    if low > 0:
-        return None
     about = f"{source}, view {view}" if view else source
     how = "ranks backwards here" if high < 0 else "does not rank arms as the judge does, or ranks backwards here"
     return Finding(
@@ -123,4 +122,4 @@ def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding | N
 
 
 def _difference(row: Judged) -> float:
-    return row.verdict - (row.trajectory.value if row.trajectory else 0.0)
+    return row.verdict - (row.trajectory or 0.0)

@@ -14,8 +14,6 @@ from django.db.models.functions import Coalesce
 from grading.core.trajectory import View
 from grading.core.vocabulary import Source
 from grading.models import Grade, Session
-from grading.monitoring import scale
-from grading.monitoring.scale import Placed
 
 K = TypeVar("K", bound=Hashable)
 # A series begins on the first of a month, so that from one look to the next it is the same.
@@ -30,7 +28,7 @@ LATEST, LEAST_PAIRS = 500, 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """A session with a verdict in [0, 1], the judge who gave it (model and rubric), and, where its trajectory saw the
-    whole log, what that says and by which version; else None.
+    whole log, what that says on its own scale and by which version; else None.
     """
 
     key: int
@@ -40,7 +38,7 @@ class Judged:
     category: str
     verdict: float
     judge: str
-    trajectory: Placed | None
+    trajectory: float | None
     version: str
 
     @property
@@ -92,16 +90,15 @@ def judged(now: dt.datetime) -> list[Judged]:
     names = ("session", "ended", "harness", "arm", "category", "value", "model", "rubric")
     for session, ended, harness, model, category, value, judge, rubric in verdicts.values_list(*names):
         number, version = said.get(session) or (None, "")
-        arm = category or ""
         found[session] = Judged(
             key=session,
             ended_at=ended,
             harness=harness or "",
             model=model or "",
-            category=arm,
+            category=category or "",
             verdict=value or 0.0,
             judge=f"{judge}, rubric {rubric[:4]}",
-            trajectory=None if number is None else scale.place(arm, Source.TRAJECTORY, version, View.FULL, number),
+            trajectory=number,
             version=version,
         )
     return sorted(found.values(), key=lambda each: (each.ended_at, each.key))

@@ -4,17 +4,20 @@ import datetime as dt
 import io
 import json
 import random
+from dataclasses import replace
 from html import unescape
 
 import pytest
 import time_machine
 from django.utils import timezone
 
-from grading import intake, monitoring, review, rewards
+from bandit import calibrating
+from bandit.core.calibration import start
+from grading import intake, monitoring, one_scale, review, rewards
 from grading.core.vocabulary import Source
 from grading.models import Flag, Session
 from grading.monitoring.collapse import Collapse
-from grading.monitoring.disagreement import Disagreement, backwards
+from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.drift import Drift
 from grading.monitoring.incomplete import Incomplete
 from grading.monitoring.repeated import Repeated
@@ -359,13 +362,26 @@ def test_another_rubric_begins_another_series():
     assert look(Disagreement()) == {}
 
 
-@pytest.mark.parametrize(
-    ("slope", "words"),
-    [((0.1, 0.9), None), ((-0.2, 0.4), "or ranks backwards here"), ((-0.9, -0.1), "full ranks backwards here")],
-)
-def test_a_fallback_whose_slope_is_not_above_zero_ranks_backwards(slope, words):
-    found = backwards("trajectory", "full", slope)
-    assert (found is None) if words is None else (words in found.detail)
+def calibrated(**fields):
+    """Put a map of whole logs to the judge's scale in force: r' = .4 + r, with these fields otherwise."""
+    line = replace(start("trajectory", shift=0.4), version="trajectory/2", view="full", pairs={"code": 40}, **fields)
+    scale = replace(one_scale.START, lines=(line,), weights={"trajectory": 0.3})
+    calibrating.put_in_force("category", scale, version=2, by="otto")
+
+
+def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale():
+    calibrated()
+    both(0.9, 0.2, category="code")
+    assert flags("A3") == {}
+    session = both(0.15, 0.2, category="code")
+    assert list(flags("A3")) == [session.external_id]
+    assert "0.20 (0.60 on the judge's scale)" in flags("A3")[session.external_id]
+
+
+@pytest.mark.parametrize(("low", "high", "words"), [(-0.2, 0.4, "or ranks backwards here"), (-0.9, -0.1, "full ranks")])
+def test_a_fallback_that_ranks_backwards_is_told(low, high, words):
+    calibrated(backwards=True, low=low, high=high)
+    assert words in look(Disagreement())["trajectory, view full"]
 
 
 # --- drift ------------------------------------------------------------------------------------------------------------
