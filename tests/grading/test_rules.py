@@ -349,7 +349,6 @@ def test_a_slice_whose_difference_drifts_is_told():
     (said,) = found.values()
     assert "the judge is 0.41 above the trajectory on average" in said
     assert "0.11 above was usual" in said
-    assert "raw numbers" in said
 
 
 def test_where_nothing_changes_no_slice_is_told():
@@ -371,9 +370,9 @@ def calibrated(**fields):
 
 def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale():
     calibrated()
-    both(0.9, 0.2, category="code")
+    both(0.9, 0.2)
     assert flags("A3") == {}
-    session = both(0.15, 0.2, category="code")
+    session = both(0.15, 0.2)
     assert list(flags("A3")) == [session.external_id]
     assert "0.20 (0.60 on the judge's scale)" in flags("A3")[session.external_id]
 

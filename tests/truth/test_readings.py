@@ -307,9 +307,13 @@ def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(sim):
     session = submit("s-1", logs.claude("s-1", ("ls", "src"))).session
     one()
     assert samples(session) == []
+    for _ in range(2):
+        # The rule itself has nothing to compare here, and takes the flag back with each reading that comes.
+        Flag.objects.create(session=session, rule="A3", detail="far apart")
+        judging.read_again(session)
+        assert work() == 1
     Flag.objects.create(session=session, rule="A3", detail="far apart")
-    submit("s-1", journal="# More\n")
-    assert (work(), work()) == (2, 0)
+    assert judging.read_again(session) is None
     assert (reward(session).value, reward(session).final, numbers(session)) == (0.3, True, [1, 2, 3])
     assert "The median of .90, .20, .30, .70 apart." in next(
         step["why"] for step in reward(session).steps if step["source"] == "judge"
