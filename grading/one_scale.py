@@ -364,5 +364,10 @@ class Reader:
         )
 
 
+def of(session: Session, grade: Grade) -> Calibrated | None:
+    """One fallback's grade of this session on the judge's scale of its category, as `Reader.of` has it."""
+    return None if session.category is None or grade.source not in SOURCES else Reader().of(session, grade)
+
+
 def _clipped(line: Line, arm: str, value: float) -> float:
     return min(max(line.value(arm, value), 0.0), 1.0)
