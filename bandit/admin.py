@@ -16,6 +16,7 @@ from bandit.models import (
     Assignment,
     Bandit,
     Bucket,
+    CalibrationVersion,
     Erasure,
     Grader,
     LedgerEntry,
@@ -160,6 +161,12 @@ class RectifierAdmin(RecordAdmin):
     list_select_related = ["bandit"]
 
 
+class CalibrationVersionAdmin(RecordAdmin):
+    list_display = ["bandit", "version", "enabled", "accepted", "target", "by", "created_at", "note"]
+    list_filter = ["bandit", "enabled", "accepted"]
+    list_select_related = ["bandit"]
+
+
 class PolicyVersionAdmin(RecordAdmin):
     list_display = ["bandit", "version", "half_life_days", "floor", "by", "created_at", "note"]
     list_filter = ["bandit"]
@@ -191,6 +198,7 @@ PAGES = {
     Selection: SelectionAdmin,
     Grader: GraderAdmin,
     Rectifier: RectifierAdmin,
+    CalibrationVersion: CalibrationVersionAdmin,
     PolicyVersion: PolicyVersionAdmin,
     ArmEvent: ArmEventAdmin,
     Assignment: AssignmentAdmin,

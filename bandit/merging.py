@@ -90,7 +90,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     moving, doubles = _to_move(arm, target)
     row, today = arm.bandit, site_day(now)
     policy, rows = evidence_of(row, today)
-    without = [*rows, *(row_of(entry, sign=-1) for entry in doubles if not entry.is_abstention)]
+    without = [*rows, *(row_of(entry, sign=-1) for entry in doubles)]
     moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
     before = outlook(row, policy, rows, today)
     posterior = outlook(row, policy, moved, today).posterior

@@ -13,18 +13,17 @@ from django.db.models import IntegerField
 from django.utils import timezone
 
 from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
-from bandit.core.table import MICRO, Row
+from bandit.core.policy import Policy
+from bandit.core.table import ABSTAINED, MICRO, Row
 from bandit.ledger import touch
 from bandit.models import Bandit, PolicyVersion
 from bandit.reading import (
     Outlook,
     outlook,
-    policy_from,
     policy_with,
     rows_of,
     site_day,
     version_of,
-    weights_of,
     with_baseline,
 )
 from bandit.versions import require_next
@@ -157,10 +156,10 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     half_life, cap = version.half_life_days, version.evidence_cap
     if cap is None:
         return memory(half_life)
-    today, policy = site_day(now), policy_from(version)
+    today, policy = site_day(now), policy_with(version)
     rows = rows_of(version.bandit, policy, today)
     scale = outlook(version.bandit, policy, rows, today).posterior.evidence_scale
-    return memory(half_life, cap=cap, pseudo_a_day=scale * _busiest(rows, weights_of(version), today))
+    return memory(half_life, cap=cap, pseudo_a_day=scale * _busiest(rows, _weighs(policy, today), today))
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
@@ -185,12 +184,20 @@ def require_memory(remembered: Memory, version: PolicyVersion) -> None:
 
 
 def costs_of(rows: Iterable[Row]) -> dict[str, ArmCost]:
-    """What each arm's sessions cost, as far as it is known."""
+    """What each arm's rewarded sessions cost, as far as it is known."""
     sums: dict[str, tuple[int, int, int]] = {}
     for row in rows:
+        if row.source == ABSTAINED:
+            continue
         n, costed, cost = sums.get(row.arm, (0, 0, 0))
         sums[row.arm] = (n + row.n, costed + row.costed, cost + row.cost)
     return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
+
+
+def _weighs(policy: Policy, today: date) -> dict[str, float]:
+    """What a reward of each source weighs before any cap: what it earned, where the scale reads it."""
+    earned = {} if policy.scale is None else policy.scale.weights_on(today)
+    return {source: earned.get(source, weight) if weight else 0.0 for source, weight in policy.weights.items()}
 
 
 def _busiest(rows: Iterable[Row], weights: Mapping[str, float], today: date) -> float:

@@ -16,10 +16,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import calibrating, ledger
-from bandit.core.calibration import ANY, Judged, Line, Scale, fit
+from bandit.core.calibration import ANY, Judged, Key, Line, Scale, fit
 from bandit.core.table import ABSTAINED
-from bandit.models import Bandit, CalibrationVersion
-from bandit.reading import Outlook
+from bandit.models import Bandit, Bucket, CalibrationVersion
+from bandit.reading import Outlook, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading import rewards
@@ -98,10 +98,25 @@ class Proposed:
         return {arm: each.mean - self.accepted.arms[arm].mean for arm, each in self.after.arms.items()}
 
     @property
+    def largest(self) -> tuple[str, float]:
+        """The arm that is moved furthest, and how far; nothing of no arm where there is none."""
+        return max(self.moves.items(), key=lambda each: (abs(each[1]), each[0]), default=("", 0.0))
+
+    @property
     def comes_by_itself(self) -> bool:
         """Whether nobody needs to look: somebody once did, and no arm is far from where they left it."""
         held = self.held
         return held is not None and held.enabled and all(abs(move) <= BY_ITSELF for move in self.moves.values())
+
+    @property
+    def waits(self) -> bool:
+        """Whether this waits for a person: it is not in force, nobody switched off, and it does not come by itself.
+
+        A bandit that never had a calibration, as after an upgrade, waits once it has rewards.
+        """
+        if self.held is None:
+            return any(each.n for arm in self.now.arms.values() for each in arm.evidence)
+        return self.held.enabled and bool(self.pairs) and not self.is_in_force and not self.comes_by_itself
 
     @property
     def fingerprint(self) -> str:
@@ -114,42 +129,60 @@ def pairs_of(scale: Scale) -> int:
     return sum(line.n for line in scale.lines if line.view != ANY)
 
 
-def pairs(bandit: str, now: dt.datetime) -> tuple[list[Judged], Target | None]:
-    """Every judged session of late with what it would have rested on without the verdict, once for each arm that has
-    its reward; and whose verdicts they are.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Both:
+    """What a judged session's verdict was, and the fallback that it would have rested on: 0 of an abstention."""
+
+    session: Session
+    key: Key
+    fallback: float
+    judge: float
+
+
+class Judgements:
+    """Every judged session of late with what it would have rested on without the verdict, of the judge that is meant.
 
     The verdict is the first that had read all there is: later samples were asked for because it looked wrong.
     """
-    sessions = _judged(now)
-    found, verdicts = [], Counter[tuple[str, str]]()
-    for session, grades in sessions.items():
-        verdict = _first_fresh(grades)
-        if verdict is not None:
-            found.append((session, grades, verdict))
-            verdicts[verdict.model, verdict.rubric] += 1
-    target = _target(verdicts)
-    if target is None:
-        return [], None
-    kept = [each for each in found if each[2].model == target.model and each[2].rubric in target.rubrics]
-    arms = _arms(bandit, [session for session, _, _ in kept])
-    policy, made = rewards.policy(), []
-    for session, grades, verdict in kept:
-        views = rewards.views(grades)
-        row = fallback(views, policy)
-        said = key_of(grades, None if row is None else row.id)
-        made += [
+
+    def __init__(self, now: dt.datetime) -> None:
+        found, verdicts = [], Counter[tuple[str, str]]()
+        for session, grades in _judged(now).items():
+            verdict = _first_fresh(grades)
+            if verdict is not None:
+                found.append((session, grades, verdict))
+                verdicts[verdict.model, verdict.rubric] += 1
+        self.target, policy = _target(verdicts), rewards.policy()
+        self._both: list[_Both] = []
+        for session, grades, verdict in found:
+            if self.target is None or verdict.model != self.target.model or verdict.rubric not in self.target.rubrics:
+                continue
+            row = fallback(rewards.views(grades), policy)
+            key, value = key_of(grades, None if row is None else row.id), 0.0 if row is None else row.value or 0.0
+            self._both.append(_Both(session=session, key=key, fallback=value, judge=verdict.value or 0.0))
+
+    def pairs(self, bandit: str) -> tuple[list[Judged], Target | None]:
+        """A pair of each of them for each arm of this bandit that has its reward; and whose verdicts they are."""
+        arms = _arms(bandit, [each.session for each in self._both])
+        made = [
             Judged(
                 arm=arm,
-                source=said[0],
-                version=said[1],
-                view=said[2],
-                fallback=0.0 if row is None or row.value is None else row.value,
-                judge=verdict.value or 0.0,
-                day=timezone.localdate(session.ended_at),
+                source=each.key[0],
+                version=each.key[1],
+                view=each.key[2],
+                fallback=each.fallback,
+                judge=each.judge,
+                day=timezone.localdate(each.session.ended_at),
             )
-            for arm in arms.get(session.observation, ())
+            for each in self._both
+            for arm in arms.get(each.session.observation, ())
         ]
-    return made, target
+        return made, self.target
+
+
+def pairs(bandit: str, now: dt.datetime) -> tuple[list[Judged], Target | None]:
+    """A pair of each judged session of late, as `Judgements` has them, for one bandit."""
+    return Judgements(now).pairs(bandit)
 
 
 def key_of(grades: Iterable[Grade], row: int | None) -> tuple[str, str, str]:
@@ -219,11 +252,14 @@ def _arms(bandit: str, sessions: Sequence[Session]) -> dict[str, list[str]]:
     return found
 
 
-def proposal(name: str, now: dt.datetime) -> Proposed:
-    """What could be put in force on this bandit at `now`. Raises UnknownBandit."""
+def proposal(name: str, now: dt.datetime, judged: Judgements | None = None) -> Proposed:
+    """What could be put in force on this bandit at `now`, from what was `judged` by then, where that was read already.
+
+    Raises UnknownBandit.
+    """
     bandit = Bandit.objects.named(name)
     held = calibrating.latest(bandit)
-    found, target = pairs(name, now)
+    found, target = (judged or Judgements(now)).pairs(name)
     scale = fit(found, START)
     base = calibrating.scale_of(calibrating.accepted(bandit))
     present, after, accepted = what_if_calibrated(name, [calibrating.scale_of(held), scale, base], now)
@@ -258,12 +294,12 @@ def renew(now: dt.datetime) -> list[CalibrationVersion]:
     """Fit every bandit's calibration anew, and put in force what may come by itself; what waits for a person stays a
     proposal. For the night.
     """
-    made = []
+    made, judged = [], Judgements(now)
     for bandit in Bandit.objects.that_learn():
         held = calibrating.latest(bandit)
         if held is None or not held.enabled:
             continue
-        proposed = proposal(bandit.name, now)
+        proposed = proposal(bandit.name, now, judged)
         if proposed.pairs and not proposed.is_in_force and proposed.comes_by_itself:
             made.append(_put(proposed, version=proposed.version, by=SITE, accepted=False))
     return made
@@ -281,13 +317,36 @@ def _put(proposed: Proposed, *, version: int, by: str, accepted: bool, note: str
     )
 
 
+def has_verdicts(bandit: Bandit) -> bool:
+    """Whether any of its rewards is a judge's: at the start, only then is anything read through the scale."""
+    return Bucket.objects.filter(bandit=bandit, grader__source=Source.JUDGE, n__gt=0).exists()
+
+
 class Reader:
-    """The calibration of one bandit that is in force, for reading grades on the judge's scale: two queries."""
+    """The calibration of one bandit that is in force, for reading grades on the judge's scale: four queries.
+
+    `weights` is what a session of each source counts now, before any cap. Raises UnknownBandit.
+    """
 
     def __init__(self, bandit: str = "category") -> None:
-        held = calibrating.in_force(Bandit.objects.named(bandit))
+        row = Bandit.objects.named(bandit)
+        self.bandit, held = bandit, calibrating.in_force(row)
         self.version = 0 if held is None else held.version
         self.scale = calibrating.scale_of(held)
+        self.weights = weights_of(version_of(row))
+        if self.scale is not None and (not self.scale.is_start or has_verdicts(row)):
+            earned = self.scale.weights_on(timezone.localdate())
+            self.weights |= {source: weight for source, weight in earned.items() if self.weights.get(source)}
+
+    def of(self, session: Session, grade: Grade, value: float | None = None) -> Calibrated | None:
+        """A fallback's grade of this session, or the `value` that was made of it, on the judge's scale of its category;
+        None where nothing maps it: no value, no category, another source, no judged session like it yet.
+        """
+        said = grade.value if value is None else value
+        if said is None or grade.source not in SOURCES or session.category is None:
+            return None
+        key = (grade.source, grade.version, grade.evidence.get("view", ""))
+        return self.read(session.category.current.name, key, said)
 
     def read(self, arm: str, key: tuple[str, str, str], value: float) -> Calibrated | None:
         """A grade of (source, version, view) on the judge's scale; None where nothing maps it, or the map ranks
@@ -300,19 +359,14 @@ class Reader:
             value=_clipped(line, arm, value),
             error=line.error(arm, value),
             pairs=line.n,
-            weight=self.scale.weights_on(timezone.localdate()).get(key[0], 0.0),
+            weight=self.weights.get(key[0], 0.0),
             version=self.version,
         )
 
 
 def of(session: Session, grade: Grade) -> Calibrated | None:
-    """A fallback's grade of this session on the judge's scale, by the calibration of its category; None where nothing
-    maps it: no value, no category, another source, no judged session like it yet.
-    """
-    if grade.value is None or grade.source not in SOURCES or session.category is None:
-        return None
-    key = (grade.source, grade.version, grade.evidence.get("view", ""))
-    return Reader().read(session.category.current.name, key, grade.value)
+    """One fallback's grade of this session on the judge's scale of its category, as `Reader.of` has it."""
+    return None if session.category is None or grade.source not in SOURCES else Reader().of(session, grade)
 
 
 def lines(bandit: str = "category") -> list[Line]:

@@ -34,6 +34,7 @@ _BANDIT = [
     "selection",
     "erasure",
     "rectifier",
+    "calibrationversion",
     "policyversion",
     "armevent",
     "assignment",

@@ -119,6 +119,7 @@ SCREENS: dict[str, Address] = {
     "admin:rectifier": Address(
         opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}
     ),
+    "admin:scale": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="bandit", data=lambda world: {"version": "2"}),
     "admin:arms": Address(opens=VIEWER, acts=OPERATOR, of="bandit", data=lambda world: {"name": "poems"}),
     "admin:arm": Address(
         opens=VIEWER,
@@ -295,6 +296,7 @@ MODELS: dict[str, Model] = {
     "bandit_selection": Model(),
     "bandit_grader": Model(),
     "bandit_rectifier": Model(),
+    "bandit_calibrationversion": Model(),
     "bandit_policyversion": Model(),
     "bandit_armevent": Model(),
     "bandit_assignment": Model(),

@@ -1,18 +1,21 @@
-"""Calibration: each judge against people, blind, on the random slice; as a whole and by arm and flag."""
+"""Calibration: each judge against people, blind, on the random slice; and fallbacks against the judge, by bandit."""
 
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
+from grading.admin import scales
 from grading.review import calibration
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    """A constant number of queries."""
+    """A constant number of queries, and one more for each five hundred judged sessions."""
     standing = calibration.in_use()
     context = {
         "title": "Calibration",
         "graders": calibration.calibrations(),
         "standing": standing,
         "enough": calibration.ENOUGH,
+        "scales": scales.parts(timezone.now()),
     }
     return TemplateResponse(request, "gradingsite/calibration.html", context)

@@ -19,6 +19,7 @@ from bandit.models import Arm, Assignment, Bandit
 from bandit.models import Kind as BanditKind
 from bandit.reading import posterior_of, version_of
 from grading import charts, lessons
+from grading.admin import scales
 from grading.lessons import Lesson, Readings
 from grading.models import Session, SessionLesson
 
@@ -102,6 +103,7 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
         "left_out": left_out,
         "head": headline(used, left_out),
         "site": request.build_absolute_uri("/").rstrip("/"),
+        "card": scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
         **_basis(bandit, readings),
     }
     return TemplateResponse(request, "gradingsite/lessons.html", context)

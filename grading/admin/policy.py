@@ -153,8 +153,8 @@ def _form_page(request: HttpRequest, form: PolicyForm, held: PolicyVersion) -> T
 
 
 def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
-    """The cap that people's grades of the random slice suggest for each machine."""
-    pairs = recalibration.pairs(bandit.name)
+    """The cap that people's grades of the random slice suggest for each machine, as its grades are read now."""
+    pairs = recalibration.pairs(bandit.name, timezone.now())
     return {source: advise(pairs, source) for source in SOURCES}
 
 

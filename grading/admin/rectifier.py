@@ -15,7 +15,7 @@ from grading.review import recalibration
 
 
 class ChangeForm(forms.Form):
-    """`fingerprint` names the offsets that were on the page; without it the recalibration is switched off."""
+    """`fingerprint` names what was on the page, to be put in force; without it what is in force is switched off."""
 
     version = forms.IntegerField(min_value=1)
     fingerprint = forms.CharField(max_length=16, required=False)

@@ -1,6 +1,6 @@
 """One session: its facts, the reward chain, the evidence, and everything that ever happened to its reward."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,7 @@ from django.template.response import TemplateResponse
 
 from bandit import ledger
 from bandit.models import LedgerEntry
-from bandit.reading import version_of, weights_of
-from grading import evidence, ownership, rewards
+from grading import evidence, one_scale, ownership, rewards
 from grading.admin import history, transcript
 from grading.admin import session_did as did
 from grading.admin import session_why as why
@@ -118,13 +117,16 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         job=job,
         comes=comes,
     )
+    reader = one_scale.Reader()
+    scaled = calibrated(session, settlement, grades, reader)
     tabs = _tabs(request, known)
     tab = next(each.name for each in tabs if each.current)
     context = {
         "title": session.title or f"Session {session.short_id}",
         "session": session,
         "settlement": settlement,
-        "tiles": tiles(settlement, stale=stale, comes=comes),
+        "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
+        "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,
         "no_reward": why.has_no_reward(settlement),
         "ungraded": why.is_ungraded(settlement),
         "stale": stale,
@@ -147,7 +149,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "history": history.of(
             session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
         ),
-        "live": _live(entries),
+        "live": _live(entries, reader),
         **_reasons(request, known),
         **_pane(request, tab, known),
     }
@@ -220,13 +222,45 @@ def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
     }
 
 
-def tiles(settlement: Settlement | None, *, stale: str = "", comes: Next | None = None) -> list[dict[str, Any]]:
+def calibrated(
+    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: one_scale.Reader
+) -> dict[int | None, one_scale.Calibrated]:
+    """Each fallback's grade of the chain on the judge's scale, by the row's id, where the calibration maps it; where it
+    decides, what it was settled at.
+    """
+    steps = [] if settlement is None else settlement.steps
+    held = {step["grade"] for step in steps if step["source"] in one_scale.SOURCES and step["value"] is not None}
+    if not held or settlement is None:
+        return {}
+    found = {
+        grade.pk: reader.of(session, grade, settlement.value if grade.pk == settlement.grade_id else None)
+        for grade in grades
+        if grade.pk in held
+    }
+    return {key: each for key, each in found.items() if each is not None}
+
+
+def tiles(
+    settlement: Settlement | None,
+    *,
+    stale: str = "",
+    comes: Next | None = None,
+    scaled: Mapping[int | None, one_scale.Calibrated] | None = None,
+) -> list[dict[str, Any]]:
     """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale, or
-    its place in the queue.
+    its place in the queue; a fallback's with what it is `scaled` to.
     """
     if settlement is None:
         return []
-    shown = [{**step, "css": _css(step, settlement.weight), "stale": ""} for step in settlement.steps]
+    shown = [
+        {
+            **step,
+            "css": _css(step, settlement.weight),
+            "stale": "",
+            "scaled": (scaled or {}).get(step["grade"]),
+        }
+        for step in settlement.steps
+    ]
     if why.has_no_reward(settlement):
         return [_gate(settlement.session), *map(_not_asked, shown)]
     for tile in shown:
@@ -385,17 +419,20 @@ def _diff_class(line: str) -> str:
     return "hd" if line.startswith(DIFF_HEADS) else DIFF_CLASSES.get(line[:1], "")
 
 
-def _live(entries: list[LedgerEntry]) -> list[dict[str, Any]]:
-    """What counts in the bandits now: rewards that are applied and not reversed."""
+def _live(entries: list[LedgerEntry], reader: one_scale.Reader) -> list[dict[str, Any]]:
+    """What counts in the bandits now: rewards that are applied and not reversed. `reader` is the category's."""
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
     held = [e for e in held if not e.is_abstention]
-    weights = {bandit: weights_of(version_of(bandit)) for bandit in {entry.bandit for entry in held}}
-    return [
-        {
-            "entry": entry,
-            "weight": weights[entry.bandit].get(entry.grader.source, 0)
-            * settings.STANDING_WEIGHTS.get(entry.grader.standing, 1.0),
-        }
-        for entry in held
-    ]
+    names = {entry.bandit.name for entry in held}
+    readers = {name: reader if name == reader.bandit else one_scale.Reader(name) for name in names}
+    return [_live_row(entry, readers[entry.bandit.name]) for entry in held]
+
+
+def _live_row(entry: LedgerEntry, reader: one_scale.Reader) -> dict[str, Any]:
+    """A reward with what it counts, and what it is read as where that is something else."""
+    said = entry.grader
+    key = (said.source, said.version, said.view)
+    scaled = reader.read(entry.arm.name, key, entry.value) if said.source in one_scale.SOURCES else None
+    weight = reader.weights.get(said.source, 0) if scaled is None else scaled.weight
+    return {"entry": entry, "weight": weight * settings.STANDING_WEIGHTS.get(said.standing, 1.0), "scaled": scaled}

@@ -33,6 +33,20 @@ class Reward(Schema):
     revision: int
 
 
+class ReadReward(Reward):
+    """The reward that holds, and how the bandits read it.
+
+    `value` is what was settled. Where a trajectory or a journal decides, `calibrated` is what that is worth on the
+    judge's scale, in [0, 1], by version `calibration_version` of the calibration of the session's category: the number
+    of one session, cut to [0, 1], where a bandit reads sums. Both are null where nothing maps it: another source
+    decides, no session like it was judged yet, or no calibration is in force. `weight` is the chain's own, not what the
+    calibration says that such a session counts.
+    """
+
+    calibrated: float | None = None
+    calibration_version: int | None = None
+
+
 class ReceiptOut(Schema):
     """What became of a submission. `added` names the parts that were new; sending the same again adds none."""
 
@@ -60,6 +74,8 @@ class GradeOut(Schema):
     """What one source said, once. `value` is null unless `status` is scored.
 
     `parallel` opinions (the judge asked a second time, another family's judge) are never part of the reward.
+    `calibrated` is what a trajectory's or a journal's `value` is worth on the judge's scale, in [0, 1], by version
+    `calibration_version` of the calibration in force; both are null where nothing maps it.
     """
 
     id: int
@@ -67,6 +83,8 @@ class GradeOut(Schema):
     status: str
     parallel: bool
     value: float | None
+    calibrated: float | None = None
+    calibration_version: int | None = None
     reason: str
     detail: str
     version: str
@@ -101,7 +119,7 @@ class SessionOut(Schema):
     ended_at: dt.datetime
     outcome: str
     outcome_reason: str
-    reward: Reward
+    reward: ReadReward
     chain: list[dict[str, Any]]
     grades: list[GradeOut]
     evidence: list[EvidenceOut]
@@ -169,10 +187,18 @@ class AssignmentOut(Schema):
 
 
 class SourceOut(Schema):
+    """What one source adds to an arm: `n` rewards of mean `mean` as given, worth `pseudo` observations, decayed.
+
+    `counts` is what one of them counts beside a verdict's 1; `mapped` their mean on the judge's scale, null where they
+    are read as they stand. The source `unscored` is sessions that nobody could grade, where the calibration reads them.
+    """
+
     source: str
     n: int
     pseudo: float
     mean: float
+    counts: float
+    mapped: float | None
 
 
 class ArmOut(Schema):

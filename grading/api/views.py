@@ -1,7 +1,7 @@
 """The operations of the HTTP API, and the tokens that open it."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest
@@ -10,7 +10,7 @@ from ninja import NinjaAPI, Path, Status
 from ninja.security import HttpBearer
 
 from bandit import holdout, selection
-from grading import intake
+from grading import intake, one_scale
 from grading.api import uploads
 from grading.api.docs import Pages
 from grading.api.errors import AGAIN, answer_errors
@@ -20,6 +20,8 @@ from grading.api.schemas import (
     AssignmentOut,
     BanditOut,
     ErrorOut,
+    GradeOut,
+    ReadReward,
     ReceiptOut,
     SelectionIn,
     SelectionOut,
@@ -27,9 +29,10 @@ from grading.api.schemas import (
     multipart,
 )
 from grading.intake.submission import TOO_LARGE, Problem
-from grading.models import Agent, ApiToken, Session
+from grading.models import Agent, ApiToken, Grade, Session, Settlement
 from grading.rewards import live
 
+SCALED = {"calibrated", "calibration_version"}
 TOKEN_SEEN_EVERY = dt.timedelta(minutes=1)
 
 
@@ -57,6 +60,7 @@ api = NinjaAPI(
 )
 answer_errors(api)
 
+REWARD, GRADE = (tuple(schema.model_fields.keys() - SCALED) for schema in (ReadReward, GradeOut))
 REFUSALS = frozenset({400, 401, 411, 413, 415, 422})
 
 
@@ -104,7 +108,10 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     row = Session.objects.with_people().filter(agent=_agent(request), pk=session).first()
     if row is None:
         raise Http404
-    reward = live(row)
+    reward, grades = live(row), list(row.grades.all())
+    reader = one_scale.Reader()
+    decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
+    read = None if decides is None or reward is None else reader.of(row, decides, reward.value)
     return {
         **{name: getattr(row, name) for name in ("id", "title", "model", "outcome", "outcome_reason")},
         "session_id": row.external_id,
@@ -112,9 +119,9 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
         "harness": row.harness and row.harness.name,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
-        "reward": reward,
+        "reward": reward and _with(reward, REWARD, read),
         "chain": reward.steps if reward else [],
-        "grades": list(row.grades.all()),
+        "grades": [_with(grade, GRADE, reader.of(row, grade)) for grade in grades],
         "evidence": list(row.evidence.all()),
     }
 
@@ -175,6 +182,12 @@ def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
         for arm in outlook.arms.values()
     ]
     return {"bandit": name, "posterior_version": outlook.posterior.version, "arms": arms}
+
+
+def _with(row: Settlement | Grade, fields: Iterable[str], read: one_scale.Calibrated | None) -> dict[str, Any]:
+    """These fields of a row, and what its value is read as on the judge's scale, where anything maps it."""
+    said = {name: getattr(row, name) for name in fields}
+    return {**said, "calibrated": read and read.value, "calibration_version": read and read.version}
 
 
 def _agent(request: HttpRequest) -> Agent:

@@ -6,6 +6,7 @@ Sizes are attributes and colours are classes, so that a strict content policy ho
 from grading.charts.days import STACK, Bar, Cost, by_day, costs
 from grading.charts.effects import Difference, difference, effects_scale, reach
 from grading.charts.outages import Outage
+from grading.charts.pairs import Dot, against
 from grading.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
 from grading.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
 from grading.charts.scale import band_of, scale
@@ -21,9 +22,11 @@ __all__ = [
     "Cost",
     "Curve",
     "Difference",
+    "Dot",
     "Note",
     "Outage",
     "Span",
+    "against",
     "backlog",
     "band_of",
     "before_after",

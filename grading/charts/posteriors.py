@@ -143,7 +143,7 @@ def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeStr
     """How much of a posterior rests on what: pseudo-observations by source, pending ones hatched, of `full` in all."""
     width, height = PROOF
     marks, x = [f'<rect class="f-track" width="{width}" height="{height}" rx="2"/>'], 0.0
-    for source in STACK:
+    for source in (*STACK, *sorted(evidence.keys() - set(STACK))):
         share = evidence.get(source, 0.0) / full * width if full else 0.0
         if share > 0:
             shown = max(share, 2.0)

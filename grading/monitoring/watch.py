@@ -21,6 +21,7 @@ from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
 from grading.monitoring.outage import JudgeOut
 from grading.monitoring.rule import Finding, Rule, stamp
 from grading.monitoring.silence import SilentFailure
+from grading.monitoring.unattended import Unattended
 from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.waits import NoticesFail, ReviewWaits
 
@@ -65,6 +66,7 @@ _ALL: tuple[Rule, ...] = (
     ReviewWaits(),
     NoticesFail(),
     BucketsDiffer(),
+    Unattended(),
 )
 RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 

@@ -5,16 +5,19 @@ is off (I146). Correcting an arm along its own axis is allowed for that reason a
 score within each arm does, takes away what tells the arms apart (I71). Each source has an offset of its own, so that
 unlike judges' levels are never averaged (I37); the ledger keeps what they said, and switching off gives it back.
 
+Where a calibration reads a source on the judge's scale, people are compared with what that makes of its grades, and the
+offsets hold under that version of it alone: under another, or none, they rest.
+
 An answer's weight is that of the slice, 1/probability. Which of the slice's sessions people take first is up to the
 queue's order, by stratum and age; within a stratum that says nothing of how far the machine was off.
 """
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from statistics import fmean
 from typing import Any
 
@@ -22,11 +25,14 @@ from django.contrib.auth.models import User
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
-from bandit import rectifying
+from bandit import calibrating, rectifying
+from bandit.core.calibration import ANY, Key, Line
+from bandit.core.evidence import Evidence
+from bandit.core.policy import Policy
 from bandit.core.recalibration import Offset, Pair, fit
 from bandit.core.rectify import Stratum, rectified
-from bandit.core.table import MICRO, Row
-from bandit.models import Bandit, Rectifier
+from bandit.core.table import ABSTAINED, MICRO, Row
+from bandit.models import Bandit, CalibrationVersion, Rectifier
 from bandit.reading import policy_of, rows_of, site_day
 from bandit.selection import Outlook, what_if_rectified
 from bandit.versions import StaleVersion
@@ -36,10 +42,41 @@ from grading.models.review import ReviewAnswerQuerySet
 
 # The session's column that names the arm of each bandit that learns from sessions.
 ARMS = {"category": "session__category__name", "harness": "session__harness__name"}
-# What a settlement's columns say of a reward.
-REWARD = ("source", "value", "weight")
+# What a settlement's columns say of a reward: the last two name the grade's line.
+REWARD = ("source", "value", "weight", "grade__version", "grade__evidence__view")
 Reward = Sequence[Any]
-NO_REWARD: Reward = (None, None, None)
+NO_REWARD: Reward = (None,) * len(REWARD)
+NOTHING = (0, 0.0)
+
+
+class AsRead:
+    """What the calibration in force makes of machines' grades, before any rectifier; `rows` are all that is read."""
+
+    def __init__(self, policy: Policy, rows: Iterable[Row], today: date) -> None:
+        held = list(rows)
+        names = tuple(sorted({row.arm for row in held}))
+        self._lines = {line.key: line for line in Evidence.read(held, names, policy, today).lines}
+        self._sources = policy.scale.sources if policy.scale is not None and self._lines else ()
+
+    def maps(self, source: str) -> bool:
+        """Whether grades of this source are read by lines, and by nothing else."""
+        return source in self._sources
+
+    def value(self, arm: str, key: Key, value: float) -> float | None:
+        """A grade of (source, version, view) as it is read, in [0, 1]; None where it counts nothing."""
+        if not self.maps(key[0]):
+            return value
+        line = self._line(key)
+        return None if line is None else min(max(line.value(arm, value), 0.0), 1.0)
+
+    def sum(self, row: Row) -> tuple[int, float]:
+        """How many rewards of a row that lines read count, and Σr' in micro-units, not clipped."""
+        line = self._line((row.source, row.version, row.view))
+        return (0, 0.0) if line is None else (row.n, line.slope * row.s + line.value(row.arm, 0.0) * row.n * MICRO)
+
+    def _line(self, key: Key) -> Line | None:
+        line = self._lines.get(key) or self._lines.get((key[0], ANY, ANY))
+        return None if line is None or line.backwards else line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +94,7 @@ class Proposal:
     """What people's grades say by now, and what holds: `version` is the next, `held` the last one put here.
 
     `strata` are those that have pairs or rewards; `offsets` holds the others' too. `without` and `rectified` are the
-    bandit's outlook without any rectifier and with these offsets.
+    bandit's outlook without any rectifier and with these offsets. `calibration` is the one in force.
     """
 
     bandit: Bandit
@@ -66,6 +103,7 @@ class Proposal:
     pairs: int
     version: int
     held: Rectifier | None
+    calibration: CalibrationVersion | None
     without: Outlook
     rectified: Outlook
 
@@ -73,26 +111,47 @@ class Proposal:
     def is_in_force(self) -> bool:
         """Whether these very offsets are in force already."""
         held = self.held
-        return held is not None and held.enabled and rectifying.offsets_of(held) == _by_key(self.offsets)
+        counts = {} if held is None or not held.enabled else rectifying.offsets_under(held, self.calibration)
+        return bool(counts) and counts == _by_key(self.offsets)
+
+    @property
+    def resting(self) -> dict[str, int]:
+        """How many offsets of the version in force rest, by source: they were fitted under another calibration."""
+        held = self.held
+        if held is None or not held.enabled:
+            return {}
+        counts = rectifying.offsets_under(held, self.calibration)
+        return dict(Counter(key[1] for key in rectifying.offsets_of(held) if key not in counts))
+
+    @property
+    def under(self) -> int:
+        """The version of the calibration in force, 0 for none."""
+        return 0 if self.calibration is None else self.calibration.version
 
     @property
     def fingerprint(self) -> str:
-        """A name for exactly these offsets."""
-        text = json.dumps([each.as_json() for each in self.offsets], sort_keys=True)
+        """A name for exactly these offsets under this calibration."""
+        text = json.dumps([self.under, *(each.as_json() for each in self.offsets)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def pairs(bandit: str) -> list[Pair]:
-    """Each session of the random slice that a machine and people gave a reward: one pair a session, in two queries.
+def pairs(name: str, now: datetime) -> list[Pair]:
+    """Each session of the random slice that a machine and people gave a reward: one pair a session.
 
-    The machine's is what the first person had before them, or else its last one; without weight it is none. The
-    human's is the mean of the grades that hold: each as it was before the judge was revealed, where it was. Nothing
-    for a bandit that does not learn from sessions.
+    The machine's is what the first person had before them, or else its last one, as the calibration in force reads it;
+    without weight it is none. The human's is the mean of the grades that hold: each as it was before the judge was
+    revealed, where it was. Nothing for a bandit that does not learn from sessions. Raises UnknownBandit.
     """
-    if bandit not in ARMS:
+    bandit, today = Bandit.objects.named(name), site_day(now)
+    policy = policy_of(bandit)
+    return _pairs(bandit, AsRead(policy, rows_of(bandit, policy, today), today))
+
+
+def _pairs(bandit: Bandit, read: AsRead) -> list[Pair]:
+    if bandit.name not in ARMS:
         return []
     answers = ReviewAnswer.objects.holding().with_values().filter(slice_probability__isnull=False).order_by("pk")
-    rows = answers.annotate(arm=F(ARMS[bandit]), human=Coalesce("blind_value", "value")).exclude(arm=None)
+    rows = answers.annotate(arm=F(ARMS[bandit.name]), human=Coalesce("blind_value", "value")).exclude(arm=None)
     columns = ("session", "human", "arm", "stratum", "slice_probability", *(f"settlement__{name}" for name in REWARD))
     said: dict[int, list[float]] = defaultdict(list)
     first: dict[int, Sequence[Any]] = {}
@@ -100,12 +159,15 @@ def pairs(bandit: str) -> list[Pair]:
         said[session].append(human)
         first.setdefault(session, seen)
     machines = _machines(answers)
-    made = (_pair(fmean(said[session]), *first[session], last=machines.get(session)) for session in said)
+    made = (_pair(read, fmean(said[session]), *first[session], last=machines.get(session)) for session in said)
     return [pair for pair in made if pair is not None]
 
 
-def _pair(human: float, arm: str, stratum: str, probability: float, *seen: Any, last: Reward | None) -> Pair | None:
-    source, machine, _ = seen if _is_machines(*seen) else last or NO_REWARD
+def _pair(
+    read: AsRead, human: float, arm: str, stratum: str, probability: float, *seen: Any, last: Reward | None
+) -> Pair | None:
+    source, value, _, version, view = seen if _is_machines(*seen[:3]) else last or NO_REWARD
+    machine = None if value is None else read.value(arm, (source, version or "", view or ""), value)
     if machine is None:
         return None
     return Pair(arm=arm, source=source, stratum=stratum, machine=machine, human=human, probability=probability)
@@ -114,7 +176,7 @@ def _pair(human: float, arm: str, stratum: str, probability: float, *seen: Any, 
 def _machines(answers: ReviewAnswerQuerySet) -> dict[int, Reward]:
     """Each answered session's last reward that a machine gave, with weight."""
     held = Settlement.objects.filter(session__in=answers.values("session")).order_by("session", "revision")
-    return {session: reward for session, *reward in held.values_list("session", *REWARD) if _is_machines(*reward)}
+    return {session: reward for session, *reward in held.values_list("session", *REWARD) if _is_machines(*reward[:3])}
 
 
 def _is_machines(source: str | None, value: float | None, weight: float | None) -> bool:
@@ -124,16 +186,20 @@ def _is_machines(source: str | None, value: float | None, weight: float | None) 
 def proposal(name: str, now: datetime) -> Proposal:
     """What could be put in force on this bandit at `now`. Raises UnknownBandit."""
     bandit = Bandit.objects.named(name)
-    held, found, rows = rectifying.latest(bandit), pairs(name), rows_of(bandit, policy_of(bandit), site_day(now))
+    held, today, policy = rectifying.latest(bandit), site_day(now), policy_of(bandit)
+    rows = rows_of(bandit, policy, today)
+    read = AsRead(policy, rows, today)
+    found = _pairs(bandit, read)
     offsets = fit(found, _strata(bandit, rows, found))
     without, with_them = what_if_rectified(name, _by_key(offsets), now)
     return Proposal(
         bandit=bandit,
         offsets=offsets,
-        strata=tuple(each for each in _moved(offsets, rows) if each.rewards or each.offset.pairs),
+        strata=tuple(each for each in _moved(offsets, rows, read) if each.rewards or each.offset.pairs),
         pairs=len(found),
         version=1 if held is None else held.version + 1,
         held=held,
+        calibration=calibrating.in_force(bandit),
         without=without,
         rectified=with_them,
     )
@@ -146,7 +212,8 @@ def put_in_force(proposed: Proposal, by: User, *, version: int, fingerprint: str
     """
     if fingerprint != proposed.fingerprint:
         raise StaleVersion(
-            "Grades came in since the page was opened, and the offsets are others now. Nothing was saved; look again."
+            "Grades came in or the calibration changed since the page was opened, and the offsets are others now. "
+            "Nothing was saved; look again."
         )
     name = proposed.bandit.name
     return rectifying.put_in_force(name, proposed.offsets, version=version, by=by.get_username(), note=note)
@@ -159,35 +226,45 @@ def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifie
 
 def _strata(bandit: Bandit, rows: Iterable[Row], found: Iterable[Pair]) -> set[Stratum]:
     """Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come."""
-    kinds = {(row.source, row.stratum) for row in rows} | {(pair.source, pair.stratum) for pair in found}
+    kinds = {(row.source, row.stratum) for row in rows if row.source != ABSTAINED}
+    kinds |= {(pair.source, pair.stratum) for pair in found}
     arms = list(bandit.arms.values_list("name", flat=True))
     return {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN}
 
 
-def _moved(offsets: Iterable[Offset], rows: Iterable[Row]) -> list[Moved]:
+def _moved(offsets: Iterable[Offset], rows: Iterable[Row], read: AsRead) -> list[Moved]:
     rows, offsets = list(rows), list(offsets)
-    was, will = _sums(rows), _sums(rectified(rows, _by_key(offsets)))
+    plain = [row for row in rows if not read.maps(row.source)]
+    mapped = _sums((row, *read.sum(row)) for row in rows if read.maps(row.source))
+    was = _sums((row, row.n, row.s) for row in plain) | mapped
+    will = _sums((row, row.n, row.s) for row in rectified(plain, _by_key(offsets)))
+    # What lines read is moved and clipped once, as a whole.
+    will |= {
+        each.key: (mapped[each.key][0], mapped[each.key][1] + each.offset * mapped[each.key][0] * MICRO)
+        for each in offsets
+        if each.key in mapped
+    }
     return [
         Moved(
             offset=each,
-            rewards=was[each.key][0],
-            before=_mean(*was[each.key]),
-            after=_mean(*will[each.key]),
+            rewards=was.get(each.key, NOTHING)[0],
+            before=_mean(*was.get(each.key, NOTHING)),
+            after=_mean(*will.get(each.key, NOTHING)),
         )
         for each in offsets
     ]
 
 
-def _sums(rows: Iterable[Row]) -> dict[Stratum, tuple[int, int]]:
-    sums: dict[Stratum, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for row in rows:
-        n, s = sums[row.arm, row.source, row.stratum]
-        sums[row.arm, row.source, row.stratum] = (n + row.n, s + row.s)
+def _sums(counted: Iterable[tuple[Row, int, float]]) -> dict[Stratum, tuple[int, float]]:
+    sums: dict[Stratum, tuple[int, float]] = {}
+    for row, count, value in counted:
+        n, s = sums.get((row.arm, row.source, row.stratum), NOTHING)
+        sums[row.arm, row.source, row.stratum] = (n + count, s + value)
     return sums
 
 
-def _mean(n: int, s: int) -> float | None:
-    return s / n / MICRO if n else None
+def _mean(n: int, s: float) -> float | None:
+    return min(max(s / n / MICRO, 0.0), 1.0) if n else None
 
 
 def _by_key(offsets: Iterable[Offset]) -> dict[Stratum, float]:

@@ -55,6 +55,14 @@ def signed_units(value: float | None) -> str:
     return _signed(value, lambda units: f"{units:.2f}".removeprefix("0"))
 
 
+@register.filter
+def coefficient(value: float | None) -> str:
+    """A slope, which may pass 1 and be below 0: 1.32, .46, −.12."""
+    if value is None:
+        return DASH
+    return ("−" if value < 0 else "") + f"{abs(value):.2f}".removeprefix("0")
+
+
 def _signed(value: float | None, write: Callable[[float], str]) -> str:
     return DASH if value is None else f"{'−' if value < 0 else '+'}{write(abs(value))}"
 

@@ -16,14 +16,16 @@ from bandit.reading import baseline_of, policy_of, posterior_of, rows_of, versio
 from bandit.selection import complete, select
 from bandit.shadow import shadow
 from grading import review, rewards, worth
+from grading.admin.bandit import record, travel
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.lessons import reading as lessons
-from grading.models import Grade, Session
-from grading.review import recalibration
+from grading.models import Grade, ReviewItem, Session
+from grading.models.review import Answer
+from grading.review import promises, recalibration
 from grading.trust import trust
 from tests import addresses, cast, world
 from tests.addresses import ADDRESSES, Kind
-from tests.grading import lesson_cast, quota_cast
+from tests.grading import lesson_cast, quota_cast, scale_cast
 from tests.grading.lesson_cast import lesson
 
 pytestmark = pytest.mark.django_db
@@ -248,6 +250,8 @@ def screens(client, site):
             text = b"".join(answer) if answer.streaming else answer.content
             said = re.sub(rb'(csrfmiddlewaretoken" value|name="bulk" value)="[^"]*"', b"", text)
             said = re.sub(rb", \d+ not graded|<p class=\"only-seen\">.*?</p>", b"", said)
+            # What the next calibration would move: it is fitted to read abstentions.
+            said = re.sub(rb'<section class="card" id="scale">.*?</section>', b"", said, flags=re.DOTALL)
             found[url] = said
     return found
 
@@ -284,3 +288,90 @@ def test_fifty_abstentions_beside_ten_rewards_move_no_figure(settings, django_us
     for url, text in shown.items():
         column = rb'<td class="right">\d+</td>'
         assert re.sub(column, b"", text) == re.sub(column, b"", without[url]), url
+
+
+# ---- where a calibration reads them
+
+
+def read_by_a_calibration():
+    """Judged sessions, judged abstentions and what they say of the others, in force."""
+    scale_cast.pairs(4, code=(0.2, 0.5), infra=(0.5, 0.8))
+    for number in range(6):
+        scale_cast.judged(None, 0.3, arm="code", ago=scale_cast.DAY * (number % 3 + 1))
+    scale_cast.put(cast.person("otto", "operator"))
+
+
+def test_abstentions_that_are_read_are_rewards_nowhere(client):
+    """They move what is believed. They are no session that was graded, none that cost, none that ends a probation."""
+    read_by_a_calibration()
+    code = Arm.objects.resolve("category", "code")
+    Session.objects.update(cost_usd=1.0)
+    bandit, today = Bandit.objects.get(name="category"), cast.NOON.date()
+    client.force_login(cast.person("vera", "viewer"))
+
+    def said():
+        belief = travel.read(bandit, travel.Moments(now=cast.NOON, day=today))
+        rows = rows_of(bandit, policy_of(bandit), today)
+        counted = record.records(
+            belief, {arm.name: arm for arm in bandit.arms.all()}, travel.Moments(now=cast.NOON, day=today)
+        )["code"]
+        return (
+            belief.rewarded("code"),
+            (counted.n, counted.raw, counted.costed),
+            policies.costs_of(rows).get("code"),
+            belief.is_tried(code),
+        )
+
+    before = said()
+    for _ in range(9):
+        silent(category="code", ended_at=cast.NOON - scale_cast.DAY, cost_usd=5.0)
+    rows = rows_of(bandit, policy_of(bandit), today)
+    assert sum(row.n for row in rows if row.source == "unscored") == 9
+    assert said() == before
+    page = client.get("/bandits/category/").content.decode()
+    assert "10 sessions, 9 not graded" in page
+    assert "9 not graded, read as" in page
+    assert "unscored</option>" not in page
+
+
+def test_they_count_as_what_no_judge_stands_behind(client):
+    read_by_a_calibration()
+    for _ in range(30):
+        silent(category="news", ended_at=cast.NOON - scale_cast.DAY)
+    client.force_login(cast.person("vera", "viewer"))
+    page = client.get("/bandits/category/").content.decode()
+    row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
+    assert re.search(r"observations? counted, 100 % fallback", re.sub(r"\s+", " ", row))
+    assert '<rect class="f-unscored"' in row
+
+
+def test_a_person_who_grades_one_takes_it_out_of_what_is_believed(rita):
+    read_by_a_calibration()
+    made = [silent(category="code", ended_at=cast.NOON - scale_cast.DAY) for _ in range(5)]
+    effects = {(each.bandit, each.arm): each for each in promises.effects([(made[0], 0.9)])}
+    review.record_correction(made[0], rita, value=0.9, reason="it fixed the build")
+    now = posterior_of("category", cast.NOON).arms["code"]
+    promised = effects["category", "code"].after
+    assert (promised.alpha, promised.beta) == (pytest.approx(now.alpha), pytest.approx(now.beta))
+
+
+def test_merging_arms_takes_abstentions_along_in_the_preview_too():
+    read_by_a_calibration()
+    for _ in range(5):
+        silent(category="social", ended_at=cast.NOON - scale_cast.DAY)
+    social, code = (Arm.objects.resolve("category", name) for name in ("social", "code"))
+    promised = merging.preview_merge(social, code, cast.NOON).after
+    merging.merge(social, code, by="otto")
+    now = posterior_of("category", cast.NOON).arms["code"]
+    assert promised.arms["code"].mean == pytest.approx(now.mean)
+
+
+def test_recalibration_has_no_stratum_of_them(rita):
+    read_by_a_calibration()
+    for _ in range(5):
+        silent(category="code")
+    session = scale_cast.fell_back(0.2, arm="code")
+    ReviewItem.objects.update_or_create(session=session, defaults={"slice_probability": 0.2, "entered_as": "slice"})
+    review.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="looked at it")
+    offsets = recalibration.proposal("category", cast.NOON).offsets
+    assert {each.source for each in offsets} == {"trajectory"}

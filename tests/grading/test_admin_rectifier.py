@@ -4,14 +4,15 @@ import re
 
 import pytest
 import time_machine
+from django.contrib.auth.models import User
 
 from bandit.models import Rectifier
 from bandit.selection import posterior_of
-from grading import charts, review
+from grading import charts, one_scale, review
 from grading.models import ReviewItem
 from grading.models.review import Answer
 from tests import cast
-from tests.grading import review_cast
+from tests.grading import review_cast, scale_cast
 
 pytestmark = pytest.mark.django_db
 PAGE, CHANGE = "/bandits/category/", "/bandits/category/rectifier/"
@@ -127,3 +128,23 @@ def test_a_note_is_shown_as_text_and_an_unknown_bandit_is_a_404(operator):
     assert "<script>alert" not in read(operator)
     assert operator.post("/bandits/nothing/rectifier/", {"version": 1}).status_code == 404
     assert operator.get(CHANGE).status_code == 405
+
+
+def test_the_card_says_which_offsets_rest_and_why(operator):
+    otto = User.objects.get(username="otto")
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    rita = cast.person("rita", "reviewer")
+    for _ in range(3):
+        session = scale_cast.fell_back(0.2, arm="code")
+        ReviewItem.objects.update_or_create(session=session, defaults={"slice_probability": 0.2, "entered_as": "slice"})
+        review.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="merged")
+    assert "Fallbacks are compared as calibration 2 reads them" in read(operator)
+    messages(operator, hidden(read(operator)))
+    assert "rest" not in re.findall(r'class="note">([^<]*)', read(operator))
+    one_scale.switch_off("category", otto, version=3)
+    (said,) = re.findall(r'class="note">(\d+ offset[^<]*)', read(operator))
+    assert said.endswith("offsets of trajectory rest: they were fitted under calibration 2, and none is now.")
+    scale_cast.put(otto)
+    (said,) = re.findall(r'class="note">(\d+ offset[^<]*)', read(operator))
+    assert said.endswith("they were fitted under calibration 2, and calibration 4 is in force now.")

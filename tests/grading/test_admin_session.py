@@ -15,7 +15,7 @@ from tests import cast
 from tests.grading import logs
 
 pytestmark = pytest.mark.django_db
-QUERIES = 34
+QUERIES = 38
 
 
 @pytest.fixture

@@ -309,10 +309,10 @@ def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(sim):
     assert samples(session) == []
     for _ in range(2):
         # The rule itself has nothing to compare here, and takes the flag back with each reading that comes.
-        Flag.objects.create(session=session, rule="A3", detail="far apart")
+        Flag.objects.update_or_create(session=session, rule="A3", defaults={"cleared_at": None, "cleared_why": ""})
         judging.read_again(session)
         assert work() == 1
-    Flag.objects.create(session=session, rule="A3", detail="far apart")
+    Flag.objects.filter(session=session, rule="A3").update(cleared_at=None, cleared_why="")
     assert judging.read_again(session) is None
     assert (reward(session).value, reward(session).final, numbers(session)) == (0.3, True, [1, 2, 3])
     assert "The median of .90, .20, .30, .70 apart." in next(

@@ -12,7 +12,7 @@ from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Arm, Bandit, Selection
 from grading.admin.bandit.decisions import Log
 from grading.admin.bandit.travel import Belief, Moments
-from grading.admin.bandit.what_if import FALLBACK
+from grading.admin.bandit.what_if import UNJUDGED
 
 # The bandits by whose arms the list of sessions is filtered.
 FILTERS = ("category", "harness")
@@ -45,11 +45,11 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs:
             name=str(arms[name]),
             live=name in chances,
             tried=belief.is_tried(arms[name]),
-            rewards=sum(each.n for each in arm.evidence),
+            rewards=belief.rewarded(name),
             mean=arm.mean,
             record=belief.plain_means.get(name),
             evidence=sum(each.pseudo for each in arm.evidence),
-            fallback=sum(each.pseudo for each in arm.evidence if each.source in FALLBACK),
+            fallback=sum(each.pseudo for each in arm.evidence if each.source in UNJUDGED),
             jump=jump[name],
             chance=chances.get(name, 0.0),
             decisions=decided.get(name, 0),

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from bandit.core.posterior import ArmPosterior
+from bandit.core.table import ABSTAINED
 from bandit.models import Arm
 from bandit.selection import Outlook
 from grading import charts
+from grading.admin import scales
 from grading.admin.bandit.advising import ledger_of
 from grading.admin.bandit.moves import Move
 from grading.admin.bandit.record import Record
 from grading.admin.bandit.travel import Belief
-from grading.admin.bandit.what_if import FALLBACK
+from grading.admin.bandit.what_if import UNJUDGED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +57,14 @@ class ArmRow:
 
     @property
     def by_source(self) -> list[float]:
-        """Pseudo-observations, in the order of the legend."""
+        """Pseudo-observations, in the order of the legend; what abstentions are read as at the end."""
         found = {each.source: each.pseudo for each in self.posterior.evidence}
-        return [found.get(source, 0.0) for source in charts.STACK[:-1]]
+        return [found.get(source, 0.0) for source in (*charts.STACK[:-1], ABSTAINED)]
+
+    @property
+    def mapped(self) -> list[str]:
+        """What was read on the judge's scale, a sentence a source."""
+        return scales.said_by_source(self.posterior.evidence)
 
 
 def arm_rows(
@@ -107,4 +114,4 @@ def _beside(shown: Mapping[str, ArmPosterior], beside: Beside | None) -> dict[st
 
 def _fallback(weights: Mapping[str, float]) -> float | None:
     whole = sum(weights.values())
-    return 100 * sum(n for source, n in weights.items() if source in FALLBACK) / whole if whole else None
+    return 100 * sum(n for source, n in weights.items() if source in UNJUDGED) / whole if whole else None

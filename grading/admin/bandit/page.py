@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from bandit.models import Arm, Bandit, Kind
 from grading import charts
-from grading.admin import rectifier
+from grading.admin import rectifier, scales
 from grading.admin.bandit import advising, comparing, decisions, drawing, record, travel, what_if
 from grading.admin.bandit.arms import Beside, arm_rows
 from grading.admin.bandit.asked import Refused
@@ -43,12 +43,12 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
         "bandit": bandit,
         "bandits": bandits,
         "sources": charts.STACK[:-1],
-        **_shown(bandit, request.GET, timezone.now()),
+        **_shown(bandit, request.GET, timezone.now(), may_operate=request.user.has_perm("grading.change_quota")),
     }
     return TemplateResponse(request, "gradingsite/bandit.html", context)
 
 
-def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime) -> dict[str, Any]:
+def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime, *, may_operate: bool) -> dict[str, Any]:
     """Everything that depends on the moments and the questions of the address; what cannot be read is said."""
     problems: list[str] = []
     at = Moments(now=now, day=timezone.localdate(now))
@@ -61,6 +61,8 @@ def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime) -> dict[str, Any]
     judge = standings().get(JudgeRole.FIRST)
     sliders = travel.sliders(bandit, judge, now)
     context = page.then() if at.is_past else page.now(what_if.known_outages(judge, sliders.start, now))
+    if not at.is_past:
+        context["card"] = scales.card(bandit, now, may_operate=may_operate)
     return {
         "problems": problems,
         "moments": at,
@@ -131,7 +133,7 @@ class Page:
             "log": log,
             "is_known": any(row.record.n for row in rows),
             "advice": advising.pieces(self.belief, self.arms, log, self.at, pairs),
-            "comparison": comparing.comparison(self.belief.rows, names, self.titles),
+            "comparison": comparing.comparison(self.belief.rewards, names, self.titles),
         }
 
     def answered(self, outages: Sequence[Outage]) -> WhatIf | None:

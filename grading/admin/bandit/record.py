@@ -63,7 +63,7 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
     known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by)
     asked = _asked(belief.bandit, arms)
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
-    for row in belief.rows:
+    for row in belief.rewards:
         sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
     return {
         name: Record(

@@ -10,13 +10,13 @@ from django.db.models import Min
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from bandit import rectifying
+from bandit import calibrating, rectifying
 from bandit.core.policy import Policy
 from bandit.core.posterior import plain_means
 from bandit.core.residual import Baseline
-from bandit.core.table import Row
+from bandit.core.table import ABSTAINED, Row
 from bandit.eligibility import is_on_probation
-from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Rectifier
+from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
 from bandit.reading import abstentions_of, outlook, policy_from, rows_of, version_of, with_baseline
 from bandit.selection import Outlook
 from grading import charts
@@ -68,11 +68,15 @@ class Moments:
 
 @dataclass(frozen=True, kw_only=True)
 class Belief:
-    """A bandit as of some moments: its policy and rectifier then, the rows it read and what it believed."""
+    """A bandit as of some moments: what was in force then, the rows that it read and what it believed.
+
+    Abstentions are among the rows where the calibration says what they are worth; none of them is a reward.
+    """
 
     bandit: Bandit
     version: PolicyVersion
     rectifier: Rectifier | None
+    calibration: CalibrationVersion | None
     rows: list[Row]
     ungraded: Mapping[str, int]
     outlook: Outlook
@@ -83,8 +87,16 @@ class Belief:
 
     def is_tried(self, arm: Arm) -> bool:
         """Whether the arm was on probation."""
-        rewards = sum(each.n for each in self.outlook.arms[arm.name].evidence)
-        return is_on_probation(arm, rewards, self.version)
+        return is_on_probation(arm, self.rewarded(arm.name), self.version)
+
+    def rewarded(self, arm: str) -> int:
+        """How many rewards the arm has had."""
+        return sum(each.n for each in self.outlook.arms[arm].evidence if each.source != ABSTAINED)
+
+    @cached_property
+    def rewards(self) -> list[Row]:
+        """The rows without abstentions."""
+        return [row for row in self.rows if row.source != ABSTAINED]
 
     @cached_property
     def plain_means(self) -> Mapping[str, float]:
@@ -98,10 +110,25 @@ class Belief:
         return None if self.bandit.baseline is None else Baseline(offsets=self.policy.baseline, mean=0)
 
     @property
+    def is_mapped(self) -> bool:
+        """Whether anything was read through the calibration."""
+        return any(each.mapped is not None for arm in self.outlook.arms.values() for each in arm.evidence)
+
+    @property
+    def mapped_by(self) -> int:
+        """The calibration's version, 0 for none."""
+        return 0 if self.calibration is None else self.calibration.version
+
+    @property
+    def is_rectified(self) -> bool:
+        """Whether any offset was in force that does not rest."""
+        return self.rectifier is not None and bool(self.policy.rectifier)
+
+    @property
     def read_as(self) -> str:
         """What the rewards are once they are read, in the head of a column."""
         parts = ["less their cost"] * bool(self.policy.cost_weight) + ["residual"] * bool(self.policy.baseline)
-        parts += ["recalibrated"] * bool(self.policy.rectifier)
+        parts += ["on the judge’s scale"] * self.is_mapped + ["recalibrated"] * bool(self.policy.rectifier)
         return f"Mean as read{': ' if parts else ''}{', '.join(parts)}"
 
     @property
@@ -111,7 +138,8 @@ class Belief:
         parts += [f"freed of the {self.bandit.baseline and self.bandit.baseline.name} mean"] * bool(
             self.policy.baseline
         )
-        parts += [f"moved by recalibration version {self.rectifier.version}"] if self.rectifier else []
+        parts += [f"fallbacks on the judge’s scale by calibration version {self.mapped_by}"] * self.is_mapped
+        parts += [f"moved by recalibration version {self.rectifier and self.rectifier.version}"] * self.is_rectified
         read = f"As read: {', '.join(parts)}." if parts else "The rewards are read as they were given."
         return f"{read} Raw: as the graders gave them."
 
@@ -176,17 +204,19 @@ def _later(found: Day, text: str) -> Day:
 
 
 def read(bandit: Bandit, at: Moments) -> Belief:
-    """What the bandit believed then: the policy and the recalibration that were in force, and the rewards then known.
+    """What the bandit believed then: policy, recalibration and calibration as in force, and the rewards then known.
 
-    Some six queries, and three more with a baseline.
+    Some seven queries, and four more with a baseline.
     """
     version, rectifier = version_of(bandit, at.known_by), rectifying.in_force(bandit, at.known_by)
-    policy = with_baseline(bandit, policy_from(version, rectifier), at.day, at.known_by)
+    calibration = calibrating.in_force(bandit, at.known_by)
+    policy = with_baseline(bandit, policy_from(version, rectifier, calibration), at.day, at.known_by)
     rows = rows_of(bandit, policy, at.day, at.known_by)
     return Belief(
         bandit=bandit,
         version=version,
         rectifier=rectifier,
+        calibration=calibration,
         rows=rows,
         ungraded=abstentions_of(bandit, policy, at.day, at.known_by),
         outlook=outlook(bandit, policy, rows, at.day),

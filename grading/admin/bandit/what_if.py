@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from bandit import ledger
-from bandit.core.table import MICRO, Row
+from bandit.core.table import ABSTAINED, MICRO, Row
 from bandit.models import LedgerEntry
 from bandit.reading import policy_of, rows_of
 from bandit.selection import Change, Outlook, what_if_many, what_if_without
@@ -28,6 +28,8 @@ from grading.templatetags.house import lasting, stamp
 
 # What a session is graded by while no judge can be asked.
 FALLBACK = frozenset({Source.TRAJECTORY, Source.JOURNAL, Source.FLOOR})
+# What no judge, person or artifact stands behind.
+UNJUDGED = FALLBACK | {ABSTAINED}
 LEAST = dt.timedelta(minutes=10)
 # Fewer characters at the end of a session's id are nobody's name for it.
 TAIL = 4
@@ -65,6 +67,7 @@ class Outage:
 def choices(belief: Belief) -> list[str]:
     """The sources that count for something in this bandit, in the order of the legend."""
     counted = {e.source for arm in belief.outlook.arms.values() for e in arm.evidence if e.pseudo}
+    counted.discard(ABSTAINED)
     return sorted(counted, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
 
 

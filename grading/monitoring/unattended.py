@@ -1,0 +1,79 @@
+"""Whether what fallbacks are read by is looked after: a calibration that waits, and one that nothing new speaks for."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from bandit import calibrating
+from bandit.core.calibration import STALE_AFTER
+from bandit.models import Bandit, Bucket
+from grading import one_scale
+from grading.core.explain import number
+from grading.monitoring.rule import Finding, Rule, Severity
+from grading.one_scale import Proposed
+
+DAYS = STALE_AFTER.days
+
+
+class Unattended(Rule):
+    """A40. What is fitted and never put in force helps nobody; what nothing new speaks for may no longer hold."""
+
+    id = "A40"
+    title = "A calibration waits for a person, or rests on old pairs"
+    means = (
+        f"Raises where, at night, a bandit's new calibration moves an arm by more than {number(one_scale.BY_ITSELF)} "
+        "since somebody last looked at it, or a bandit with rewards never had one; and where no new judged session was "
+        f"added for {DAYS} days although sessions are read by one: what they weigh is halved then."
+    )
+    todo = (
+        "On the calibration page open the bandit, look at what the new version moves, and put it in force or switch "
+        "off. Where no pair comes, see why no session with a transcript or a journal is judged."
+    )
+    page = "admin:calibration"
+    severity = Severity.ADVISORY
+    every = dt.timedelta(days=1)
+    nightly = True
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        judged = one_scale.Judgements(now)
+        for bandit in Bandit.objects.that_learn():
+            proposed = one_scale.proposal(bandit.name, now, judged)
+            if proposed.waits:
+                yield Finding(about=f"{bandit.name}: waits", detail=_waits(proposed))
+            stale = _stale(proposed, now)
+            if stale:
+                yield Finding(about=f"{bandit.name}: old pairs", detail=stale)
+
+
+def _waits(proposed: Proposed) -> str:
+    if proposed.held is None:
+        return (
+            f"{proposed.bandit}: it has rewards and never had a calibration, so that every source is read as it "
+            "stands. Look at what version 1 would move, then put it in force."
+        )
+    arm, move = proposed.largest
+    return (
+        f"{proposed.bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} by "
+        f"{number(abs(move))} since somebody last looked at it: over {number(one_scale.BY_ITSELF)}, so it waits for a "
+        f"person. Until then version {proposed.held.version} holds."
+    )
+
+
+def _stale(proposed: Proposed, now: dt.datetime) -> str:
+    """What is wrong where the calibration in force rests on old pairs, and nothing newer is there."""
+    scale, today = calibrating.scale_of(proposed.held), timezone.localdate(now)
+    if proposed.held is None or scale is None or scale.latest is None or today - scale.latest <= STALE_AFTER:
+        return ""
+    if proposed.scale.latest is not None and today - proposed.scale.latest <= STALE_AFTER:
+        return ""
+    lately = Bucket.objects.filter(bandit=proposed.bandit, effective_day__gt=today - STALE_AFTER)
+    read = lately.filter(grader__source__in=scale.sources).aggregate(n=Sum("n"))["n"] or 0
+    if not read:
+        return ""
+    return (
+        f"{proposed.bandit}: the newest of {one_scale.pairs_of(scale):,} judged sessions behind version "
+        f"{proposed.held.version} is of {scale.latest:%-d %b %Y}. No new one came for {DAYS} days, while it read "
+        f"{int(read):,} session{'s' * (read != 1)}: each weighs half of what it did until verdicts come again."
+    )

@@ -1,0 +1,78 @@
+"""Sessions with a verdict and a fallback, or a fallback alone, as the one scale is fitted from and read on."""
+
+import datetime as dt
+from random import Random
+
+from grading import one_scale, rewards
+from grading.core.vocabulary import Reason, Source
+from grading.models import Rubric, Session
+from tests import cast
+
+DAY = dt.timedelta(days=1)
+# Means of fallback and verdict of each arm: on one line of slope 1.25.
+ARMS = {"code": (0.2, 0.5), "cross-repo": (0.36, 0.7), "infra": (0.52, 0.9), "triage": (0.28, 0.6)}
+
+
+def fell_back(
+    value: float | None, *, arm: str = "code", ago: dt.timedelta = DAY, source: Source = Source.TRAJECTORY, **said
+) -> Session:
+    """A settled session without a verdict; `value` None: its trajectory abstained."""
+    return _session(arm, ago, source, value, None, **said)
+
+
+def judged(
+    value: float | None,
+    verdict: float,
+    *,
+    arm: str = "code",
+    ago: dt.timedelta = DAY,
+    source: Source = Source.TRAJECTORY,
+    **said,
+) -> Session:
+    """The same with a verdict of the rubric in force."""
+    return _session(arm, ago, source, value, verdict, **said)
+
+
+def _session(arm, ago, source, value, verdict, view="full", **fields) -> Session:
+    session = cast.session(category=arm, ended_at=cast.NOON - ago, **fields)
+    if value is None:
+        cast.grade(session, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE, version="trajectory/2")
+    else:
+        version = {Source.TRAJECTORY: "trajectory/2", Source.JOURNAL: "journal/2"}[source]
+        evidence = {"view": view, "stands": True} if source == Source.TRAJECTORY else {}
+        cast.grade(session, source, value, version=version, evidence=evidence)
+    if verdict is not None:
+        rubric = Rubric.objects.filter(is_active=True).first()
+        cast.grade(session, Source.JUDGE, verdict, model="m-1", rubric=rubric.sha256, detail="Solid work [3].")
+    rewards.settle(session)
+    return session
+
+
+def pairs(each: int = 12, *, ago: dt.timedelta = DAY, seed: int = 1, **arms: tuple[float, float]) -> None:
+    """So many judged sessions of each arm about its means; what scatters is of the session, and so in both grades."""
+    random = Random(seed)
+    for arm, (x, y) in (arms or ARMS).items():
+        for number in range(each):
+            off = random.uniform(-0.12, 0.12)
+            noise = random.uniform(-0.06, 0.06)
+            at = ago + (number % 5) * DAY
+            judged(_unit(x + off), _unit(y + off + noise), arm=arm.replace("_", "-"), ago=at)
+
+
+def moves_a_lot():
+    """An arm that is never judged, read low at the start, whose fallbacks are worth much by the others' pairs."""
+    pairs(12, code=(0.15, 0.85), triage=(0.2, 0.9))
+    for number in range(60):
+        ago = DAY * (1 + number % 5)
+        fell_back(0.1 + 0.1 * (number % 2), arm="news", ago=ago)
+        fell_back(0.9, arm="infra", ago=ago)
+
+
+def put(by, now=cast.NOON, name="category"):
+    """Put what the pairs propose in force, as the page's button does."""
+    found = one_scale.proposal(name, now)
+    return one_scale.put_in_force(found, by, version=found.version, fingerprint=found.fingerprint)
+
+
+def _unit(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
