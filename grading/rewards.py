@@ -26,6 +26,8 @@ from grading.models.judging import Purpose
 FLAGGED = "flagged"
 # The rule that flags what an agent claims above its verdict.
 CLAIMED_ABOVE = "A39"
+# The shift and the slope of a source that is compared with the others by its grades as they are.
+AS_IT_STANDS = (0.0, 1.0)
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
 
@@ -35,12 +37,15 @@ def policy() -> Policy:
     weights = settings.EVIDENCE_WEIGHTS
     numbers = ",".join(f"{source}={weights[source]:g}" for source in sorted(weights))
     floor = f"floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g}"
+    scale = {source: line for source, line in settings.CHAIN_SCALE.items() if line != AS_IT_STANDS}
+    compared = "".join(f" {source}→{shift:g}+{slope:g}r" for source, (shift, slope) in sorted(scale.items()))
     return Policy(
-        version=f"chain/{settings.CHAIN_VERSION} {floor} veto={settings.VETO_CAP:g} {numbers}",
+        version=f"chain/{settings.CHAIN_VERSION} {floor} veto={settings.VETO_CAP:g} {numbers}{compared}",
         floor=settings.FLOOR,
         threshold=settings.FLOOR_THRESHOLD,
         veto_cap=settings.VETO_CAP,
         weights=weights,
+        scale=scale,
     )
 
 

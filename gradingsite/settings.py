@@ -250,6 +250,15 @@ CELERY_BEAT_SCHEDULE = {
 CHAIN_VERSION = "2"
 FLOOR = env_number("GRADE_FLOOR", 0.1, low=0, high=1)
 FLOOR_THRESHOLD = env_number("GRADE_FLOOR_THRESHOLD", 0.1, low=0, high=1)
+# What a fallback's grade r is taken for where the chain compares it with another source's: shift + slope·r. Constants,
+# so that settling again gives the same; what the bandits make of such grades is learnt from judged sessions.
+CHAIN_SCALE = {
+    source: (
+        env_number(f"GRADE_{source.upper()}_SHIFT", 0, low=-1, high=1),
+        env_number(f"GRADE_{source.upper()}_SLOPE", 1, low=0, high=2.5),
+    )
+    for source in ("trajectory", "journal")
+}
 # The most that machines can say of a session whose caller saw a mandatory check fail (I45).
 VETO_CAP = env_number("GRADE_VETO_CAP", 0.2, low=0, high=1)
 EVIDENCE_WEIGHTS = {

@@ -10,7 +10,7 @@ the judge underrates three times is not sent back to the judge's number either.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from grading.core import standing
 from grading.core.standing import CONTESTED_ABOVE, standing_weight
@@ -21,13 +21,24 @@ from grading.core.witness import Witness
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How much each source counts. `weights` in [0, 1] by source; `floor`, `threshold` and `veto_cap` in [0, 1]."""
+    """How much each source counts. `weights` in [0, 1] by source; `floor`, `threshold` and `veto_cap` in [0, 1].
+
+    `scale` maps a source to (shift, slope): its grade r is compared with those of other sources as shift + slope·r.
+    What is settled is r all the same. It is a constant of the policy, so that the same grades end the same whenever
+    they are settled: what judged sessions teach of a source's scale acts where a bandit reads its rewards.
+    """
 
     version: str
     floor: float
     threshold: float
     veto_cap: float
     weights: Mapping[str, float]
+    scale: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def compared(self, source: Source, value: float) -> float:
+        """What a grade of `source` is taken for beside those of others, in [0, 1]."""
+        shift, slope = self.scale.get(source, (0.0, 1.0))
+        return round(min(max(shift + slope * value, 0.0), 1.0), 6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +267,7 @@ def decide(
     """
     holds = current(grades)
     production, production_by = _production(holds, policy)
-    joined, decider = _joined(production, production_by, holds)
+    joined, decider = _joined(production, production_by, holds, policy)
     value = min(joined, policy.veto_cap) if vetoes and joined is not None else joined
     human = holds.get(Source.HUMAN)
     if human is not None:
@@ -302,7 +313,8 @@ def _production(holds: Holds, policy: Policy) -> tuple[float | None, Source | No
     claimed = None if journal is None else journal.value
     if trajectory is not None and trajectory.value is not None:
         stands = trajectory.value > policy.threshold if trajectory.stands is None else trajectory.stands
-        if stands or claimed is None or claimed <= trajectory.value:
+        own = policy.compared(Source.TRAJECTORY, trajectory.value)
+        if stands or claimed is None or policy.compared(Source.JOURNAL, claimed) <= own:
             return trajectory.value, Source.TRAJECTORY
     return (None, None) if claimed is None else (claimed, Source.JOURNAL)
 
@@ -311,7 +323,9 @@ def _is_confirmed(trajectory: GradeView | None) -> bool:
     return trajectory is not None and trajectory.value is not None and trajectory.view in CONFIRMED
 
 
-def _joined(production: float | None, production_by: Source | None, holds: Holds) -> tuple[float | None, Source | None]:
+def _joined(
+    production: float | None, production_by: Source | None, holds: Holds, policy: Policy
+) -> tuple[float | None, Source | None]:
     """`max` over those that exist; production decides where they are equal.
 
     What the agent alone vouches for joins only where there is no verdict, be it stale; and to three readings that agree
@@ -320,9 +334,9 @@ def _joined(production: float | None, production_by: Source | None, holds: Holds
     left, verdict = value_of(holds, Source.CONSUMPTION), holds.get(Source.JUDGE)
     if left is None or (is_claimed(holds) and verdict is not None and verdict.value is not None):
         return production, production_by
-    if production is None:
+    if production is None or production_by is None:
         return left, Source.CONSUMPTION
-    if left <= production:
+    if left <= policy.compared(production_by, production):
         return production, production_by
     if production_by is Source.JUDGE and verdict is not None and verdict.is_answered and not verdict.stale:
         left = min(left, round(production + ADDED_AT_MOST, 6))

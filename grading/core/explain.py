@@ -165,12 +165,18 @@ def _decided(decision: Decision, decider: Source) -> str:
             f"{number(decision.production)}). What the session left behind, {number(consumption)} by its rules, adds "
             f"at most {number(ADDED_AT_MOST)} to that, at weight {weighs}."
         )
-    joined = (
-        f"max({number(decision.production)}, {number(consumption)}) = {number(decision.joined)}, at weight {weighs}."
-    )
+    joined = f"max({_compared(decision)}, {number(consumption)}) = {number(decision.joined)}, at weight {weighs}."
     if decider is Source.CONSUMPTION:
         return f"What the session left behind is worth more than what it produced: {joined}"
     return f"{DECIDERS[decider]} decides: {joined}"
+
+
+def _compared(decision: Decision) -> str:
+    """What was produced, and what that is taken for beside what was left behind, where it is another number."""
+    produced, by = decision.production, decision.production_by
+    if produced is None or by is None or decision.policy.compared(by, produced) == produced:
+        return number(produced)
+    return f"{number(produced)} taken for {number(decision.policy.compared(by, produced))}"
 
 
 def _is_claim_left_aside(decision: Decision) -> bool:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -218,3 +219,28 @@ def test_a_better_grade_never_lowers_a_vetoed_one(value, more, source):
     worse = {"judge": value, source.value: min(value or 0.0, more)}
     better = {"judge": value, source.value: max(value or 0.0, more)}
     assert reward(**better, vetoes=["ci"]).value >= reward(**worse, vetoes=["ci"]).value
+
+
+class TestComparedOnOneScale:
+    """A trajectory's .2 may be worth .6 of a verdict: the chain's policy says what it is taken for."""
+
+    policy = replace(POLICY, scale={"trajectory": (0.4, 1.0)})
+
+    def ends(self, **values):
+        grades = [grade(n, Source(name), value) for n, (name, value) in enumerate(values.items(), start=1)]
+        return resolve(grades, self.policy, judge_open=False)
+
+    def test_what_was_left_behind_is_held_against_what_the_trajectory_is_worth(self):
+        held = self.ends(trajectory=0.2, consumption=0.5)
+        assert (held.value, held.source) == (0.2, Source.TRAJECTORY)
+        assert "max(.20 taken for .60, .50) = .20" in held.sentence
+        assert self.ends(trajectory=0.2, consumption=0.7).source is Source.CONSUMPTION
+
+    def test_so_is_the_journal(self):
+        assert self.ends(trajectory=0.05, journal=0.32).source is Source.TRAJECTORY
+
+    def test_a_verdict_is_on_that_scale_already(self):
+        assert self.ends(judge=0.4, trajectory=0.2, consumption=0.5).source is Source.CONSUMPTION
+
+    def test_no_number_leaves_the_range(self):
+        assert replace(POLICY, scale={"trajectory": (0.9, 2.5)}).compared(Source.TRAJECTORY, 0.8) == 1
