@@ -27,6 +27,17 @@ def accepted(bandit: Bandit) -> CalibrationVersion | None:
     return bandit.calibrations.filter(accepted=True).order_by("-version").first()
 
 
+def base_of(version: CalibrationVersion | None) -> int | None:
+    """The number of the last version that a person accepted, at this one or before it; None for none.
+
+    Those that came by themselves since moved no arm far from it. One query, and none where it is this one.
+    """
+    if version is None or version.accepted:
+        return None if version is None else version.version
+    before = version.bandit.calibrations.filter(accepted=True, version__lt=version.version)
+    return before.order_by("-version").values_list("version", flat=True).first()
+
+
 def scale_of(version: CalibrationVersion | None) -> Scale | None:
     """What a version says; None for none, and for one that switches off."""
     return None if version is None or not version.enabled else Scale.from_json(version.scale)

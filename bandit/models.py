@@ -525,8 +525,8 @@ class Rectifier(models.Model):
 
     The latest version counts: in force if `enabled`, else nothing is moved. `offsets` is a list of {arm, source,
     stratum, offset, pairs, low, high} (`bandit.core.recalibration.Offset`), empty where it switches off; `by` is
-    whoever put it here, in the caller's words. Offsets of what a calibration reads hold under that one, and under no
-    other: they say how far people were from what it made of the grades.
+    whoever put it here, in the caller's words. Offsets of what a calibration reads hold under that one and those that
+    came by themselves after it: they say how far people were from what it made of the grades.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="rectifiers")

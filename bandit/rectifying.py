@@ -32,11 +32,12 @@ def offsets_of(rectifier: Rectifier) -> dict[Stratum, float]:
 def offsets_under(rectifier: Rectifier, calibration: CalibrationVersion | None) -> dict[Stratum, float]:
     """Its offsets while this calibration, or none, is in force.
 
-    One of a source that a calibration reads says how far people were from what that made of its grades: under another
-    version, or none, it is suspended.
+    One of a source that a calibration reads says how far people were from what that made of its grades: it is suspended
+    where it is off, and under another version that a person put in force. One that came by itself is near the last of
+    those.
     """
     offsets = offsets_of(rectifier)
-    if rectifier.calibration == (None if calibration is None else calibration.version):
+    if rectifier.calibration == calibrating.base_of(calibration):
         return offsets
     held = [calibration] if calibration is not None else []
     held += rectifier.bandit.calibrations.filter(version=rectifier.calibration or 0)
@@ -45,7 +46,8 @@ def offsets_under(rectifier: Rectifier, calibration: CalibrationVersion | None) 
 
 
 def put_in_force(bandit: str, offsets: Sequence[Offset], *, version: int, by: str, note: str = "") -> Rectifier:
-    """Append these offsets as `version`, the next one, fitted under the calibration in force; from now on they count.
+    """Append these offsets as `version`, the next one, fitted under the calibration in force, of which the last version
+    that a person accepted is noted; from now on they count.
 
     Raises UnknownBandit, StaleVersion where `version` is not the next, or ValueError for no offsets, one out of
     range or one of human grades.
@@ -54,7 +56,7 @@ def put_in_force(bandit: str, offsets: Sequence[Offset], *, version: int, by: st
         raise ValueError("a rectifier has at least one offset; got none. To move nothing, switch it off")
     check_offsets({each.key: each.offset for each in offsets})
     held = calibrating.in_force(Bandit.objects.named(bandit))
-    under = None if held is None else held.version
+    under = calibrating.base_of(held)
     return _append(bandit, version, offsets=[each.as_json() for each in offsets], calibration=under, by=by, note=note)
 
 

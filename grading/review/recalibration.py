@@ -6,7 +6,7 @@ score within each arm does, takes away what tells the arms apart (I71). Each sou
 unlike judges' levels are never averaged (I37); the ledger keeps what they said, and switching off gives it back.
 
 Where a calibration reads a source on the judge's scale, people are compared with what that makes of its grades, and the
-offsets hold under that version of it alone: under another, or none, they rest.
+offsets hold under that version and those that came by themselves after it: under another, or none, they rest.
 
 An answer's weight is that of the slice, 1/probability. Which of the slice's sessions people take first is up to the
 queue's order, by stratum and age; within a stratum that says nothing of how far the machine was off.

@@ -192,3 +192,11 @@ class TestWithPeople:
         rectifier = put_in_force("category", [self.offset, self.judges], version=1, by="otto")
         put(scale)
         assert set(offsets_under(rectifier, calibrating.in_force(category()))) == {self.judges.key}
+
+    def test_they_go_on_under_a_version_that_came_by_itself(self):
+        put(SCALES[0])
+        rectifier = put_in_force("category", [self.offset], version=1, by="otto")
+        put(SCALES[1], accepted=False)
+        assert set(offsets_under(rectifier, calibrating.in_force(category()))) == {self.offset.key}
+        put(SCALES[0])
+        assert offsets_under(rectifier, calibrating.in_force(category())) == {}
