@@ -17,8 +17,8 @@ from django.db import models
 from django.db.models.signals import pre_save
 from django.utils import timezone
 
-from bandit.models import Arm, ArmAlias, Bandit, PolicyVersion, Selection
-from grading import rewards
+from bandit.models import Arm, ArmAlias, Bandit, CalibrationVersion, PolicyVersion, Selection
+from grading import one_scale, rewards
 from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import (
     Agent,
@@ -58,7 +58,7 @@ KEPT = {
     "grading.ApiToken.digest", "grading.ApiToken.hint",
     "grading.Evidence.sha256", "grading.Grade.inputs_sha256", "grading.Grade.rubric", "grading.Rubric.sha256",
     "grading.JudgeAttempt.inputs_sha256", "grading.JudgeAttempt.prompt_sha256", "grading.ReviewAnswer.evidence_sha256",
-    "grading.Quota.key", "grading.Settlement.source",
+    "grading.Quota.key", "grading.Settlement.source", "grading.AbstentionDraw.key_id",
     "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk",
 }  # fmt: skip
 LINES = list(xss.SHORT.values())
@@ -244,6 +244,9 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
 def _people(sessions: list[Session]) -> None:
     """What people of hostile names write: answers, comments, views, policies, edits in the admin."""
     PolicyVersion.objects.create(bandit=Bandit.objects.get(name="harness"), version=2)
+    CalibrationVersion.objects.create(
+        bandit=Bandit.objects.get(name="category"), version=2, scale=one_scale.START.as_json()
+    )
     for number, session in enumerate(sessions):
         eve = User.objects.create_user(f"eve-{number}", password="x")
         ReviewItem.objects.get_or_create(session=session, defaults={"entered_as": "person", "assigned_to": eve})

@@ -77,7 +77,7 @@ def wide(sessions: Sequence[Session]) -> int:
         if each is None or each.trajectory is None:
             continue
         usual = pairs.typical(before[-pairs.LATEST :], each.category)
-        expected = each.trajectory.value + usual.difference if usual else each.verdict
+        expected = each.trajectory + usual.difference if usual else each.verdict
         count += disagreement.is_wide(each.verdict, expected)
-        before.append((each.category, each.verdict - each.trajectory.value))
+        before.append((each.category, each.verdict - each.trajectory))
     return count

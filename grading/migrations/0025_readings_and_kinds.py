@@ -22,6 +22,7 @@ def add_rubrics(apps, schema_editor):
     rubrics, jobs = (apps.get_model("grading", name).objects for name in ("Rubric", "JudgeJob"))
     first = rubrics.filter(sha256=rubric_sha256(first_rubric.TEXT, first_rubric.DIMENSIONS, first_rubric.BANDS)).first()
     made = {}
+    # Those of an earlier run of this migration, which was taken back, are rows still.
     for kind, content in FIRST.items():
         is_production = kind is WorkKind.PRODUCTION
         made[kind], _ = rubrics.get_or_create(
@@ -37,6 +38,8 @@ def add_rubrics(apps, schema_editor):
                 "is_active": not is_production,
             },
         )
+        if not is_production:
+            rubrics.filter(pk=made[kind].pk).update(kind=kind.value, is_active=True)
     queued = jobs.filter(state="queued", purpose="verdict")
     queued.filter(session__category__is_consumption=True).update(rubric=made[WorkKind.CONSUMPTION])
     queued.filter(session__category__is_looking=True).update(rubric=made[WorkKind.LOOKING])
@@ -50,6 +53,11 @@ def _is_new(apps):
     """Whether nothing was judged here, and nobody has put a rubric in force."""
     verdicts = apps.get_model("grading", "Grade").objects.filter(source="judge", status="scored")
     return not verdicts.exists() and not apps.get_model("grading", "RubricActivation").objects.exists()
+
+
+def leave_one_active(apps, schema_editor):
+    """Only the rubric of production was there before, and one may be active."""
+    apps.get_model("grading", "Rubric").objects.exclude(kind=WorkKind.PRODUCTION.value).update(is_active=False)
 
 
 class Migration(migrations.Migration):
@@ -165,5 +173,5 @@ class Migration(migrations.Migration):
             models.UniqueConstraint(condition=models.Q(("is_active", True)), fields=("kind",), name="rubric_one_active"),
         ),
         *append_only("grading", "Grade"),
-        migrations.RunPython(add_rubrics, migrations.RunPython.noop),
+        migrations.RunPython(add_rubrics, leave_one_active),
     ]

@@ -82,7 +82,7 @@ DECISIONS = [
     ([trajectory(None)], 0.1, Source.JUDGE, False, 0.3),
     ([trajectory(0.2, stands=False), grade(3, Source.JOURNAL, 0.5)], 0.5, Source.JOURNAL, False, 0.3),
     ([grade(3, Source.JOURNAL, 0.5)], 0.1, Source.JUDGE, False, 0.3),
-    ([grade(3, Source.CONSUMPTION, 0.6)], 0.6, Source.CONSUMPTION, False, 1),
+    ([grade(3, Source.CONSUMPTION, 0.35)], 0.35, Source.CONSUMPTION, False, 1),
     ([trajectory(0.4), grade(3, Source.HUMAN, 0.9)], 0.9, Source.HUMAN, True, 1),
 ]
 

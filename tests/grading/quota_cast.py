@@ -79,10 +79,10 @@ def attempt(
 
 
 def judged(at: dt.datetime, **fields) -> JudgeAttempt:
-    """A session with a verdict; `fields` are the attempt's."""
+    """A session with a verdict; `fields` are the attempt's, but for `again`: which reading the job was for."""
     owner = fields.pop("agent", None)
     purpose = fields.pop("purpose", Purpose.VERDICT)
-    done = job(at - dt.timedelta(minutes=1), done=at, agent=owner, purpose=purpose)
+    done = job(at - dt.timedelta(minutes=1), done=at, agent=owner, purpose=purpose, **fields.pop("again", {}))
     return attempt(done, at, **fields)
 
 

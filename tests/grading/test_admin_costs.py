@@ -7,7 +7,7 @@ import io
 import pytest
 import time_machine
 
-from grading.core.vocabulary import Reason
+from grading.core.vocabulary import Reason, Source
 from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
 from grading.models import JudgeAttempt, JudgeBatch
@@ -128,7 +128,10 @@ def test_costs_are_told_by_agent_model_purpose_and_day(viewer):
 
 @pytest.mark.parametrize("purpose", Purpose)
 def test_whatever_a_call_is_for_has_its_row(viewer, purpose):
-    quota_cast.judged(NOW, purpose=purpose)
+    again = (
+        {"sample": 2, "sample_of": cast.grade(cast.session(), Source.JUDGE, 0.5)} if purpose == Purpose.SAMPLE else {}
+    )
+    quota_cast.judged(NOW, purpose=purpose, again=again)
     assert list(table(viewer, "purpose", f"?purpose={purpose}")) == [purpose.words.capitalize()]
 
 

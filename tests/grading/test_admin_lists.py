@@ -17,7 +17,7 @@ from tests import cast
 from tests.grading import quota_cast
 
 pytestmark = pytest.mark.django_db
-QUERIES = {"/": 36, "/alarms/": 16, "/bandits/category/": 40}
+QUERIES = {"/": 37, "/alarms/": 16, "/bandits/category/": 63}
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_a_line_that_ranks_backwards_says_that_it_counts_nothing(operator, otto)
         Arm.objects.create(bandit=Bandit.objects.get(name="category"), name=name)
     scale_cast.pairs(20, **arms)
     scale_cast.put(otto)
-    assert "Ranks backwards here: counts nothing." in part(operator)
+    assert "rank backwards here: counts nothing." in part(operator)
 
 
 def test_judged_abstentions_say_what_the_others_are_worth(operator, otto):

@@ -230,7 +230,7 @@ def test_many_items_are_written_in_few_statements(django_assert_max_num_queries)
     ReviewItem.objects.bulk_create(ReviewItem(session=session, entered_as=Entry.SLICE) for session in sessions)
     with django_assert_max_num_queries(16):
         assert queue.prioritise(NOW) == 100
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         assert queue.prioritise(NOW) == 0
 
 

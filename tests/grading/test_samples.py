@@ -40,12 +40,15 @@ def test_the_samples_tell_their_story():
     assert len(sessions) == 14
     assert {session.harness.name for session in sessions.values()} == {"claude-code", "codex", "gptme"}
     assert {session.category.is_consumption for session in sessions.values()} == {True, False}
-    logs = {"cross-repo-71a3": Reason.LOG_OVERWRITTEN, "cross-repo-a517": Reason.STUB_NO_TOOL_CALLS}
-    for name, why in logs.items():
+    logs = {
+        "cross-repo-71a3": (Reason.LOG_OVERWRITTEN, {"A1", "A5"}),
+        "cross-repo-a517": (Reason.STUB_NO_TOOL_CALLS, {"A1"}),
+    }
+    for name, (why, flags) in logs.items():
         trajectory = sessions[name].grades.filter(source=Source.TRAJECTORY).last()
         assert (trajectory.evidence["view"], trajectory.evidence["log"]) == (View.FACTS, why)
         assert not rewards.live(sessions[name]).final
-        assert sessions[name].flags.get().rule == "A1"
+        assert set(sessions[name].flags.values_list("rule", flat=True)) == flags
     assert rewards.live(sessions["news-three-ideas"]).value == 0.6
     assert sessions["code-quota-death"].outcome == Outcome.INFRASTRUCTURE
     assert rewards.live(sessions["code-quota-death"]).value is None

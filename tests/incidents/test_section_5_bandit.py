@@ -48,7 +48,7 @@ def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
 
 
 def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
-    taught(20, code=0.7, infra=0.5)
+    taught(20, source="trajectory", code=0.7, infra=0.5)
     taught(20, source="journal", since=1, code=0.3)
     shown = policies.preview("category", {"weights": {"journal": 0.0}}, cast.NOON)
     assert shown.after.arms["code"].mean > shown.before.arms["code"].mean + 0.02
