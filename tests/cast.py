@@ -8,19 +8,23 @@ from contextlib import contextmanager
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 
+from bandit.chance import chance
 from bandit.models import Arm
 from grading.core.shares import falls_into
 from grading.core.vocabulary import Reason, Source, Status
-from grading.models import Agent, Artifact, Grade, JudgeJob, ReviewAnswer, Rubric, Session
+from grading.models import Agent, Artifact, Grade, JudgeJob, JudgePolicy, ReviewAnswer, Rubric, Session
 from grading.models.evidence import ArtifactKind, Origin
 
 NOON = dt.datetime(2026, 3, 31, 12, 0, tzinfo=dt.UTC)
 _numbers = itertools.count(1)
-# Names that no share is chosen by, so that a session is judged once, and nobody asked, unless a test says otherwise.
+ARMS = ("code", "infra", "triage", "content", "cross-repo", "research", "news", "social")
+# Names that no share is chosen by, so that a session is judged once and in its turn, and nobody asked, unless a test
+# says otherwise.
 _names = (
     name
     for name in (f"session-{number:04d}" for number in itertools.count(1))
     if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second", "review/bob"))
+    and all(chance(f"abstention of {arm}", "category", "bob", name) >= JudgePolicy().abstention_share for arm in ARMS)
 )
 
 
