@@ -2,24 +2,21 @@
 
 from datetime import datetime
 
-from django.db import transaction
-
+from bandit import versions
 from bandit.core.calibration import Scale
-from bandit.ledger import touch
 from bandit.models import Bandit, CalibrationVersion
-from bandit.versions import require_next
+
+WHAT = "calibration"
 
 
 def latest(bandit: Bandit, known_by: datetime | None = None) -> CalibrationVersion | None:
     """The last version put here, or put here by then, on or off; None where there was none."""
-    versions = bandit.calibrations.order_by("-version")
-    return (versions if known_by is None else versions.filter(created_at__lte=known_by)).first()
+    return versions.latest(bandit.calibrations.all(), known_by)
 
 
 def in_force(bandit: Bandit, known_by: datetime | None = None) -> CalibrationVersion | None:
     """The version by which fallbacks are read now, or were then; None where they are read as they stand."""
-    held = latest(bandit, known_by)
-    return held if held is not None and held.enabled else None
+    return versions.in_force(bandit.calibrations.all(), known_by)
 
 
 def accepted(bandit: Bandit) -> CalibrationVersion | None:
@@ -51,19 +48,10 @@ def put_in_force(
     Raises UnknownBandit, or StaleVersion where `version` is not the next.
     """
     said = {"scale": scale.as_json(), "target": target, "accepted": accepted}
-    return _append(bandit, version, by=by, note=note, **said)
+    return versions.append(CalibrationVersion, bandit, version, WHAT, by=by, note=note, **said)
 
 
 def switch_off(bandit: str, *, version: int, by: str, note: str = "") -> CalibrationVersion:
     """Append a version that reads every source as it stands. Raises as `put_in_force`."""
-    return _append(bandit, version, by=by, note=note, enabled=False, accepted=True)
-
-
-def _append(bandit: str, version: int, **fields: object) -> CalibrationVersion:
-    with transaction.atomic():
-        row = Bandit.objects.locked(bandit)
-        held = latest(row)
-        require_next(version, 0 if held is None else held.version, f"{bandit}'s calibration")
-        made = CalibrationVersion.objects.create(bandit=row, version=version, **fields)
-        touch(row)
-    return made
+    off = {"enabled": False, "accepted": True}
+    return versions.append(CalibrationVersion, bandit, version, WHAT, by=by, note=note, **off)

@@ -520,66 +520,58 @@ class Bucket(models.Model):
         return f"{self.arm}, {self.grader}, {self.effective_day}: n={self.n} s={self.s} q={self.q}"
 
 
-class Rectifier(models.Model):
-    """What a bandit's strata are moved by when its buckets are read: one version, never changed, never deleted.
+class SwitchedVersion(models.Model):
+    """One version of something about a bandit that can be off, never changed, never deleted.
 
-    The latest version counts: in force if `enabled`, else nothing is moved. `offsets` is a list of {arm, source,
-    stratum, offset, pairs, low, high} (`bandit.core.recalibration.Offset`), empty where it switches off; `by` is
-    whoever put it here, in the caller's words. Offsets of what a calibration reads hold under that one and those that
-    came by themselves after it: they say how far people were from what it made of the grades.
+    The latest version counts: in force if `enabled`. `by` is whoever put it here, in the caller's words.
+    """
+
+    bandit: "models.ForeignKey[Bandit, Bandit]"
+    version = models.PositiveIntegerField()
+    enabled = models.BooleanField(default=True)
+    note = models.CharField(max_length=500, blank=True)
+    by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        abstract = True
+        ordering = ["-version"]
+        constraints = [
+            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_%(class)s_once"),
+            models.CheckConstraint(condition=Q(version__gte=1), name="bandit_%(class)s_from_1"),
+            models.CheckConstraint(condition=~Q(by=""), name="bandit_%(class)s_says_who"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.bandit}, version {self.version}" + ("" if self.enabled else " (off)")
+
+
+class Rectifier(SwitchedVersion):
+    """What a bandit's strata are moved by when its buckets are read; nothing, where it is off.
+
+    `offsets` is a list of {arm, source, stratum, offset, pairs, low, high} (`bandit.core.recalibration.Offset`), empty
+    where it switches off. Offsets of what a calibration reads hold under that one and those that came by themselves
+    after it: they say how far people were from what it made of the grades.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="rectifiers")
-    version = models.PositiveIntegerField()
     offsets = models.JSONField(default=list, blank=True)
-    enabled = models.BooleanField(default=True)
     calibration = models.PositiveIntegerField(
-        null=True, blank=True, help_text="The calibration that the fallbacks were read by when these were fitted."
+        null=True, blank=True, help_text="The last calibration that a person had accepted when these were fitted."
     )
-    note = models.CharField(max_length=500, blank=True)
-    by = models.CharField(max_length=200)
-    created_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        ordering = ["-version"]
-        constraints = [
-            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_rectifier_once"),
-            models.CheckConstraint(condition=Q(version__gte=1), name="bandit_rectifier_from_1"),
-            models.CheckConstraint(condition=~Q(by=""), name="bandit_rectifier_says_who"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.bandit}, version {self.version}" + ("" if self.enabled else " (off)")
 
 
-class CalibrationVersion(models.Model):
-    """How a bandit's fallbacks are read on the judge's scale: one version, never changed, never deleted.
+class CalibrationVersion(SwitchedVersion):
+    """How a bandit's fallbacks are read on the judge's scale; where it is off, every source is read as it stands.
 
-    The latest version counts: in force if `enabled`, else every source is read as it stands. `scale` is a
-    `bandit.core.calibration.Scale` as JSON; `target` names the judge whose scale it is, in the caller's words, empty at
-    the start. `accepted`: a person put it in force, or it is the start; the others came by themselves.
+    `scale` is a `bandit.core.calibration.Scale` as JSON; `target` names the judge whose scale it is, in the caller's
+    words, empty at the start. `accepted`: a person put it in force, or it is the start; the others came by themselves.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="calibrations")
-    version = models.PositiveIntegerField()
     scale = models.JSONField(default=dict, blank=True)
     target = models.CharField(max_length=300, blank=True)
-    enabled = models.BooleanField(default=True)
     accepted = models.BooleanField(default=False)
-    note = models.CharField(max_length=500, blank=True)
-    by = models.CharField(max_length=200)
-    created_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        ordering = ["-version"]
-        constraints = [
-            models.UniqueConstraint(fields=["bandit", "version"], name="bandit_calibration_once"),
-            models.CheckConstraint(condition=Q(version__gte=1), name="bandit_calibration_from_1"),
-            models.CheckConstraint(condition=~Q(by=""), name="bandit_calibration_says_who"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.bandit}, version {self.version}" + ("" if self.enabled else " (off)")
 
 
 class Selection(models.Model):

@@ -3,25 +3,22 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import transaction
-
-from bandit import calibrating
+from bandit import calibrating, versions
 from bandit.core.recalibration import Offset
 from bandit.core.rectify import Stratum, check_offsets
 from bandit.models import Bandit, CalibrationVersion, Rectifier
-from bandit.versions import require_next
+
+WHAT = "recalibration"
 
 
 def latest(bandit: Bandit, known_by: datetime | None = None) -> Rectifier | None:
     """The last version put here, or put here by then, on or off; None where there was none."""
-    versions = bandit.rectifiers.order_by("-version")
-    return (versions if known_by is None else versions.filter(created_at__lte=known_by)).first()
+    return versions.latest(bandit.rectifiers.all(), known_by)
 
 
 def in_force(bandit: Bandit, known_by: datetime | None = None) -> Rectifier | None:
     """The version that moves rewards now, or did then; None where none does."""
-    held = latest(bandit, known_by)
-    return held if held is not None and held.enabled else None
+    return versions.in_force(bandit.rectifiers.all(), known_by)
 
 
 def offsets_of(rectifier: Rectifier) -> dict[Stratum, float]:
@@ -56,18 +53,10 @@ def put_in_force(bandit: str, offsets: Sequence[Offset], *, version: int, by: st
         raise ValueError("a rectifier has at least one offset; got none. To move nothing, switch it off")
     check_offsets({each.key: each.offset for each in offsets})
     held = calibrating.in_force(Bandit.objects.named(bandit))
-    under = calibrating.base_of(held)
-    return _append(bandit, version, offsets=[each.as_json() for each in offsets], calibration=under, by=by, note=note)
+    said = {"offsets": [each.as_json() for each in offsets], "calibration": calibrating.base_of(held)}
+    return versions.append(Rectifier, bandit, version, WHAT, by=by, note=note, **said)
 
 
 def switch_off(bandit: str, *, version: int, by: str, note: str = "") -> Rectifier:
     """Append a version that moves nothing: every posterior is the ledger's own again. Raises as `put_in_force`."""
-    return _append(bandit, version, enabled=False, by=by, note=note)
-
-
-def _append(bandit: str, version: int, **fields: object) -> Rectifier:
-    with transaction.atomic():
-        row = Bandit.objects.locked(bandit)
-        held = latest(row)
-        require_next(version, 0 if held is None else held.version, f"{bandit}'s recalibration")
-        return Rectifier.objects.create(bandit=row, version=version, **fields)
+    return versions.append(Rectifier, bandit, version, WHAT, by=by, note=note, enabled=False)

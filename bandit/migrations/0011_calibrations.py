@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             name="calibration",
             field=models.PositiveIntegerField(
                 blank=True,
-                help_text="The calibration that the fallbacks were read by when these were fitted.",
+                help_text="The last calibration that a person had accepted when these were fitted.",
                 null=True,
             ),
         ),
@@ -42,9 +42,9 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-version"],
                 "constraints": [
-                    models.UniqueConstraint(fields=("bandit", "version"), name="bandit_calibration_once"),
-                    models.CheckConstraint(condition=models.Q(version__gte=1), name="bandit_calibration_from_1"),
-                    models.CheckConstraint(condition=~models.Q(by=""), name="bandit_calibration_says_who"),
+                    models.UniqueConstraint(fields=("bandit", "version"), name="bandit_calibrationversion_once"),
+                    models.CheckConstraint(condition=models.Q(version__gte=1), name="bandit_calibrationversion_from_1"),
+                    models.CheckConstraint(condition=~models.Q(by=""), name="bandit_calibrationversion_says_who"),
                 ],
             },
         ),
