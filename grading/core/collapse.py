@@ -3,12 +3,14 @@ zero after another.
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import f, norm
+
+from grading.core.drift import by_part
 
 # The last sessions of a bandit are alike within this.
 ALIKE, HAIR, LEAST_ARMS = 30, 0.02, 3
@@ -81,7 +83,7 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
     they were, and 0 where the rewards have lost them. Where they did differ before (F test, p < .001), it is gone where
     the slope is below .6 (one-sided, p < .01).
     """
-    old, new = _by_arm(before), _by_arm(now)
+    old, new = by_part(before), by_part(now)
     arms = [arm for arm in sorted(old) if len(old[arm]) >= FEWEST_BEFORE and len(new.get(arm, ())) >= FEWEST_NOW]
     if len(arms) < LEVELLED_ARMS:
         return None
@@ -101,13 +103,6 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
     most = slope + float(norm.ppf(1 - LEVEL)) / math.sqrt(squares) * seen / spread
     found = Levelled(arms=len(arms), before=math.sqrt(spread), most=most)
     return found if most < LEFT else None
-
-
-def _by_arm(rewards: Iterable[tuple[str, float]]) -> Mapping[str, list[float]]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for arm, value in rewards:
-        found[arm].append(value)
-    return found
 
 
 def _within(parts: Sequence[Sequence[float]]) -> float:

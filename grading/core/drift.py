@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 from scipy.stats import norm, t
@@ -28,6 +29,8 @@ EVALUABLE, ENOUGH = 5, 0.5
 BLOCK = 25
 # A rule that follows values by cell and all of them together raises false alarms of both kinds.
 SERIES = 2
+
+Part = TypeVar("Part", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +94,7 @@ def changes(values: Sequence[float], limit: float) -> list[Change]:
 
 def split(before: Iterable[tuple[Hashable, float]], after: Iterable[tuple[Hashable, float]]) -> Split:
     """Why the mean of (part, value) moved: Σ of mean share × difference of levels, and the other way round."""
-    old, new = _by_part(before), _by_part(after)
+    old, new = by_part(before), by_part(after)
     parts = [part for part in old if len(old[part]) >= EVALUABLE and len(new.get(part, ())) >= EVALUABLE]
     evaluable = min(_share(old, parts), _share(new, parts))
     shares = {part: (_share(old, [part]), _share(new, [part])) for part in parts}
@@ -152,8 +155,9 @@ def _first(values: Sequence[float], start: int, limit: float) -> Change | None:
     return None
 
 
-def _by_part(rows: Iterable[tuple[Hashable, float]]) -> Mapping[Hashable, list[float]]:
-    found: dict[Hashable, list[float]] = defaultdict(list)
+def by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
+    """The values of each part, of (part, value)."""
+    found: dict[Part, list[float]] = defaultdict(list)
     for part, value in rows:
         found[part].append(value)
     return found

@@ -11,7 +11,7 @@ from grading.core.vocabulary import NO_REWARD, Source
 from grading.core.weekly import is_too_often
 from grading.models import JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.monitoring.flag_rule import Flagged, FlagRule, by_agent, total
+from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent, total
 from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Severity
 from grading.rereading import CONTESTED
@@ -80,13 +80,12 @@ class Contested(FlagRule):
         return f"{above}, and the judge is not asked again: until a person grades it, it counts little or nothing"
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        for name, count in by_agent(flags):
-            if is_too_often(count):
-                yield Finding(
-                    about=name[:150],
-                    detail=f"{count} sessions of {name} in seven days left behind what would be worth far more than "
-                    f"the judge says. {self.todo}",
-                )
+        for name, count in too_often_by_agent(flags):
+            yield Finding(
+                about=name[:150],
+                detail=f"{count} sessions of {name} in seven days left behind what would be worth far more than "
+                f"the judge says. {self.todo}",
+            )
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         yield from super().look(now)
@@ -125,9 +124,8 @@ class ClaimedAbove(FlagRule):
         )
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        for name, count in by_agent(flags):
-            if is_too_often(count):
-                yield Finding(
-                    about=name[:150],
-                    detail=f"{count} sessions of {name} in seven days claim far more than the judge saw. {self.todo}",
-                )
+        for name, count in too_often_by_agent(flags):
+            yield Finding(
+                about=name[:150],
+                detail=f"{count} sessions of {name} in seven days claim far more than the judge saw. {self.todo}",
+            )

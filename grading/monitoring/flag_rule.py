@@ -10,7 +10,7 @@ from typing import ClassVar
 from django.db.models import Count, Q
 
 from grading.core.decide import Holds
-from grading.core.weekly import DAYS
+from grading.core.weekly import DAYS, is_too_often
 from grading.models import Flag, Session
 from grading.monitoring.rule import Finding, Rule
 
@@ -70,9 +70,9 @@ def total(flags: Iterable[Flagged]) -> int:
     return sum(each.n for each in flags)
 
 
-def by_agent(flags: Iterable[Flagged], *, only_open: bool = False) -> list[tuple[str, int]]:
-    """How many sessions of each agent were flagged, by its name."""
+def too_often_by_agent(flags: Iterable[Flagged], *, only_open: bool = False) -> list[tuple[str, int]]:
+    """The agents that had more of their sessions flagged than would be usual, by name, and how many."""
     counts: Counter[str] = Counter()
     for each in flags:
         counts[each.agent] += each.open if only_open else each.n
-    return sorted(counts.items())
+    return sorted((agent, count) for agent, count in counts.items() if is_too_often(count))

@@ -20,7 +20,7 @@ from grading.models import Flag, Session
 from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.disputed import ClaimedAbove, Contested, UnsteadyJudge
-from grading.monitoring.flag_rule import Flagged, FlagRule, by_agent, total
+from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent, total
 from grading.monitoring.repeated import Repeated
 from grading.monitoring.rule import Finding, Severity
 from grading.monitoring.ungraded import ImpossiblePair
@@ -113,13 +113,12 @@ class UnsupportedOutcome(FlagRule):
         )
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        for agent, count in by_agent(flags, only_open=True):
-            if is_too_often(count):
-                yield Finding(
-                    about=agent,
-                    detail=f"{count} sessions of {agent} in seven days claimed an outcome that would leave them "
-                    "without a reward, and nothing supports it. See what they have in common.",
-                )
+        for agent, count in too_often_by_agent(flags, only_open=True):
+            yield Finding(
+                about=agent,
+                detail=f"{count} sessions of {agent} in seven days claimed an outcome that would leave them "
+                "without a reward, and nothing supports it. See what they have in common.",
+            )
 
 
 FLAG_RULES: tuple[FlagRule, ...] = (

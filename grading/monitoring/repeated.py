@@ -7,10 +7,9 @@ from django.db.models import OuterRef, Subquery
 
 from grading.core.decide import Holds
 from grading.core.vocabulary import Reason
-from grading.core.weekly import is_too_often
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
-from grading.monitoring.flag_rule import Flagged, FlagRule, by_agent
+from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
 from grading.monitoring.rule import Finding
 
 # What is shorter may well be the same by chance: "# Done", an empty patch.
@@ -45,13 +44,12 @@ class Repeated(FlagRule):
         )
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
-        for agent, count in by_agent(flags):
-            if is_too_often(count):
-                yield Finding(
-                    about=agent,
-                    detail=f"{count} sessions of {agent} in seven days came with what had been submitted for another "
-                    "session, or with its log. They would be graded by work that is not theirs.",
-                )
+        for agent, count in too_often_by_agent(flags):
+            yield Finding(
+                about=agent,
+                detail=f"{count} sessions of {agent} in seven days came with what had been submitted for another "
+                "session, or with its log. They would be graded by work that is not theirs.",
+            )
 
 
 def _with_earlier(session: Session) -> Iterable[Evidence]:
