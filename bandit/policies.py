@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models import IntegerField
 from django.utils import timezone
 
+from bandit.core.evidence import Evidence
 from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
-from bandit.core.policy import Policy
 from bandit.core.table import ABSTAINED, MICRO, Row
 from bandit.ledger import touch
 from bandit.models import Bandit, PolicyVersion
@@ -158,8 +158,9 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
         return memory(half_life)
     today, policy = site_day(now), policy_with(version)
     rows = rows_of(version.bandit, policy, today)
-    scale = outlook(version.bandit, policy, rows, today).posterior.evidence_scale
-    return memory(half_life, cap=cap, pseudo_a_day=scale * _busiest(rows, _weighs(policy, today), today))
+    believed = outlook(version.bandit, policy, rows, today).posterior
+    weighs = Evidence.read(rows, believed.names, policy, today).weighs
+    return memory(half_life, cap=cap, pseudo_a_day=believed.evidence_scale * _busiest(rows, weighs, today))
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
@@ -192,12 +193,6 @@ def costs_of(rows: Iterable[Row]) -> dict[str, ArmCost]:
         n, costed, cost = sums.get(row.arm, (0, 0, 0))
         sums[row.arm] = (n + row.n, costed + row.costed, cost + row.cost)
     return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
-
-
-def _weighs(policy: Policy, today: date) -> dict[str, float]:
-    """What a reward of each source weighs before any cap: what it earned, where the scale reads it."""
-    earned = {} if policy.scale is None else policy.scale.weights_on(today)
-    return {source: earned.get(source, weight) if weight else 0.0 for source, weight in policy.weights.items()}
 
 
 def _busiest(rows: Iterable[Row], weights: Mapping[str, float], today: date) -> float:

@@ -11,21 +11,22 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import calibrating, ledger
-from bandit.core.calibration import ANY, Judged, Key, Line, Scale, fit
+from bandit.core.calibration import Judged, Key, Line, Scale, fit
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion
 from bandit.reading import Outlook, version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading import rewards
-from grading.core.decide import current, fallback
+from grading.core.decide import fallback
 from grading.core.trajectory import View
-from grading.core.vocabulary import Reason, Source
+from grading.core.vocabulary import Source
 from grading.models import Grade, Rubric, Session
 
 # What is read on the judge's scale. Consumption never is: it decides only where it won, and such pairs are selected.
@@ -71,8 +72,8 @@ class Calibrated:
 class Proposed:
     """What the pairs say by now, and what holds: `version` is the next, `held` the last one.
 
-    `outlooks` are the bandit's: as it is read now, with this scale, and as the last version that a person accepted has
-    it. `moves` by arm: how far this scale's mean is from that one's.
+    `now`, `after` and `accepted` are the bandit's outlooks: as it is read now, with this scale, and as the last version
+    that a person accepted has it. `moves` by arm: how far this scale's mean is from that one's.
     """
 
     bandit: Bandit
@@ -86,7 +87,7 @@ class Proposed:
 
     @property
     def pairs(self) -> int:
-        return pairs_of(self.scale)
+        return self.scale.n
 
     @property
     def is_in_force(self) -> bool:
@@ -122,11 +123,6 @@ class Proposed:
     def fingerprint(self) -> str:
         """A name for exactly this scale."""
         return hashlib.sha256(json.dumps(self.scale.as_json(), sort_keys=True).encode()).hexdigest()[:16]
-
-
-def pairs_of(scale: Scale) -> int:
-    """How many judged sessions a scale was fitted from."""
-    return sum(line.n for line in scale.lines if line.view != ANY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,21 +176,15 @@ class Judgements:
         return made, self.target
 
 
-def pairs(bandit: str, now: dt.datetime) -> tuple[list[Judged], Target | None]:
-    """A pair of each judged session of late, as `Judgements` has them, for one bandit."""
-    return Judgements(now).pairs(bandit)
-
-
-def key_of(grades: Iterable[Grade], row: int | None) -> tuple[str, str, str]:
+def key_of(grades: Iterable[Grade], row: int | None) -> Key:
     """(source, version, view) of the grade with this id, as the ledger has it; of an abstention for None."""
-    by_id = {grade.pk: grade for grade in grades}
-    if row is not None:
-        held = by_id[row]
-        return held.source, held.version, held.evidence.get("view", "")
-    looked = current(rewards.views(by_id.values())).get(Source.TRAJECTORY)
-    if looked is None:
-        return ABSTAINED, "", Reason.NO_EVIDENCE.value
-    return ABSTAINED, by_id[looked.id].version, by_id[looked.id].reason or Reason.NO_EVIDENCE.value
+    if row is None:
+        return ABSTAINED, *rewards.abstained(grades)
+    return _key(next(grade for grade in grades if grade.pk == row))
+
+
+def _key(grade: Grade) -> Key:
+    return grade.source, grade.version, grade.view
 
 
 def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:
@@ -323,20 +313,23 @@ def has_verdicts(bandit: Bandit) -> bool:
 
 
 class Reader:
-    """The calibration of one bandit that is in force, for reading grades on the judge's scale: four queries.
-
-    `weights` is what a session of each source counts now, before any cap. Raises UnknownBandit.
+    """The calibration of one bandit that is in force, for reading grades on the judge's scale: two queries, and up to
+    two more for what they weigh. Raises UnknownBandit.
     """
 
     def __init__(self, bandit: str = "category") -> None:
-        row = Bandit.objects.named(bandit)
-        self.bandit, held = bandit, calibrating.in_force(row)
-        self.version = 0 if held is None else held.version
+        self._row = Bandit.objects.named(bandit)
+        held = calibrating.in_force(self._row)
+        self.bandit, self.version = bandit, 0 if held is None else held.version
         self.scale = calibrating.scale_of(held)
-        self.weights = weights_of(version_of(row))
-        if self.scale is not None and (not self.scale.is_start or has_verdicts(row)):
-            earned = self.scale.weights_on(timezone.localdate())
-            self.weights |= {source: weight for source, weight in earned.items() if self.weights.get(source)}
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """What a session of each source counts now, before any cap."""
+        weights = weights_of(version_of(self._row))
+        if self.scale is None or (self.scale.is_start and not has_verdicts(self._row)):
+            return weights
+        return self.scale.weighed(weights, timezone.localdate())
 
     def of(self, session: Session, grade: Grade, value: float | None = None) -> Calibrated | None:
         """A fallback's grade of this session, or the `value` that was made of it, on the judge's scale of its category;
@@ -345,10 +338,9 @@ class Reader:
         said = grade.value if value is None else value
         if said is None or grade.source not in SOURCES or session.category is None:
             return None
-        key = (grade.source, grade.version, grade.evidence.get("view", ""))
-        return self.read(session.category.current.name, key, said)
+        return self.read(session.category.current.name, _key(grade), said)
 
-    def read(self, arm: str, key: tuple[str, str, str], value: float) -> Calibrated | None:
+    def read(self, arm: str, key: Key, value: float) -> Calibrated | None:
         """A grade of (source, version, view) on the judge's scale; None where nothing maps it, or the map ranks
         backwards.
         """
@@ -356,7 +348,7 @@ class Reader:
         if self.scale is None or line is None or line.backwards:
             return None
         return Calibrated(
-            value=_clipped(line, arm, value),
+            value=line.clipped(arm, value),
             error=line.error(arm, value),
             pairs=line.n,
             weight=self.weights.get(key[0], 0.0),
@@ -372,8 +364,4 @@ def of(session: Session, grade: Grade) -> Calibrated | None:
 def lines(bandit: str = "category") -> list[Line]:
     """The lines by which a bandit's fallbacks are read now, without those that stand in for others."""
     scale = calibrating.scale_of(calibrating.in_force(Bandit.objects.named(bandit)))
-    return [] if scale is None else [line for line in scale.lines if line.view != ANY]
-
-
-def _clipped(line: Line, arm: str, value: float) -> float:
-    return min(max(line.value(arm, value), 0.0), 1.0)
+    return [] if scale is None else scale.own_lines

@@ -63,7 +63,7 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             detail=grade.detail,
             withdraws=grade.withdraws_id,
             stands=grade.evidence.get("stands"),
-            view=grade.evidence.get("view", ""),
+            view=grade.view,
             stale=_stale(grade, now),
             witness=witness_of(grade),
             sample_of=grade.sample_of_id,
@@ -278,7 +278,7 @@ def _credit(session: Session, settlement: Settlement, standing: str, grades: lis
             stratum=stratum,
             witness=witness_of(grade).value,
             version=grade.version,
-            view=grade.evidence.get("view", ""),
+            view=grade.view,
         ),
     )
 
@@ -289,12 +289,17 @@ def _abstention(said: GraderKey, grades: list[Grade]) -> Credit:
     It is kept so that silence can be read at what such sessions were worth where somebody judged them. It has no value
     and no weight; a grade that comes takes its place.
     """
-    holds = current(views(grades)).get(Source.TRAJECTORY)
-    row = next((grade for grade in grades if holds is not None and grade.pk == holds.id), None)
-    reason, version = (row.reason, row.version) if row is not None else ("", "")
-    return Credit(
-        value=0.0, grader=replace(said, source=ABSTAINED, version=version, view=reason or Reason.NO_EVIDENCE.value)
-    )
+    version, reason = abstained(grades)
+    return Credit(value=0.0, grader=replace(said, source=ABSTAINED, version=version, view=reason))
+
+
+def abstained(grades: Iterable[Grade]) -> tuple[str, str]:
+    """By which version, and why, nobody could grade a session with these grades, as the ledger's keys say it."""
+    rows = {grade.pk: grade for grade in grades}
+    holds = current(views(rows.values())).get(Source.TRAJECTORY)
+    if holds is None:
+        return "", Reason.NO_EVIDENCE.value
+    return rows[holds.id].version, rows[holds.id].reason or Reason.NO_EVIDENCE.value
 
 
 def is_flagged(session: Session) -> bool:

@@ -7,8 +7,7 @@ version, view), the arms are the units: with x and y an arm's mean fallback and 
 
 b is a moment estimate between arms, Σu(x−x̄)(y−ȳ)/Σu(x−x̄)² less what sampling adds to either sum (Fuller 1987, 2.2),
 shrunk as if PRIOR_ARMS arms had shown what single sessions suggest; a regression over sessions would shrink the arms
-together. δ is the
-best linear prediction from the arm's own pairs (Henderson 1975): shrunk by ω²/(ω² + s²/n).
+together. δ is the best linear prediction from the arm's own pairs (Henderson 1975): shrunk by ω²/(ω² + s²/n).
 
 What a session's fallback weighs is R², the share of the verdicts' variance within arms that r' explains. However many
 there are, those of an arm with n pairs amount to no more than n·R²/(1−R²) verdicts: what a control variate adds to n
@@ -21,14 +20,14 @@ sessions: their mean verdict stands in for r.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
 
 from bandit.core.table import ABSTAINED, Floats
 
-# The prior of a slope: as if so many arms had shown that of 1; and of ω, the scatter of arms about their line.
+# The prior of a slope, and of ω, the scatter of arms about their line: as if so many arms had shown it.
 PRIOR_ARMS = 4.0
 PRIOR_SPREAD = 0.08
 SLOPES = (0.0, 2.5)
@@ -62,6 +61,7 @@ NORMAL_90 = 1.6448536269514722
 ANY = "*"
 
 Key = tuple[str, str, str]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +124,18 @@ class Line:
     def n(self) -> int:
         return sum(self.pairs.values())
 
+    @property
+    def stands_in(self) -> bool:
+        """Whether it reads what has no line of its own."""
+        return self.view == ANY
+
     def value(self, arm: str, fallback: float) -> float:
         """r', not clipped."""
         return self.intercept + self.offsets.get(arm, 0.0) + self.slope * fallback
+
+    def clipped(self, arm: str, fallback: float) -> float:
+        """The same of one session, in [0, 1]. What a bandit reads is clipped as a sum."""
+        return min(max(self.value(arm, fallback), 0.0), 1.0)
 
     def doubt_at(self, arm: str, fallback: float) -> float:
         """The variance of the level at an arm of this mean fallback, from all but its own pairs; of an abstention, for
@@ -170,9 +179,23 @@ class Scale:
     def by_key(self) -> dict[Key, Line]:
         return {line.key: line for line in self.lines}
 
+    @property
+    def own_lines(self) -> list[Line]:
+        """Those that stand in for no other."""
+        return [line for line in self.lines if not line.stands_in]
+
+    @property
+    def n(self) -> int:
+        """How many pairs it was fitted from."""
+        return sum(line.n for line in self.own_lines)
+
+    def is_stale(self, today: date) -> bool:
+        """Whether no pair has come for STALE_AFTER."""
+        return self.latest is not None and today - self.latest > STALE_AFTER
+
     def line(self, key: Key) -> Line | None:
-        """The line that reads a grade of `key`, one of its own or the one that stands in for it."""
-        return self.by_key.get(key) or self.by_key.get((key[0], ANY, ANY))
+        """The line that reads a grade of `key`."""
+        return reads(self.by_key, key)
 
     def weights_on(self, today: date) -> dict[str, float]:
         """What a session of each source weighs: START_WEIGHT at the start, half of what it was once no pair has come
@@ -180,12 +203,17 @@ class Scale:
         """
         if self.is_start:
             return dict.fromkeys(self.sources, START_WEIGHT)
-        left = STALE if self.latest is not None and today - self.latest > STALE_AFTER else 1.0
+        left = STALE if self.is_stale(today) else 1.0
         return {source: left * weight for source, weight in self.weights.items()}
+
+    def weighed(self, weights: Mapping[str, float], today: date) -> dict[str, float]:
+        """These weights, but for what the sources that it reads have earned; one that weighs nothing stays off."""
+        earned = self.weights_on(today)
+        return {source: earned.get(source, weight) if weight else 0.0 for source, weight in weights.items()}
 
     def pairs(self, arm: str, source: str) -> int:
         """How many judged sessions of an arm have this fallback, over all its lines."""
-        return sum(line.pairs.get(arm, 0) for line in self.lines if line.source == source and line.view != ANY)
+        return sum(line.pairs.get(arm, 0) for line in self.own_lines if line.source == source)
 
     def cap(self, arm: str, source: str, variance: float) -> float:
         """The most verdicts that a source's fallbacks amount to in an arm where the line has this variance."""
@@ -222,6 +250,12 @@ class Scale:
             variance=data["variance"],
             latest=None if latest is None else date.fromisoformat(latest),
         )
+
+
+def reads(lines: Mapping[Key, Found], key: Key) -> Found | None:
+    """What reads a grade of `key`: the line of its own, or the one that stands in for it."""
+    own = lines.get(key)
+    return lines.get((key[0], ANY, ANY)) if own is None else own
 
 
 def fit(pairs: Iterable[Judged], at_start: Scale) -> Scale:
@@ -395,7 +429,7 @@ def _explained(scale: Scale, pairs: Sequence[Judged], source: str) -> float:
         return 0.0
     lines = scale.by_key
     names, at = np.unique([pair.arm for pair in own], return_inverse=True)
-    r, y = np.array([(_clipped(lines[pair.key], pair), pair.judge) for pair in own]).T
+    r, y = np.array([(lines[pair.key].clipped(pair.arm, pair.fallback), pair.judge) for pair in own]).T
     n = np.bincount(at)
     off_r, off_y = (each - (np.bincount(at, weights=each) / n)[at] for each in (r, y))
     freedom = len(own) - len(names)
@@ -406,7 +440,3 @@ def _explained(scale: Scale, pairs: Sequence[Judged], source: str) -> float:
         explained = max(1 - (1 - explained) * freedom / (freedom - 1), 0.0)
     shrunk = (max(freedom, 0) * explained + PRIOR_SESSIONS * START_WEIGHT) / (max(freedom, 0) + PRIOR_SESSIONS)
     return min(shrunk, MOST_WEIGHT)
-
-
-def _clipped(line: Line, pair: Judged) -> float:
-    return min(max(line.value(pair.arm, pair.fallback), 0.0), 1.0)

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from bandit.core.calibration import ANY, STAND_IN, Key, Line, Scale, start
+from bandit.core.calibration import STAND_IN, Key, Line, Scale, reads, start
 from bandit.core.policy import Policy
 from bandit.core.rectify import rectified
 from bandit.core.table import ABSTAINED, MICRO, NO_LINE, Flags, Floats, Row, Table, joined, tabulate
@@ -141,15 +141,18 @@ class Evidence:
             return _scale_of(self.table, self.of(GRADED), most=COMMON_RANGE[1])
         return _scale_of(self.table, self.of(scale.sources), most=SCALE_RANGE[1], least_variance=LEAST_VARIANCE)
 
+    @property
+    def weighs(self) -> Mapping[str, float]:
+        """What a reward of each source weighs, before any cap: the policy's weights, or what a source has earned."""
+        scale, weights = self.policy.scale, self.policy.weights
+        return weights if scale is None or not self.lines else scale.weighed(weights, self.today)
+
     def _before_decay(self) -> Floats:
-        table, policy = self.table, self.policy
-        said = [policy.weights.get(source, 0.0) for source in table.sources]
-        source: Floats = np.array(said)[table.source]
+        table, policy, weighs = self.table, self.policy, self.weighs
+        source: Floats = np.array([weighs.get(source, 0.0) for source in table.sources])[table.source]
         if policy.scale is not None and self.lines:
-            earned = policy.scale.weights_on(self.today)
-            read = [earned.get(name, 0.0) if own else 0.0 for name, own in zip(table.sources, said, strict=True)]
-            ranks = np.array([*(not line.backwards for line in self.lines), False])
-            source = np.where(self.of(policy.scale.sources), np.array(read)[table.source] * ranks[table.line], source)
+            counts = np.array([*(not line.backwards for line in self.lines), False])[table.line]
+            source = np.where(self.of(policy.scale.sources) & ~counts, 0.0, source)
         return source * table.factor * (1 - (1 - policy.salience_floor) * (1 - table.salience))
 
     def _earned(self, weight: Floats) -> Floats:
@@ -225,14 +228,14 @@ def _apart(
     through: dict[Way, list[Row]] = {}
     for row in rows:
         factor = policy.standings.get(row.standing, 1.0)
-        own = lines.get((row.source, row.version, row.view))
-        number = lines.get((row.source, ANY, ANY)) if own is None else own
+        key = (row.source, row.version, row.view)
+        number = reads(lines, key)
         if number is None:
             if row.source != ABSTAINED:
                 plain.setdefault(factor, []).append(row)
             continue
         offset = policy.rectifier.get((row.arm, row.source, row.stratum), 0.0) + policy.baseline.get(row.context, 0.0)
-        through.setdefault((number, own is None, offset, factor), []).append(row)
+        through.setdefault((number, key not in lines, offset, factor), []).append(row)
     return plain, through
 
 

@@ -1,14 +1,13 @@
 """One scale on the pages: the lines by which fallbacks are read as verdicts, what new ones would move, the switch."""
 
 import datetime as dt
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
@@ -16,11 +15,11 @@ from django.views.decorators.http import require_POST
 from bandit import calibrating
 from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, Judged, Key, Line, Scale, fit
 from bandit.core.table import ABSTAINED
-from bandit.models import Bandit, CalibrationVersion, Kind, UnknownBandit
+from bandit.models import Bandit, CalibrationVersion, Kind
 from bandit.reading import version_of, weights_of
 from grading import charts, one_scale
-from grading.admin.rectifier import ChangeForm
 from grading.admin.shifts import ArmShift, arm_shifts, effect, share_effect
+from grading.admin.switch import answer
 from grading.core.explain import number, weight
 from grading.core.trajectory import View
 from grading.core.vocabulary import Reason, Source
@@ -72,14 +71,9 @@ class LineRow:
         return self.line.source == ABSTAINED
 
     @property
-    def stands_in(self) -> bool:
-        """Whether it reads what has no line of its own."""
-        return self.line.view == ANY
-
-    @property
     def level(self) -> float:
         """What it makes of the mean of its arms."""
-        return min(max(self.line.intercept + self.line.slope * self.line.centre, 0.0), 1.0)
+        return self.line.clipped("", self.line.centre)
 
     @property
     def spread(self) -> float:
@@ -133,17 +127,12 @@ def _part(bandit: Bandit, judged: one_scale.Judgements, now: dt.datetime) -> Ban
         target=held.target if held is not None and counts else str(target or ""),
         is_in_force=counts,
         lines=_rows(shown, pairs, titles, today),
-        pairs=one_scale.pairs_of(shown),
+        pairs=shown.n,
         holds=in_words(bandit, held, today),
         todo=_todo(held, len(pairs)),
-        is_stale=is_stale(in_force, today),
+        is_stale=in_force is not None and in_force.is_stale(today),
         history=_history(bandit),
     )
-
-
-def is_stale(scale: Scale | None, today: dt.date) -> bool:
-    """Whether its newest pair is so old that what it reads is halved."""
-    return scale is not None and scale.latest is not None and today - scale.latest > STALE_AFTER
 
 
 def in_words(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) -> str:
@@ -166,13 +155,13 @@ def in_words(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) ->
             f"mean verdict, and a session counts {number(START_WEIGHT)}."
         )
     whose = f"the scale of {held.target}" if held.target else "the judge’s scale"
-    told = f"Version {held.version} reads fallbacks on {whose}, from {one_scale.pairs_of(scale):,} judged sessions"
+    told = f"Version {held.version} reads fallbacks on {whose}, from {scale.n:,} judged sessions"
     newest = f"; the newest is of {scale.latest:%-d %b %Y}." if scale.latest else "."
     return told + newest + _halved(scale, today)
 
 
 def _halved(scale: Scale, today: dt.date) -> str:
-    if not is_stale(scale, today):
+    if not scale.is_stale(today):
         return ""
     return f" No new pair for {STALE_AFTER.days} days: a session counts half of what it did."
 
@@ -190,7 +179,8 @@ def _todo(held: CalibrationVersion | None, pairs: int) -> str:
         )
     if held is None or not held.enabled:
         return f"{pairs:,} judged sessions say what it could be. See what that moves, then put it in force."
-    if Scale.from_json(held.scale).is_start:
+    scale = calibrating.scale_of(held)
+    if scale is not None and scale.is_start:
         return (
             f"{pairs:,} judged sessions say what it could be. That comes in force by itself at night where it moves no "
             f"arm by more than {number(BY_ITSELF)}, and else waits for an operator."
@@ -204,15 +194,14 @@ def _rows(scale: Scale, pairs: Sequence[Judged], titles: Mapping[str, str], toda
         by_line[pair.key][pair.arm].append(pair)
     weighs = scale.weights_on(today)
     # Where a source has one line, what stands in for others says the same again.
-    own = [line for line in scale.lines if line.view != ANY]
-    few = {line.source for line in own if sum(line.source == other.source for other in own) == 1}
-    rows = (line for line in scale.lines if line.view != ANY or line.source not in few)
+    lines = Counter(line.source for line in scale.own_lines)
+    rows = (line for line in scale.lines if not line.stands_in or lines[line.source] != 1)
     return [_row(line, by_line.get(line.key, {}), titles, weighs) for line in sorted(rows, key=_order)]
 
 
 def _order(line: Line) -> tuple[int, bool, int]:
     places = (Source.TRAJECTORY.value, Source.JOURNAL.value, ABSTAINED)
-    return places.index(line.source) if line.source in places else len(places), line.view == ANY, -line.n
+    return places.index(line.source) if line.source in places else len(places), line.stands_in, -line.n
 
 
 def _row(
@@ -220,21 +209,22 @@ def _row(
 ) -> LineRow:
     arms = [_on_line(line, name, pairs.get(name, ()), titles.get(name, name)) for name in line.pairs]
     arms.sort(key=lambda each: (-each.pairs, each.arm))
-    silent, stands_in = line.source == ABSTAINED, line.view == ANY
     dots = [
         charts.Dot(name=each.arm, x=each.fallback, y=each.judge, n=each.pairs)
         for each in arms
         if each.fallback is not None and each.judge is not None
     ]
     picture = (
-        None if silent or stands_in else charts.against(dots, lambda x: line.intercept + line.slope * x, line.source)
+        None
+        if line.source == ABSTAINED or line.stands_in
+        else charts.against(dots, lambda x: line.intercept + line.slope * x, line.source)
     )
     return LineRow(
         line=line,
         view=_view(line),
         weight=0.0 if line.backwards else weighs.get(line.source, 0.0),
-        arms=() if stands_in else arms[:ARMS],
-        more=0 if stands_in else max(len(arms) - ARMS, 0),
+        arms=() if line.stands_in else arms[:ARMS],
+        more=0 if line.stands_in else max(len(arms) - ARMS, 0),
         picture=picture,
     )
 
@@ -257,17 +247,13 @@ def _on_line(line: Line, name: str, pairs: Sequence[Judged], title: str) -> OnLi
         fallback=fallback,
         judge=sum(pair.judge for pair in pairs) / n if n else None,
         offset=round(line.offsets.get(name, 0.0), 2) + 0.0,
-        read_as=None if fallback is None else min(max(line.value(name, fallback), 0.0), 1.0),
+        read_as=None if fallback is None else line.clipped(name, fallback),
     )
 
 
 def _history(bandit: Bandit) -> list[VersionRow]:
-    return [VersionRow(row=row, pairs=_pairs_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED]]
-
-
-def _pairs_of(row: CalibrationVersion) -> int | None:
-    scale = calibrating.scale_of(row)
-    return None if scale is None else one_scale.pairs_of(scale)
+    rows = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
+    return [VersionRow(row=row, pairs=None if scale is None else scale.n) for row, scale in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,31 +316,18 @@ def _why(proposed: Proposed, who: str) -> str:
 @require_POST
 def change(request: HttpRequest, name: str) -> HttpResponse:
     """Put the proposed calibration in force, or switch it off: one more version, with the user's name."""
-    form = ChangeForm(request.POST)
     if not Bandit.objects.that_learn().filter(name=name).exists():
         raise Http404(f"there is no bandit {name} that learns")
-    if not form.is_valid():
-        messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
-        return redirect("admin:bandit", name=name)
-    try:
-        messages.success(request, _changed(request, name, form.cleaned_data))
-    except UnknownBandit as error:
-        raise Http404(str(error)) from error
-    except ValueError as error:
-        messages.error(request, str(error))
-    return redirect("admin:bandit", name=name)
 
+    def act(by: User, asked: dict[str, Any], fingerprint: str) -> str:
+        if not fingerprint:
+            row = one_scale.switch_off(name, by, **asked)
+            return f"The calibration is off since version {row.version}: every source is read as it stands."
+        proposed = one_scale.proposal(name, timezone.now())
+        row = one_scale.put_in_force(proposed, by, fingerprint=fingerprint, **asked)
+        return f"Version {row.version} is in force: {effect(arm_shifts(proposed.now, proposed.after))}."
 
-def _changed(request: HttpRequest, name: str, said: Mapping[str, Any]) -> str:
-    """Do what the form says; what was done, in words."""
-    asked: dict[str, Any] = {"version": said["version"], "note": said["note"].strip()}
-    if not said["fingerprint"]:
-        row = one_scale.switch_off(name, request.user, **asked)  # type: ignore[arg-type] # the screen needs a login
-        return f"The calibration is off since version {row.version}: every source is read as it stands."
-    proposed = one_scale.proposal(name, timezone.now())
-    asked["fingerprint"] = said["fingerprint"]
-    row = one_scale.put_in_force(proposed, request.user, **asked)  # type: ignore[arg-type] # as above
-    return f"Version {row.version} is in force: {effect(arm_shifts(proposed.now, proposed.after))}."
+    return answer(request, name, act)
 
 
 def said_by_source(evidence: Iterable[Any]) -> list[str]:

@@ -119,7 +119,7 @@ def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
             seen=Subquery(held.values(seen=KT("evidence__view"))[:1]),
         )
     )
-    wanted = (fallback.version, fallback.evidence.get("view", ""))
+    wanted = (fallback.version, fallback.view)
     names = ("session__category", "value", "number", "by", "seen")
     alike = [
         (category, value - number)

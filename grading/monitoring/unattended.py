@@ -64,16 +64,16 @@ def _waits(proposed: Proposed) -> str:
 def _stale(proposed: Proposed, now: dt.datetime) -> str:
     """What is wrong where the calibration in force rests on old pairs, and nothing newer is there."""
     scale, today = calibrating.scale_of(proposed.held), timezone.localdate(now)
-    if proposed.held is None or scale is None or scale.latest is None or today - scale.latest <= STALE_AFTER:
+    if proposed.held is None or scale is None or scale.latest is None or not scale.is_stale(today):
         return ""
-    if proposed.scale.latest is not None and today - proposed.scale.latest <= STALE_AFTER:
+    if proposed.scale.latest is not None and not proposed.scale.is_stale(today):
         return ""
     lately = Bucket.objects.filter(bandit=proposed.bandit, effective_day__gt=today - STALE_AFTER)
     read = lately.filter(grader__source__in=scale.sources).aggregate(n=Sum("n"))["n"] or 0
     if not read:
         return ""
     return (
-        f"{proposed.bandit}: the newest of {one_scale.pairs_of(scale):,} judged sessions behind version "
+        f"{proposed.bandit}: the newest of {scale.n:,} judged sessions behind version "
         f"{proposed.held.version} is of {scale.latest:%-d %b %Y}. No new one came for {DAYS} days, while it read "
         f"{int(read):,} session{'s' * (read != 1)}: each weighs half of what it did until verdicts come again."
     )

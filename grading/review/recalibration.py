@@ -26,7 +26,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from bandit import calibrating, rectifying
-from bandit.core.calibration import ANY, Key, Line
+from bandit.core.calibration import Key, Line, reads
 from bandit.core.evidence import Evidence
 from bandit.core.policy import Policy
 from bandit.core.recalibration import Offset, Pair, fit
@@ -67,7 +67,7 @@ class AsRead:
         if not self.maps(key[0]):
             return value
         line = self._line(key)
-        return None if line is None else min(max(line.value(arm, value), 0.0), 1.0)
+        return None if line is None else line.clipped(arm, value)
 
     def sum(self, row: Row) -> tuple[int, float]:
         """How many rewards of a row that lines read count, and Σr' in micro-units, not clipped."""
@@ -75,7 +75,7 @@ class AsRead:
         return (0, 0.0) if line is None else (row.n, line.slope * row.s + line.value(row.arm, 0.0) * row.n * MICRO)
 
     def _line(self, key: Key) -> Line | None:
-        line = self._lines.get(key) or self._lines.get((key[0], ANY, ANY))
+        line = reads(self._lines, key)
         return None if line is None or line.backwards else line
 
 

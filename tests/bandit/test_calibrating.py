@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit import audit, calibrating, ledger
+from bandit import audit, calibrating, ledger, policies
 from bandit.core.calibration import fit
 from bandit.core.posterior import fold
 from bandit.core.recalibration import Offset
@@ -173,6 +173,15 @@ def test_what_would_be_is_what_then_is():
     for outlook, scale in zip(said, [SCALES[0], None], strict=True):
         put(scale)
         assert bits(posterior_of("category", NOW).posterior) == bits(outlook.posterior)
+
+
+def test_before_any_verdict_a_cap_remembers_by_the_weights_of_the_policy():
+    """Nothing is read through the scale then, so that no source counts what the start would have it count."""
+    for number in range(20):
+        give(f"s{number}", "code", 0.2 + number / 40, KEYS[2], DAY - timedelta(days=1 + number % 10))
+    shown = policies.preview("category", {"evidence_cap": 500.0}, NOW)
+    scale = shown.after.posterior.evidence_scale
+    assert shown.memory.by_cap == pytest.approx(500 / (scale * 0.3 * 20 / 10))
 
 
 class TestWithPeople:
