@@ -1,7 +1,7 @@
 """What a policy makes of rows: whole columns of evidence, each row with the weight that it has."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Self
@@ -57,7 +57,7 @@ class Evidence:
         oldest = oldest_day(policy.long_run_half_life, today)
         held = [row for row in rows if oldest <= row.day <= today]
         sources = tuple(sorted({row.source for row in held}))
-        lines = () if policy.scale is None else _lines(policy.scale, held, today)
+        lines = () if policy.scale is None else _lines(policy.scale, held, sources, today)
         plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)})
         tables = []
         for factor, own in sorted(plain.items(), reverse=True):
@@ -221,11 +221,13 @@ Way = tuple[int, bool, float, float]
 
 
 def _apart(
-    rows: Iterable[Row], policy: Policy, lines: Mapping[Key, int]
+    rows: Sequence[Row], policy: Policy, lines: Mapping[Key, int]
 ) -> tuple[dict[float, list[Row]], dict[Way, list[Row]]]:
     """The rows that are read as they stand, by what their standing leaves of them, and those that lines read."""
     plain: dict[float, list[Row]] = {1.0: []}
     through: dict[Way, list[Row]] = {}
+    if not lines and policy.standings.keys().isdisjoint(row.standing for row in rows):
+        return {1.0: [row for row in rows if row.source != ABSTAINED]}, through
     for row in rows:
         factor = policy.standings.get(row.standing, 1.0)
         key = (row.source, row.version, row.view)
@@ -239,12 +241,14 @@ def _apart(
     return plain, through
 
 
-def _lines(scale: Scale, rows: Iterable[Row], today: date) -> tuple[Line, ...]:
+def _lines(scale: Scale, rows: Iterable[Row], sources: Collection[str], today: date) -> tuple[Line, ...]:
     """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before; of
-    all, for a source that is new today.
+    all, for a source that is new today. `sources` are those of the rows.
     """
     if not scale.is_start:
         return scale.lines
+    if JUDGE not in sources or set(sources).isdisjoint(scale.sources):
+        return ()
     past, ever = (_means(row for row in rows if row.day < today or not before) for before in (True, False))
     means = {**ever, **past}
     if JUDGE not in means:

@@ -133,6 +133,8 @@ def tabulate(rows: Iterable[Row], names: tuple[str, ...], today: date, sources: 
 
 def joined(tables: Sequence[Table]) -> Table:
     """Tables of the same names and sources as one, one after the other; at least one."""
+    if len(tables) == 1:
+        return tables[0]
     columns = [each.name for each in fields(Table) if each.name not in {"names", "sources"}]
     whole: dict[str, Any] = {name: np.concatenate([getattr(table, name) for table in tables]) for name in columns}
     return replace(tables[0], **whole)
