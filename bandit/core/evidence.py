@@ -1,7 +1,7 @@
 """What a policy makes of rows: whole columns of evidence, each row with the weight that it has."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Self
@@ -56,9 +56,13 @@ class Evidence:
         """
         oldest = oldest_day(policy.long_run_half_life, today)
         held = [row for row in rows if oldest <= row.day <= today]
-        sources = tuple(sorted({row.source for row in held}))
+        kinds = {(row.source, row.standing) for row in held}
+        sources = tuple(sorted({source for source, _standing in kinds}))
         lines = () if policy.scale is None else _lines(policy.scale, held, sources, today)
-        plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)})
+        if lines or ABSTAINED in sources or any(standing in policy.standings for _source, standing in kinds):
+            plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)})
+        else:
+            plain, through = {1.0: held}, {}
         tables = []
         for factor, own in sorted(plain.items(), reverse=True):
             moved = rectified(own, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else own
@@ -221,13 +225,11 @@ Way = tuple[int, bool, float, float]
 
 
 def _apart(
-    rows: Sequence[Row], policy: Policy, lines: Mapping[Key, int]
+    rows: Iterable[Row], policy: Policy, lines: Mapping[Key, int]
 ) -> tuple[dict[float, list[Row]], dict[Way, list[Row]]]:
     """The rows that are read as they stand, by what their standing leaves of them, and those that lines read."""
     plain: dict[float, list[Row]] = {1.0: []}
     through: dict[Way, list[Row]] = {}
-    if not lines and policy.standings.keys().isdisjoint(row.standing for row in rows):
-        return {1.0: [row for row in rows if row.source != ABSTAINED]}, through
     for row in rows:
         factor = policy.standings.get(row.standing, 1.0)
         key = (row.source, row.version, row.view)

@@ -37,10 +37,12 @@ ask => {
     // A date has a stop for each of its parts.
     return window.wanted.length + 4 * document.querySelectorAll('input[type=date], input[type=time]').length;
   }
-  const reached = window.reached.map(each => each.element);
-  const found = window.wanted.filter(each => !reached.includes(each)).map(each => 'not reached: ' + brief(each));
-  window.reached.filter(each => !each.ringed).forEach(each => found.push('no ring: ' + brief(each.element)));
-  window.wanted.filter(each => each.tabIndex > 0).forEach(each => found.push('an order of its own: ' + brief(each)));
+  // A page may have taken something away meanwhile, such as the link to what has loaded by itself.
+  const stays = element => element.isConnected;
+  const reached = window.reached.map(each => each.element).filter(stays);
+  const found = window.wanted.filter(each => stays(each) && !reached.includes(each)).map(each => 'not reached: ' + brief(each));
+  window.reached.filter(each => stays(each.element) && !each.ringed).forEach(each => found.push('no ring: ' + brief(each.element)));
+  window.wanted.filter(each => stays(each) && each.tabIndex > 0).forEach(each => found.push('an order of its own: ' + brief(each)));
   reached.slice(1).forEach((element, n) => {
     const before = reached[n];
     const follows = before.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING;

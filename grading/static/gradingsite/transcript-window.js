@@ -77,6 +77,7 @@ function sayEdges() {
 function sayEdge(name, said) {
   const old = log.querySelector('[data-edge="' + name + '"]'), edge = old.cloneNode();
   edge.textContent = said;
+  if (old.contains(document.activeElement)) log.focus({ preventScroll: true });
   old.replaceWith(edge);
 }
 
