@@ -144,7 +144,8 @@ def arms_apart(seed: int) -> dict[str, list[tuple[float, bool]]]:
             cases["blind"].add(hidden if is_blind else session, judged=arm != 0 or is_judged)
             cases["outage"].add(session, judged=day < DAYS - OUTAGE)
     watched = {name: range(len(MEANS)) if name == "outage" else (0,) for name in cases}
-    return {name: [_held(arms, arm, ledger) for arm in watched[name]] for name, ledger in cases.items()}
+    scales = {name: ledger.scale() for name, ledger in cases.items()}
+    return {name: [_held(arms, arm, cases[name], scales[name]) for arm in watched[name]] for name in cases}
 
 
 def _some_abstain(session: Session, rng: np.random.Generator) -> Session:
@@ -154,21 +155,10 @@ def _some_abstain(session: Session, rng: np.random.Generator) -> Session:
     return session
 
 
-def _held(arms: Arms, arm: int, ledger: Ledger) -> tuple[float, bool]:
-    said = read(ledger.rows, arms.names, DAYS, _fitted(ledger)).arms[arms.names[arm]]
+def _held(arms: Arms, arm: int, ledger: Ledger, scale: Scale) -> tuple[float, bool]:
+    said = read(ledger.rows, arms.names, DAYS, scale).arms[arms.names[arm]]
     truth = _truth(float(arms.means[arm]))
     return abs(said.mean - truth), said.low <= truth <= said.high
-
-
-_SCALES: dict[int, Scale] = {}
-
-
-def _fitted(ledger: Ledger) -> Scale:
-    """The ledger's scale, fitted once."""
-    if id(ledger) not in _SCALES:
-        _SCALES.clear()
-        _SCALES[id(ledger)] = ledger.scale()
-    return _SCALES[id(ledger)]
 
 
 @cache
