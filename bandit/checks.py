@@ -1,12 +1,10 @@
 """System checks: the database still refuses to change the record."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connections
-
-from bandit.append_only import missing_triggers
 
 
 @register(Tags.database)
@@ -20,10 +18,25 @@ def ledger_is_append_only(
     return [
         Error(
             f"the database {alias!r} no longer refuses changes to its record: trigger {name} is missing",
-            hint="Add a migration with bandit.append_only.append_only(...) for that table.",
+            hint="Add a migration with append_only(...) of bandit/migrations/_append_only.py for that table.",
             id="bandit.E002",
         )
         for alias in databases or ()
         if set(tables) <= set(connections[alias].introspection.table_names())
         for name in missing_triggers(tables, using=alias)
     ]
+
+
+def missing_triggers(tables: Iterable[str], using: str = "default") -> list[str]:
+    """Names of the append-only triggers that the database lacks for these tables."""
+    connection = connections[using]
+    query = (
+        "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
+        if connection.vendor == "postgresql"
+        else "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        present = {name for (name,) in cursor.fetchall()}
+    expected = (f"{table}_{rule}" for table in tables for rule in ("no_update", "no_delete"))
+    return [name for name in expected if name not in present]

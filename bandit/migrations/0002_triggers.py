@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from bandit.append_only import append_only, refuse
+from bandit.migrations._append_only import append_only, refuse
 
 LEDGER = "bandit_ledgerentry"
 

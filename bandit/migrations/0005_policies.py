@@ -5,7 +5,7 @@ import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
-from bandit.append_only import append_only, drop, refuse
+from bandit.migrations._append_only import append_only, drop, refuse
 
 LEDGER = "bandit_ledgerentry"
 OWN_ARM = "EXISTS (SELECT 1 FROM bandit_arm a WHERE a.id = NEW.arm_id AND a.bandit_id = NEW.bandit_id)"

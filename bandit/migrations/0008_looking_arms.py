@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-from bandit.append_only import drop, refuse
+from bandit.migrations._append_only import drop, refuse
 
 LEDGER = "bandit_ledgerentry"
 OWN_ARM = "EXISTS (SELECT 1 FROM bandit_arm a WHERE a.id = NEW.arm_id AND a.bandit_id = NEW.bandit_id)"

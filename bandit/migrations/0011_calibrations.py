@@ -4,7 +4,7 @@ import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
-from bandit.append_only import append_only
+from bandit.migrations._append_only import append_only
 
 
 class Migration(migrations.Migration):

@@ -2,11 +2,10 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import grading.models.judging
 from django.conf import settings
 from django.db import migrations, models
 
-from bandit.append_only import append_only
+from bandit.migrations._append_only import append_only
 
 
 class Migration(migrations.Migration):
@@ -68,12 +67,12 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='judgejob',
             name='purpose',
-            field=models.CharField(choices=[('verdict', 'verdict'), ('repeat', 'asked twice'), ('second', 'second opinion'), ('trial', 'trial of a rubric')], default=grading.models.judging.Purpose['VERDICT'], max_length=32),
+            field=models.CharField(choices=[('verdict', 'verdict'), ('repeat', 'asked twice'), ('second', 'second opinion'), ('trial', 'trial of a rubric')], default='verdict', max_length=32),
         ),
         migrations.AlterField(
             model_name='judgejob',
             name='state',
-            field=models.CharField(choices=[('queued', 'queued'), ('leased', 'leased'), ('sent', 'sent'), ('done', 'done'), ('abandoned', 'abandoned'), ('cancelled', 'cancelled')], default=grading.models.judging.JobState['QUEUED'], max_length=32),
+            field=models.CharField(choices=[('queued', 'queued'), ('leased', 'leased'), ('sent', 'sent'), ('done', 'done'), ('abandoned', 'abandoned'), ('cancelled', 'cancelled')], default='queued', max_length=32),
         ),
         migrations.AddConstraint(
             model_name='judgejob',

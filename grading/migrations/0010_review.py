@@ -2,11 +2,10 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import grading.models.review
 from django.conf import settings
 from django.db import migrations, models
 
-from bandit.append_only import append_only
+from bandit.migrations._append_only import append_only
 
 
 class Migration(migrations.Migration):
@@ -83,14 +82,14 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['pk'],
                 'indexes': [models.Index(fields=['session', '-id'], name='review_answer_of_session'), models.Index(fields=['reviewer', '-id'], name='review_answer_of_reviewer'), models.Index(fields=['-created_at'], name='review_answer_recent')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('answer__in', ['grade', 'accept', 'exclude', 'cannot judge', 'skip', 'undo'])), name='review_answer_answer_known'), models.CheckConstraint(condition=models.Q(models.Q(('answer__in', (grading.models.review.Answer['GRADE'], grading.models.review.Answer['ACCEPT'])), ('value__isnull', False)), models.Q(models.Q(('answer__in', (grading.models.review.Answer['GRADE'], grading.models.review.Answer['ACCEPT'])), _negated=True), ('value', None)), _connector='OR'), name='review_answer_value_iff_graded'), models.CheckConstraint(condition=models.Q(('value', None), models.Q(('value__gte', 0), ('value__lte', 1)), _connector='OR'), name='review_answer_value_range'), models.CheckConstraint(condition=models.Q(('blind_value', None), models.Q(('blind_value__gte', 0), ('blind_value__lte', 1)), _connector='OR'), name='review_answer_blind_value_range'), models.CheckConstraint(condition=models.Q(models.Q(('answer', grading.models.review.Answer['UNDO']), ('undoes__isnull', False)), models.Q(models.Q(('answer', grading.models.review.Answer['UNDO']), _negated=True), ('undoes', None)), _connector='OR'), name='review_answer_undo_names_what')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('answer__in', ['grade', 'accept', 'exclude', 'cannot judge', 'skip', 'undo'])), name='review_answer_answer_known'), models.CheckConstraint(condition=models.Q(models.Q(('answer__in', ('grade', 'accept')), ('value__isnull', False)), models.Q(models.Q(('answer__in', ('grade', 'accept')), _negated=True), ('value', None)), _connector='OR'), name='review_answer_value_iff_graded'), models.CheckConstraint(condition=models.Q(('value', None), models.Q(('value__gte', 0), ('value__lte', 1)), _connector='OR'), name='review_answer_value_range'), models.CheckConstraint(condition=models.Q(('blind_value', None), models.Q(('blind_value__gte', 0), ('blind_value__lte', 1)), _connector='OR'), name='review_answer_blind_value_range'), models.CheckConstraint(condition=models.Q(models.Q(('answer', 'undo'), ('undoes__isnull', False)), models.Q(models.Q(('answer', 'undo'), _negated=True), ('undoes', None)), _connector='OR'), name='review_answer_undo_names_what')],
             },
         ),
         migrations.CreateModel(
             name='ReviewItem',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('state', models.CharField(choices=[('open', 'open'), ('done', 'done'), ('dismissed', 'dismissed')], default=grading.models.review.ItemState['OPEN'], max_length=32)),
+                ('state', models.CharField(choices=[('open', 'open'), ('done', 'done'), ('dismissed', 'dismissed')], default='open', max_length=32)),
                 ('entered_as', models.CharField(choices=[('rule', 'raised by a rule'), ('slice', 'random slice'), ('person', 'put here by a person'), ('evidence', "new evidence after a person's grade")], max_length=32)),
                 ('why', models.TextField(blank=True)),
                 ('entered_at', models.DateTimeField(default=django.utils.timezone.now)),
@@ -107,7 +106,7 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['-impact', 'pk'],
                 'indexes': [models.Index(fields=['state', '-impact', 'id'], name='review_item_order')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['open', 'done', 'dismissed'])), name='review_item_state_known'), models.CheckConstraint(condition=models.Q(('entered_as__in', ['rule', 'slice', 'person', 'evidence'])), name='review_item_entered_as_known'), models.CheckConstraint(condition=models.Q(('slice_probability', None), models.Q(('slice_probability__gt', 0), ('slice_probability__lte', 1)), _connector='OR'), name='review_item_slice_probability'), models.CheckConstraint(condition=models.Q(('impact__gte', 0)), name='review_item_impact_from_0'), models.CheckConstraint(condition=models.Q(('wanted__gte', 1)), name='review_item_wants_someone'), models.CheckConstraint(condition=models.Q(models.Q(('state', grading.models.review.ItemState['OPEN']), ('closed_at', None)), models.Q(models.Q(('state', grading.models.review.ItemState['OPEN']), _negated=True), ('closed_at__isnull', False)), _connector='OR'), name='review_item_closed_iff_not_open'), models.CheckConstraint(condition=models.Q(models.Q(('claim', ''), ('claimed_until', None)), models.Q(models.Q(('claim', ''), _negated=True), ('claimed_by__isnull', False), ('claimed_until__isnull', False)), _connector='OR'), name='review_item_claim_is_whole')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['open', 'done', 'dismissed'])), name='review_item_state_known'), models.CheckConstraint(condition=models.Q(('entered_as__in', ['rule', 'slice', 'person', 'evidence'])), name='review_item_entered_as_known'), models.CheckConstraint(condition=models.Q(('slice_probability', None), models.Q(('slice_probability__gt', 0), ('slice_probability__lte', 1)), _connector='OR'), name='review_item_slice_probability'), models.CheckConstraint(condition=models.Q(('impact__gte', 0)), name='review_item_impact_from_0'), models.CheckConstraint(condition=models.Q(('wanted__gte', 1)), name='review_item_wants_someone'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'open'), ('closed_at', None)), models.Q(models.Q(('state', 'open'), _negated=True), ('closed_at__isnull', False)), _connector='OR'), name='review_item_closed_iff_not_open'), models.CheckConstraint(condition=models.Q(models.Q(('claim', ''), ('claimed_until', None)), models.Q(models.Q(('claim', ''), _negated=True), ('claimed_by__isnull', False), ('claimed_until__isnull', False)), _connector='OR'), name='review_item_claim_is_whole')],
             },
         ),
         migrations.CreateModel(

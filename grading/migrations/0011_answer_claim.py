@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from bandit.append_only import append_only
+from bandit.migrations._append_only import append_only
 
 
 class Migration(migrations.Migration):

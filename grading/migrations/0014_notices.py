@@ -2,8 +2,6 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import grading.core.vocabulary
-import grading.models.notices
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -26,7 +24,7 @@ class Migration(migrations.Migration):
                 ('about', models.CharField(choices=[('opened', 'opened'), ('resolved', 'resolved'), ('test', 'test')], max_length=32)),
                 ('subject', models.CharField(max_length=300)),
                 ('body', models.TextField()),
-                ('state', models.CharField(choices=[('queued', 'queued'), ('sent', 'sent'), ('failed', 'failed')], default=grading.models.notices.NoticeState['QUEUED'], max_length=32)),
+                ('state', models.CharField(choices=[('queued', 'queued'), ('sent', 'sent'), ('failed', 'failed')], default='queued', max_length=32)),
                 ('attempts', models.PositiveIntegerField(default=0)),
                 ('next_attempt_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('last_error', models.TextField(blank=True)),
@@ -39,7 +37,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='grade',
-            index=models.Index(condition=models.Q(('parallel', False), ('source', grading.core.vocabulary.Source['JUDGE']), ('status', grading.core.vocabulary.Status['SCORED'])), fields=['-id'], name='grade_verdicts'),
+            index=models.Index(condition=models.Q(('parallel', False), ('source', 'judge'), ('status', 'scored')), fields=['-id'], name='grade_verdicts'),
         ),
         migrations.AddIndex(
             model_name='reviewanswer',
@@ -57,7 +55,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='notice',
-            index=models.Index(condition=models.Q(('state', grading.models.notices.NoticeState['QUEUED'])), fields=['next_attempt_at'], name='notice_due'),
+            index=models.Index(condition=models.Q(('state', 'queued')), fields=['next_attempt_at'], name='notice_due'),
         ),
         migrations.AddConstraint(
             model_name='notice',
@@ -77,14 +75,14 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='notice',
-            constraint=models.CheckConstraint(condition=models.Q(('alarm__isnull', False), ('about', grading.models.notices.About['TEST']), _connector='OR'), name='notice_has_a_cause'),
+            constraint=models.CheckConstraint(condition=models.Q(('alarm__isnull', False), ('about', 'test'), _connector='OR'), name='notice_has_a_cause'),
         ),
         migrations.AddConstraint(
             model_name='notice',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', grading.models.notices.NoticeState['SENT']), ('sent_at__isnull', False)), models.Q(models.Q(('state', grading.models.notices.NoticeState['SENT']), _negated=True), ('sent_at', None)), _connector='OR'), name='notice_sent_has_a_time'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'sent'), ('sent_at__isnull', False)), models.Q(models.Q(('state', 'sent'), _negated=True), ('sent_at', None)), _connector='OR'), name='notice_sent_has_a_time'),
         ),
         migrations.AddConstraint(
             model_name='notice',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', grading.models.notices.NoticeState['FAILED']), _negated=True), models.Q(('last_error', ''), _negated=True), _connector='OR'), name='notice_failed_says_why'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'failed'), _negated=True), models.Q(('last_error', ''), _negated=True), _connector='OR'), name='notice_failed_says_why'),
         ),
     ]

@@ -3,7 +3,6 @@
 from hashlib import blake2b
 
 import django.db.models.deletion
-import grading.models.evidence
 from django.db import migrations, models
 
 BATCH = 1_000
@@ -89,7 +88,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='artifact',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind__in', (grading.models.evidence.ArtifactKind['COMMIT'], grading.models.evidence.ArtifactKind['PULL_REQUEST'])), ('origin', grading.models.evidence.Origin['FACTS']), ('owned_by', None)), fields=('kind', 'key'), name='artifact_one_owner'),
+            constraint=models.UniqueConstraint(condition=models.Q(('kind__in', ('commit', 'pull_request')), ('origin', 'facts'), ('owned_by', None)), fields=('kind', 'key'), name='artifact_one_owner'),
         ),
         migrations.AddField(
             model_name='recordanchor',

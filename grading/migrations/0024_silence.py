@@ -6,7 +6,7 @@ import django.utils.timezone
 from django.db import migrations, models
 from django.db.models import Q
 
-from bandit.append_only import append_only
+from bandit.migrations._append_only import append_only
 
 
 class Migration(migrations.Migration):

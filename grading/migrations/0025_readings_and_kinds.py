@@ -7,9 +7,7 @@ anchored one; one that has not begins with that. SQLite rebuilds the table of gr
 import django.db.models.deletion
 from django.db import migrations, models
 
-import grading.core.vocabulary
-import grading.models.judging
-from bandit.append_only import append_only
+from bandit.migrations._append_only import append_only
 from grading.core.prompt import rubric_sha256
 from grading.core.vocabulary import WorkKind
 from grading.judging.rubrics import first_rubric
@@ -96,7 +94,7 @@ class Migration(migrations.Migration):
             "kind",
             models.CharField(
                 choices=[("production", "production"), ("consumption", "reading"), ("looking", "looking")],
-                default=grading.core.vocabulary.WorkKind["PRODUCTION"],
+                default='production',
                 max_length=32,
             ),
         ),
@@ -111,7 +109,7 @@ class Migration(migrations.Migration):
                     ("second", "second opinion"),
                     ("trial", "trial of a rubric"),
                 ],
-                default=grading.models.judging.Purpose["VERDICT"],
+                default='verdict',
                 max_length=32,
             ),
         ),

@@ -3,8 +3,7 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from bandit.append_only import missing_triggers
-from bandit.checks import ledger_is_append_only
+from bandit.checks import ledger_is_append_only, missing_triggers
 from bandit.erasure import permit
 from bandit.models import Arm, ArmEvent, Bandit, Bucket, Erasure, Grader, LedgerEntry, PolicyVersion, Selection
 from tests.bandit.helpers import DAY, policy, reward

@@ -1,13 +1,12 @@
 """Rules the database itself enforces, on SQLite and PostgreSQL alike: a refusal is a trigger with a clear sentence.
 
-Rebuilding a table on SQLite (most `AlterField`s) silently drops its triggers. `missing_triggers` finds that out, and
-a migration that alters such a table repeats its `append_only` operations afterwards.
+Rebuilding a table on SQLite (most `AlterField`s) silently drops its triggers. `bandit.checks` finds that out, and a
+migration that alters such a table repeats its `append_only` operations afterwards. Only migrations use these, so what is
+here never changes: a new rule is a new function.
 """
 
-from collections.abc import Iterable
-
 from django.apps.registry import Apps
-from django.db import connections, migrations
+from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 # True while `bandit.erasure.permit` is open, in the transaction that opened it and in no other.
@@ -70,18 +69,3 @@ def _function(trigger: str, event: str, condition: str, message: str) -> str:
         f"RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation', MESSAGE = '{message}'; "
         f"END IF; RETURN {'OLD' if event == 'DELETE' else 'NEW'}; END $body$"
     )
-
-
-def missing_triggers(tables: Iterable[str], using: str = "default") -> list[str]:
-    """Names of the append-only triggers that the database lacks for these tables."""
-    connection = connections[using]
-    query = (
-        "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
-        if connection.vendor == "postgresql"
-        else "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        present = {name for (name,) in cursor.fetchall()}
-    expected = (f"{table}_{rule}" for table in tables for rule in ("no_update", "no_delete"))
-    return [name for name in expected if name not in present]
