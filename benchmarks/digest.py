@@ -25,13 +25,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
 from benchmarks.scratch import Size
-from grading.core import prompt
-from grading.core.events import Boundary, Event, Message, Role, ToolCall, ToolResult
-from grading.core.formats import EmptyTranscript, UnknownFormat, read
-from grading.core.production import collect
-from grading.core.prompt import Case, Prompt, RubricText
-from grading.core.signals import EffectKind, Signals, extract
-from grading.core.signals.looks import worked
+from grading.formats import EmptyTranscript, UnknownFormat, read
+from grading.formats.events import Boundary, Event, Message, Role, ToolCall, ToolResult
+from grading.judging.core import prompt
+from grading.judging.core.prompt import Case, Prompt, RubricText
+from grading.signals import EffectKind, Signals, extract
+from grading.signals.looks import worked
+from grading.signals.production import collect
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET = 24_000

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from grading.core.formats import EmptyTranscript, UnknownFormat, read
-from grading.core.signals import EffectKind, extract
+from grading.formats import EmptyTranscript, UnknownFormat, read
+from grading.signals import EffectKind, extract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from grading.core.events import Event
-    from grading.core.formats import Reader
+    from grading.formats import Reader
+    from grading.formats.events import Event
 
 ROOT = Path(__file__).resolve().parent.parent
 LABELS = ROOT / "benchmarks" / "labels"

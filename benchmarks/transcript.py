@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def run(events: int, repeats: int) -> None:
-    from grading import transcripts
+    from grading.evidence import transcripts
 
     client, row = site(events)
     address, last = row.session.get_absolute_url(), events
@@ -78,7 +78,7 @@ def site(events: int) -> tuple[Client, Evidence]:
     from django.test import Client
     from django.utils import timezone
 
-    from grading import evidence
+    from grading.evidence import store as evidence
     from grading.models import Agent, Evidence, Session
 
     with tempfile.TemporaryFile() as file:
@@ -125,7 +125,7 @@ def line(number: int, kind: str, content: object) -> bytes:
 
 
 def wait(row: Evidence) -> None:
-    from grading.transcripts import shelf
+    from grading.evidence.transcripts import shelf
 
     while shelf.held(row) is None:
         time.sleep(0.01)

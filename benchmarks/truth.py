@@ -45,11 +45,11 @@ from benchmarks.labelled import aider, first_formula, gptme_evals, intercode, ma
 from benchmarks.labelled.fitting import left_out
 from benchmarks.labelled.labelled import HELD_OUT, TRAIN, Labelled
 from benchmarks.labelled.ranking import Estimate, Half
-from grading.core import trajectory
-from grading.core.grade import SourceGrade
-from grading.core.production import Facts, Production, collect
-from grading.core.signals import Signals, extract
-from grading.core.trajectory_formula import WEIGHTS, Contribution, Observed, score
+from grading.reward import trajectory
+from grading.reward.grade import SourceGrade
+from grading.reward.trajectory_formula import WEIGHTS, Contribution, Observed, score
+from grading.signals import Signals, extract
+from grading.signals.production import Facts, Production, collect
 
 ROOT = Path(__file__).resolve().parent.parent
 READERS = (gptme_evals.sessions, intercode.sessions, tau_bench.sessions, aider.sessions)

@@ -8,7 +8,7 @@ class GradingConfig(AppConfig):
 
     def ready(self) -> None:
         from grading import checks  # noqa: F401 - registers the system checks
-        from grading.notices import checks as notice_checks  # noqa: F401 - the same
+        from grading.monitoring.notices import checks as notice_checks  # noqa: F401 - the same
         from grading.roles import sync_roles
 
         # Permissions come into being after all migrations have run, so the groups are filled then.

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 - Django's name
 
-from grading.core.vocabulary import Source
+from grading.vocabulary import Source
 
 
 @register()

@@ -6,10 +6,13 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 from django.utils import timezone
 
-from grading import judging, monitoring, naming, one_scale, review, transcripts
+from grading import judging, monitoring, review
+from grading.evidence import transcripts
+from grading.intake import naming
 from grading.judging.rubrics import again
 from grading.models import Evidence
-from grading.notices import send_due
+from grading.monitoring.notices import send_due
+from grading.reward import one_scale
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types

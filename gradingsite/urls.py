@@ -2,6 +2,6 @@
 
 from django.urls import include, path
 
-from grading.admin.site import site
+from grading.screens.site import site
 
 urlpatterns = [path("", include("grading.urls")), path("", site.urls)]

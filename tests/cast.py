@@ -10,10 +10,10 @@ from django.db import transaction
 
 from bandit.chance import chance
 from bandit.models import Arm
-from grading.core.shares import falls_into
-from grading.core.vocabulary import Reason, Source, Status
 from grading.models import Agent, Artifact, Grade, JudgeJob, JudgePolicy, ReviewAnswer, Rubric, Session
 from grading.models.evidence import ArtifactKind, Origin
+from grading.review.shares import falls_into
+from grading.vocabulary import Reason, Source, Status
 
 NOON = dt.datetime(2026, 3, 31, 12, 0, tzinfo=dt.UTC)
 _numbers = itertools.count(1)

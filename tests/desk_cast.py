@@ -5,10 +5,10 @@ import datetime as dt
 from django.db.models import F
 from django.utils import timezone
 
-from grading import rewards
-from grading.core.vocabulary import Source
 from grading.models import ReviewItem, Session
 from grading.models.review import Entry
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 
 ARMS = ("cross-repo", "code", "infra", "news", "triage", "research")

@@ -18,8 +18,6 @@ from django.db.models.signals import pre_save
 from django.utils import timezone
 
 from bandit.models import Arm, ArmAlias, Bandit, CalibrationVersion, PolicyVersion, Selection
-from grading import one_scale, rewards
-from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import (
     Agent,
     Alarm,
@@ -43,6 +41,8 @@ from grading.models import (
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.models.quota import QuotaState
+from grading.reward import one_scale, rewards
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast, world
 from tests.addresses import World
 from tests.corpus import transcripts, xss

@@ -20,14 +20,15 @@ from bandit.models import (
     Rectifier,
 )
 from bandit.selection import select
-from grading import monitoring, review, rewards
-from grading.core.vocabulary import Source
+from grading import monitoring, review
 from grading.judging.rubrics import again, versions
 from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView, SessionLesson
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, Entry
 from grading.review import bulk
+from grading.reward import rewards
 from grading.roles import OPERATOR, REVIEWER
+from grading.vocabulary import Source
 from tests import cast
 from tests.addresses import World
 from tests.grading import judge_cast, quota_cast

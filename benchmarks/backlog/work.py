@@ -99,8 +99,8 @@ def body(session: object) -> dict:
     """The call that our judge would make, word for word."""
     from django.conf import settings
 
-    from grading.core import verdict
     from grading.judging import client, inputs
+    from grading.judging.core import verdict
     from grading.models import Rubric
 
     rubric = Rubric.objects.active()

@@ -10,13 +10,13 @@ from typing import TypeGuard
 from django.db.models import Count, Max, Min, QuerySet
 
 from bandit.models import MICRO, LedgerEntry
-from grading import rewards
-from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota, QuotaTransition, Session, Settlement
 from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
 from grading.monitoring import JUDGE_OUT
 from grading.monitoring.outage import about_quota
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 
 UNKNOWN = "?"
 NAME = re.compile(r"drill-\d\d-\d{4,}")

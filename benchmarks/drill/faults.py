@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from benchmarks.drill.scene import Scene, Script
 from benchmarks.drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
-from grading import doorbell
+from grading import wakeup
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose
@@ -184,6 +184,6 @@ def duplicates(scene: Scene) -> Script:
     for _ in range(4):
         yield scene.pause(1)
         for _ring in range(100):
-            doorbell.publish()
+            wakeup.publish()
         scene.stream.send_again(4)
     scene.remarks += ["400 doorbells", "16 submissions delivered again"]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.labelled.labelled import Labelled, Log
-from grading.core.events import Role
+from grading.formats.events import Role
 
 FOLDER = "aider-swe-bench-lite"
 CHAT = re.compile(r"^# aider chat started at .*$", re.MULTILINE)

@@ -2,8 +2,8 @@
 
 import math
 
-from grading.core.changes import path_matches
-from grading.core.signals import EffectKind, Signals
+from grading.signals import EffectKind, Signals
+from grading.signals.changes import path_matches
 
 UNITS = {
     EffectKind.PR_MERGED: 1.5,

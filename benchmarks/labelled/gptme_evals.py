@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.labelled.labelled import Labelled
-from grading.core.formats import read
+from grading.formats import read
 
 FILE = "gptme-evals.jsonl.gz"
 SPEAKER = re.compile(r"^(User|Assistant|System): ?", re.MULTILINE)

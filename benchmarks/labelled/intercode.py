@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.labelled.labelled import Labelled, Log
-from grading.core.events import Role
+from grading.formats.events import Role
 
 FILE = "intercode.jsonl.gz"
 SETS = {"ic_bash": "intercode-bash", "ic_sql": "intercode-sql", "ic_ctf": "intercode-ctf"}

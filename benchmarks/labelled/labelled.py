@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from grading.core.events import Clarity, Event, Message, Role, ToolCall, ToolResult
+from grading.formats.events import Clarity, Event, Message, Role, ToolCall, ToolResult
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 TRAIN, HELD_OUT = "train", "held out"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from benchmarks.labelled.labelled import Labelled, Log
-from grading.core.events import Role
+from grading.formats.events import Role
 
 COUNT = 24
 

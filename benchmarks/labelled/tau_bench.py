@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.labelled.labelled import Labelled, Log
-from grading.core.events import Role
+from grading.formats.events import Role
 
 FILE = "tau-bench-airline.jsonl.gz"
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from bandit.core.table import MICRO, Row
-from grading.core.decide import Decision
-from grading.core.vocabulary import Source
+from grading.reward.decide import Decision
+from grading.vocabulary import Source
 
 START = date(2026, 1, 1)
 

@@ -7,7 +7,7 @@ from bandit.core.rectify import Stratum
 from benchmarks.simulation.sessions import Session
 from benchmarks.simulation.site import Site
 from benchmarks.simulation.world import ARMS, SLICE
-from grading.core.vocabulary import Source
+from grading.vocabulary import Source
 
 # What a person misses the truth by: a good review reads the evidence; a careless one starts from the number shown,
 # goes three tenths of the way, and is off by as much as a guess.

@@ -14,13 +14,13 @@ from benchmarks.simulation.buckets import Credit, credited
 from benchmarks.simulation.regimes import SITE
 from benchmarks.simulation.sessions import chain_policy
 from benchmarks.simulation.world import A_DAY
-from grading.core import artifacts, consumption, trajectory
-from grading.core.changes import FileChange
-from grading.core.decide import GradeView, decide
-from grading.core.grade import SourceGrade, scored
-from grading.core.production import Facts, collect
-from grading.core.signals import Commit, Effect, EffectKind, Signals
-from grading.core.vocabulary import Source
+from grading.reward import consumption, trajectory
+from grading.reward.decide import GradeView, decide
+from grading.reward.grade import SourceGrade, scored
+from grading.signals import Commit, Effect, EffectKind, Signals, artifacts
+from grading.signals.changes import FileChange
+from grading.signals.production import Facts, collect
+from grading.vocabulary import Source
 
 # The site's limit of reading sessions a day, by default.
 PER_DAY = 2

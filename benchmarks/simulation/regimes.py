@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from grading.core.vocabulary import Source
+from grading.vocabulary import Source
 
 # The site's own, by its settings' defaults.
 SITE: Mapping[str, float] = {

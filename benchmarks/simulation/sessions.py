@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from benchmarks.simulation.buckets import Credit, credited
 from benchmarks.simulation.regimes import Regime
 from benchmarks.simulation.world import Facts
-from grading.core import journal
-from grading.core.decide import GradeView, Policy, decide
-from grading.core.grade import checked_value
-from grading.core.vocabulary import Reason, Source, Status
+from grading.reward import journal
+from grading.reward.decide import GradeView, Policy, decide
+from grading.reward.grade import checked_value
+from grading.vocabulary import Reason, Source, Status
 
 # What every session says of itself: worth the founding document's .32.
 WRITTEN = "Submitted a pull request."

@@ -11,7 +11,7 @@ from benchmarks.simulation.buckets import Buckets, on
 from benchmarks.simulation.regimes import Regime
 from benchmarks.simulation.sessions import Session, chain_policy, credit, finished
 from benchmarks.simulation.world import ARMS, Facts
-from grading.core.vocabulary import Source
+from grading.vocabulary import Source
 
 HALF_LIFE, EVIDENCE_SCALE, FLOOR = 21.0, 6.0, 0.01
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grading.core.vocabulary import Reason
+from grading.vocabulary import Reason
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.watched.site import ARMS, STEP, Fault, Session, log_of
-from grading.core.streaks import Ending
+from grading.monitoring.streaks import Ending
 
 
 def _given_up(one: Session, draw: np.random.Generator) -> Session:

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.watched.site import A_DAY, Session, Site
-from grading.core.streaks import Ending
-from grading.core.vocabulary import Source
 from grading.monitoring import collapse, disagreement, drift, incomplete, pairs, silence
 from grading.monitoring.flags import Blind
 from grading.monitoring.incomplete import FIELDS, Lacking
 from grading.monitoring.repeated import Repeated
 from grading.monitoring.rule import Finding
+from grading.monitoring.streaks import Ending
 from grading.monitoring.ungraded import ImpossiblePair
+from grading.vocabulary import Source
 
 
 def a3(site: Site, _open: set[str]) -> Iterable[Finding]:

@@ -8,15 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from grading.core.signals import Signals
-from grading.core.streaks import Ending, Seen
-from grading.core.trajectory import VERSION
 from grading.monitoring import pairs, ungraded
 from grading.monitoring.collapse import Reward
 from grading.monitoring.flag_rule import WINDOW, Flagged
 from grading.monitoring.incomplete import FIELDS
 from grading.monitoring.pairs import Judged
+from grading.monitoring.streaks import Ending, Seen
 from grading.monitoring.ungraded import Asked
+from grading.reward.trajectory import VERSION
+from grading.signals import Signals
 
 ARMS, HARNESSES, AGENTS, A_DAY = 8, 2, 2, 50
 JUDGED, INDEPENDENT, GIVEN_UP, REPEATED, LACKING, DIED, ODD = 0.85, 0.5, 0.001, 0.001, 0.015, 0.1, 0.001

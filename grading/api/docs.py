@@ -28,7 +28,7 @@ class Pages(DocsBase):
             "operations": list(_operations(schema)),
             "error": list(_fields(schema, schema["components"]["schemas"]["ErrorOut"])),
         }
-        return render(request, "gradingsite/api.html", context)
+        return render(request, "api/api.html", context)
 
 
 def _operations(schema: Json) -> Iterator[dict[str, Any]]:

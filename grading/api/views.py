@@ -10,7 +10,7 @@ from ninja import NinjaAPI, Path, Status
 from ninja.security import HttpBearer
 
 from bandit import holdout, selection
-from grading import intake, one_scale
+from grading import intake
 from grading.api import uploads
 from grading.api.docs import Pages
 from grading.api.errors import AGAIN, answer_errors
@@ -30,7 +30,8 @@ from grading.api.schemas import (
 )
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.models import Agent, ApiToken, Grade, Session, Settlement
-from grading.rewards import live
+from grading.reward import one_scale
+from grading.reward.rewards import live
 
 SCALED = {"calibrated", "calibration_version"}
 TOKEN_SEEN_EVERY = dt.timedelta(minutes=1)

@@ -7,12 +7,12 @@ from django.utils import timezone
 
 from bandit import selection as decisions
 from bandit.models import Arm, Selection, UnknownArm
-from grading.core.plain import plain_text
-from grading.core.vocabulary import Outcome
+from grading.evidence.reading import Reading
+from grading.intake.naming import named
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
-from grading.naming import named
-from grading.reading import Reading
+from grading.plain import plain_text
+from grading.vocabulary import Outcome
 
 
 def describe(session: Session, said: SubmittedSession, transcript: Reading) -> tuple[bool, list[Problem]]:

@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from grading import evidence, ownership
-from grading.core.plain import plain_text
+from grading.evidence import ownership
+from grading.evidence import store as evidence
 from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
+from grading.plain import plain_text
 
 SEEN_AT = 300
 Fact = TypeVar("Fact")

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from grading import intake
-from grading.core import formats
-from grading.core.events import ParseReport, TranscriptHeader
+from grading import formats, intake
+from grading.formats.events import ParseReport, TranscriptHeader
 from grading.models import Agent, Evidence
 from grading.models.evidence import EvidenceKind
 

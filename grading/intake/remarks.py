@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from grading import ownership
+from grading.evidence import ownership
 from grading.intake.facts import Said
 from grading.intake.submission import Problem
 from grading.models import Session

@@ -17,11 +17,11 @@ from pydantic import (
     model_validator,
 )
 
-from grading.core.links import pull_request
-from grading.core.plain import UNSTORABLE
-from grading.core.vocabulary import Outcome, Reason
+from grading.evidence.reading import plausible
 from grading.models import Session
-from grading.reading import plausible
+from grading.plain import UNSTORABLE
+from grading.signals.links import pull_request
+from grading.vocabulary import Outcome, Reason
 
 FACTS_LIMIT = 1_000
 LESSONS_LIMIT = 200

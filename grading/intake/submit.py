@@ -14,18 +14,19 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import evidence, near_copies, ownership, reading, transcripts
-from grading.assessment import assess
-from grading.core.plain import plain_text
-from grading.core.vocabulary import Reason
-from grading.evidence import Readable, TooLarge
+from grading.evidence import near_copies, ownership, reading, transcripts
+from grading.evidence import store as evidence
+from grading.evidence.reading import Claim, Reading
+from grading.evidence.store import Readable, TooLarge
 from grading.intake import describing, facts, lessons
+from grading.intake.assessment import assess
 from grading.intake.facts import Said
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Artifact, Evidence, Session
 from grading.models.evidence import EvidenceKind
-from grading.reading import Claim, Reading
+from grading.plain import plain_text
+from grading.vocabulary import Reason
 
 logger = logging.getLogger(__name__)
 

@@ -7,16 +7,18 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from grading import ownership, rereading, reserving, review, rewards
-from grading.core.decide import current
-from grading.core.grade import SourceGrade, unscored
-from grading.core.shares import falls_into
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import NO_REWARD, Reason, Source, Status
+from grading import review
+from grading.evidence import ownership
 from grading.judging import inputs, judges, results
 from grading.judging.allowance import quota
+from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import JobState, JudgeRole, Purpose
+from grading.review.shares import falls_into
+from grading.reward import rereading, reserving, rewards
+from grading.reward.decide import current
+from grading.reward.grade import SourceGrade, unscored
+from grading.vocabulary import NO_REWARD, Reason, Source, Status
 
 CAUGHT_UP_AT_ONCE = 200
 
@@ -153,7 +155,7 @@ def is_judged(session: Session, inputs_sha256: str) -> bool:
 
 def ring() -> None:
     """Tell a worker once this transaction is committed. A dead broker costs a log line and one sweep, nothing else."""
-    from grading.doorbell import publish
+    from grading.wakeup import publish
 
     transaction.on_commit(publish)
 

@@ -14,16 +14,16 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from django.conf import settings
 from django.utils import timezone
 
-from grading.core import api_errors, ratelimits, verdict
-from grading.core.prompt import Prompt
-from grading.core.ratelimits import Cost, RateLimits
-from grading.core.sanitise import visible
-from grading.core.verdict import Deferred, Result, Scope
-from grading.core.vocabulary import Reason
 from grading.judging import deadline
 from grading.judging.allowance import prices
+from grading.judging.core import api_errors, ratelimits, verdict
+from grading.judging.core.prompt import Prompt
+from grading.judging.core.ratelimits import Cost, RateLimits
+from grading.judging.core.sanitise import visible
+from grading.judging.core.verdict import Deferred, Result, Scope
 from grading.judging.judges import DEFAULT_HOST, Judge
 from grading.models import Rubric
+from grading.vocabulary import Reason
 
 logger = logging.getLogger(__name__)
 

@@ -5,12 +5,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from grading import evidence, ownership, rewards, sources
-from grading.core import prompt
-from grading.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
-from grading.core.vocabulary import Source, WorkKind
+from grading.evidence import ownership
+from grading.evidence import store as evidence
+from grading.judging.core import prompt
+from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
 from grading.models import Artifact, Evidence, Rubric, Session, SessionLog
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.reward import rewards, sources
+from grading.vocabulary import Source, WorkKind
 
 JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
 TEXT_LIMIT = 200_000

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from django.conf import settings
 from django.db.models import QuerySet
 
-from grading.core.reserve import may_go_first
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob, JudgePolicy
 from grading.models.judging import BatchState, JobState, JudgeRole
+from grading.reward.reserve import may_go_first
 
 # For so long after the provider took no batch in, the backlog goes one by one.
 REFUSED_FOR = dt.timedelta(minutes=15)

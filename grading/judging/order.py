@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from django.conf import settings
 from django.utils import timezone
 
-from grading import worth
 from grading.models import JudgeJob
 from grading.models.judging import JobState, Purpose
+from grading.review import worth
 
 WRITTEN_AT_ONCE = 500
 

@@ -1,8 +1,8 @@
 """Computing anew what a stored verdict is worth, from the dimensions that the judge gave. No judge is asked."""
 
-from grading.core.verdict import Graded, Reached
-from grading.core.verdict_score import SCORING, Score
 from grading.judging import results
+from grading.judging.core.verdict import Graded, Reached
+from grading.judging.core.verdict_score import SCORING, Score
 from grading.models import Grade, Rubric, Session
 
 

@@ -12,20 +12,21 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading import review, rewards
-from grading.core.decide import READINGS
-from grading.core.grade import SourceGrade, unscored
-from grading.core.retry import Next, Step, Tried, after, asks_fallback
-from grading.core.verdict import Deferred, Graded, Invalid, Refused, Result
-from grading.core.verdict_score import VERSION, Score, disagreement, score
-from grading.core.vocabulary import Reason, Source, Status
-from grading.core.witness import weakest
+from grading import review
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.judging.client import Answer
+from grading.judging.core.retry import Next, Step, Tried, after, asks_fallback
+from grading.judging.core.verdict import Deferred, Graded, Invalid, Refused, Result
+from grading.judging.core.verdict_score import VERSION, Score, disagreement, score
 from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
+from grading.reward import rewards
+from grading.reward.decide import READINGS
+from grading.reward.grade import SourceGrade, unscored
+from grading.reward.witness import weakest
+from grading.vocabulary import Reason, Source, Status
 
 logger = logging.getLogger(__name__)
 

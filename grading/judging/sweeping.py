@@ -9,17 +9,17 @@ from django.db.models import F
 from django.utils import timezone
 
 from grading import monitoring, review
-from grading.core.grade import unscored
-from grading.core.retry import backoff
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import Reason, Source
+from grading.backoff import backoff
 from grading.judging import asking, judges, results
 from grading.judging.allowance import quota
+from grading.judging.core.verdict_score import VERSION
 from grading.judging.lanes import one_by_one
 from grading.judging.working import ready
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.reward.grade import unscored
+from grading.vocabulary import Reason, Source
 
 # What one sweep does at most; the next one comes in seconds.
 RUNG_PER_SWEEP, NOTED_PER_SWEEP = 16, 100

@@ -17,21 +17,21 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading import rereading, rewards
-from grading.core.prompt import Prompt
-from grading.core.ratelimits import Cost
-from grading.core.verdict import Deferred, Scope
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import Reason
 from grading.judging import asking, client, inputs, judges, results
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.allowance.limiter import Slot
 from grading.judging.allowance.quota import Permit
 from grading.judging.client import Answer
+from grading.judging.core.prompt import Prompt
+from grading.judging.core.ratelimits import Cost
+from grading.judging.core.verdict import Deferred, Scope
+from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.reward import rereading, rewards
+from grading.vocabulary import Reason
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from django.db import migrations
 
 from grading.judging.rubrics import first_rubric
-from grading.core.prompt import rubric_sha256
+from grading.judging.core.prompt import rubric_sha256
 
 
 def seed(apps, schema_editor):

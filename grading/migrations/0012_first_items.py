@@ -6,8 +6,8 @@ from django.conf import settings
 from django.db import migrations
 from django.utils import timezone
 
-from grading.core.shares import falls_into
-from grading.core.vocabulary import NO_REWARD
+from grading.review.shares import falls_into
+from grading.vocabulary import NO_REWARD
 
 DAYS = 30
 

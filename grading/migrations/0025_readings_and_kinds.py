@@ -8,8 +8,8 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 from bandit.migrations._append_only import append_only
-from grading.core.prompt import rubric_sha256
-from grading.core.vocabulary import WorkKind
+from grading.judging.core.prompt import rubric_sha256
+from grading.vocabulary import WorkKind
 from grading.judging.rubrics import first_rubric
 from grading.judging.rubrics.first_rubrics import FIRST
 

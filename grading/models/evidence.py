@@ -6,10 +6,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.core.artifacts import LEAST_CHARACTERS, MOST_CHARACTERS
-from grading.core.vocabulary import Reason
 from grading.models.fields import enum_field, one_of
 from grading.models.sessions import Session
+from grading.signals.artifacts import LEAST_CHARACTERS, MOST_CHARACTERS
+from grading.vocabulary import Reason
 
 
 class EvidenceKind(StrEnum):
@@ -21,7 +21,7 @@ class EvidenceKind(StrEnum):
 
 
 class Evidence(models.Model):
-    """One piece of evidence: the hash and size of its bytes, never the bytes (`grading.evidence` has them).
+    """One piece of evidence: the hash and size of its bytes, never the bytes (`grading.evidence.store` has them).
 
     `problem` is set where it must not be used for grading (log_overwritten, log_shared, format_unknown, ...) and
     `detail` says what was expected and what came. `coverage` = recognised lines / lines of a transcript, in [0, 1].
@@ -117,8 +117,8 @@ class Artifact(models.Model):
     made it.
 
     `key` is what it is (path, URL, commit hash, line, name of the check). Several sessions may claim one commit or pull
-    request, and one owns it (`grading.ownership` decides and keeps `owned_by`): None means this session, as for
-    everything that nobody contends. Of a claim, `lookup` finds the others of the same thing, `subject` tells short
+    request, and one owns it (`grading.evidence.ownership` decides and keeps `owned_by`): None means this session, as
+    for everything that nobody contends. Of a claim, `lookup` finds the others of the same thing, `subject` tells short
     hashes apart, and `receipt` is the key of the first evidence that showed it.
 
     `left_out` says in words why it does not count for the consumption grade; empty where it does.
@@ -162,7 +162,7 @@ class Artifact(models.Model):
 
 
 class SessionLog(models.Model):
-    """What a session's logs amount to, as `grading.ownership` derives it: which count, and what in them is its own.
+    """What a session's logs amount to, as `grading.evidence.ownership` derives it: which count, and what is its own.
 
     `files` are the hashes of the logs that count, its own first and then those of its subagents. `size` are the records
     in the first of them, `total` those in all and in its subagents' sessions; `resumed`: one begins with what it says
@@ -211,7 +211,7 @@ class RecordAnchor(models.Model):
 
 
 class ArtifactSketch(models.Model):
-    """What an artifact says, as the hashes that `grading.core.substance` sketches a text by, eight bytes each.
+    """What an artifact says, as the hashes that `grading.signals.substance` sketches a text by, eight bytes each.
 
     `ended_at` is its session's. `received_at` is when the site first received the artifact with this text.
     """

@@ -5,10 +5,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.core.vocabulary import Reason, Source, Status
 from grading.models.fields import enum_field, one_of
 from grading.models.judging import Purpose
 from grading.models.sessions import Session
+from grading.vocabulary import Reason, Source, Status
 
 
 class GradeQuerySet(models.QuerySet["Grade"]):

@@ -9,10 +9,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.core.vocabulary import Reason
 from grading.models.fields import enum_field, one_of
 from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
+from grading.vocabulary import Reason
 
 
 class JudgeRole(StrEnum):
@@ -279,7 +279,7 @@ class JudgeAttempt(models.Model):
     cost_usd = models.FloatField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
     prompt_sha256 = models.CharField(max_length=64, blank=True)
-    # What the evidence showed when the prompt was made (`grading.core.freshness.Shown`); empty where that is not known.
+    # What the evidence showed when the prompt was made (`grading.reward.freshness.Shown`); empty where unknown.
     read = models.JSONField(default=dict, blank=True)
     # What its reply is read with, where that comes long after (a batch): what was judged, and the event numbers that
     # it may cite, as [first, last] pairs.

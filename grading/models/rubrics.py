@@ -5,8 +5,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.core.vocabulary import WorkKind
 from grading.models.fields import enum_field, one_of
+from grading.vocabulary import WorkKind
 
 
 class RubricQuerySet(models.QuerySet["Rubric"]):

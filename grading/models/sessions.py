@@ -9,9 +9,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from grading.core.vocabulary import NO_REWARD, Outcome, WorkKind
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
+from grading.vocabulary import NO_REWARD, Outcome, WorkKind
 
 # What the bandits know sessions by: this and the session's key.
 OBSERVATION = "session:"

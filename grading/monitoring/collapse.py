@@ -9,12 +9,23 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.fields.json import KT, KeyTextTransform
 from django.db.models.functions import Coalesce
 
-from grading.core.collapse import ALIKE, HAIR, LEAST_ARMS, LEAST_GRADES, SHARE, ZEROS, alike, levelled, stuck, zeros
-from grading.core.trajectory import View
-from grading.core.vocabulary import Source
 from grading.models import Grade, Session, Settlement
 from grading.models.sessions import reward_columns
 from grading.monitoring.rule import Finding, RuleOfSessions
+from grading.monitoring.sameness import (
+    ALIKE,
+    HAIR,
+    LEAST_ARMS,
+    LEAST_GRADES,
+    SHARE,
+    ZEROS,
+    alike,
+    levelled,
+    stuck,
+    zeros,
+)
+from grading.reward.trajectory import View
+from grading.vocabulary import Source
 
 WINDOW = dt.timedelta(days=7)
 # Categories are compared with what they were before.

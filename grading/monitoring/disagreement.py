@@ -3,16 +3,16 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
-from grading import one_scale
-from grading.core.decide import Holds
-from grading.core.drift import changes, threshold
-from grading.core.trajectory import View
-from grading.core.vocabulary import Source
 from grading.models import Grade, Session
 from grading.monitoring import pairs
+from grading.monitoring.change_points import changes, threshold
 from grading.monitoring.flag_rule import Flagged, FlagRule
 from grading.monitoring.pairs import Judged
 from grading.monitoring.rule import Finding
+from grading.reward import one_scale
+from grading.reward.decide import Holds
+from grading.reward.trajectory import View
+from grading.vocabulary import Source
 
 GAP = 0.4
 # What a trajectory saw the whole log for: its work, or evidence that it failed.

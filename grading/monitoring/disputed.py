@@ -3,19 +3,19 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
-from grading import rereading
-from grading.core.decide import ADDED_AT_MOST, READINGS_AGREE, Holds, contests, gap, is_claimed
-from grading.core.explain import number
-from grading.core.standing import CONTESTED_ABOVE
-from grading.core.vocabulary import NO_REWARD, Source
-from grading.core.weekly import is_too_often
 from grading.models import JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent, total
 from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Severity
-from grading.rereading import CONTESTED
-from grading.rewards import CLAIMED_ABOVE
+from grading.monitoring.weekly import is_too_often
+from grading.reward import rereading
+from grading.reward.decide import ADDED_AT_MOST, READINGS_AGREE, Holds, contests, gap, is_claimed
+from grading.reward.explain import number
+from grading.reward.rereading import CONTESTED
+from grading.reward.rewards import CLAIMED_ABOVE
+from grading.reward.standing import CONTESTED_ABOVE
+from grading.vocabulary import NO_REWARD, Source
 
 LONGEST_WAIT = dt.timedelta(days=2)
 

@@ -4,8 +4,19 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from grading.core.drift import BLOCK, SERIES, Cause, Change, Split, blocks, changes, commonest, split, threshold
 from grading.monitoring import pairs
+from grading.monitoring.change_points import (
+    BLOCK,
+    SERIES,
+    Cause,
+    Change,
+    Split,
+    blocks,
+    changes,
+    commonest,
+    split,
+    threshold,
+)
 from grading.monitoring.pairs import Judged
 from grading.monitoring.rule import Finding, RuleOfSessions
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from django.db.models import Count, Q
 
-from grading.core.decide import Holds
-from grading.core.weekly import DAYS, is_too_often
 from grading.models import Flag, Session
 from grading.monitoring.rule import Finding, Rule
+from grading.monitoring.weekly import DAYS, is_too_often
+from grading.reward.decide import Holds
 
 WINDOW = dt.timedelta(days=DAYS)
 

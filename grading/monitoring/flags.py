@@ -12,10 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading import ownership
-from grading.core.decide import Holds, current
-from grading.core.vocabulary import Reason, Source
-from grading.core.weekly import is_too_often
+from grading.evidence import ownership
 from grading.models import Flag, Session
 from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.disagreement import Disagreement
@@ -24,7 +21,10 @@ from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent, 
 from grading.monitoring.repeated import Repeated
 from grading.monitoring.rule import Finding, Severity
 from grading.monitoring.ungraded import ImpossiblePair
-from grading.rewards import settle, views
+from grading.monitoring.weekly import is_too_often
+from grading.reward.decide import Holds, current
+from grading.reward.rewards import settle, views
+from grading.vocabulary import Reason, Source
 
 GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
 SHOWN = 5

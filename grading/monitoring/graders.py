@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from django.db.models import Avg, Count, Max, StdDev, Sum
 
-from grading.core.families import family
 from grading.models import Grade
 from grading.models.grades import GradeQuerySet
+from grading.monitoring.families import family
 from grading.monitoring.rule import Finding, Rule, Severity
 
 WINDOW = dt.timedelta(days=14)

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from grading.core.missing import USUAL, is_missing_too_often
-from grading.core.vocabulary import NO_REWARD
 from grading.models import Session
 from grading.models.sessions import SessionQuerySet
+from grading.monitoring.missing import USUAL, is_missing_too_often
 from grading.monitoring.rule import Finding, Rule, Severity
+from grading.vocabulary import NO_REWARD
 
 WINDOW = dt.timedelta(days=7)
 # Each field: when it is missing, what follows, and what to do about it.

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 from django.db.models import Count, Exists, Max, Min, OuterRef
 
-from grading.core.vocabulary import Reason
 from grading.models import Grade, JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.monitoring.outage import about_quota
 from grading.monitoring.rule import Finding, Rule, stamp
+from grading.vocabulary import Reason
 
 
 class Unforeseen(Rule):

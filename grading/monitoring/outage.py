@@ -8,11 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, F, Min, Q, Value
 
-from grading.core.vocabulary import Reason
 from grading.models import JudgeAttempt, Quota
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
 from grading.monitoring.rule import Finding, Rule, stamp
+from grading.vocabulary import Reason
 
 FAILED = (AttemptOutcome.DEFERRED, AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
 # A judge that failed at its work. Quota and key are a row of their own; a per-minute limit is no failure.

@@ -9,10 +9,10 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from grading.core.plain import plain_text
 from grading.models import Alarm, Notice
 from grading.models.notices import About, Channel
 from grading.monitoring.rule import Rule, Severity
+from grading.plain import plain_text
 
 SUBJECT_LIMIT = 200
 

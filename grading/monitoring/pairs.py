@@ -11,9 +11,9 @@ from django.db.models import F, OuterRef, Subquery
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 
-from grading.core.trajectory import View
-from grading.core.vocabulary import Source
 from grading.models import Grade, Session
+from grading.reward.trajectory import View
+from grading.vocabulary import Source
 
 K = TypeVar("K", bound=Hashable)
 # A series begins on the first of a month, so that from one look to the next it is the same.

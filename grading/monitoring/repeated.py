@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 
 from django.db.models import OuterRef, Subquery
 
-from grading.core.decide import Holds
-from grading.core.vocabulary import Reason
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
 from grading.monitoring.rule import Finding
+from grading.reward.decide import Holds
+from grading.vocabulary import Reason
 
 # What is shorter may well be the same by chance: "# Done", an empty patch.
 LEAST_BYTES = 200

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Coalesce
 
-from grading.core.streaks import Ending, Excess, Seen, Streak, find
-from grading.core.vocabulary import Outcome, Source
 from grading.days import midnight, start_of_day
 from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import reward_columns
 from grading.monitoring.rule import Finding, RuleOfSessions, stamp
+from grading.monitoring.streaks import Ending, Excess, Seen, Streak, find
+from grading.vocabulary import Outcome, Source
 
 WINDOW_DAYS = 28
 ALL_ARMS = "all arms"

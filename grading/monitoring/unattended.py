@@ -9,10 +9,10 @@ from django.utils import timezone
 from bandit import calibrating
 from bandit.core.calibration import STALE_AFTER
 from bandit.models import Bandit, Bucket
-from grading import one_scale
-from grading.core.explain import number
 from grading.monitoring.rule import Finding, Rule, Severity
-from grading.one_scale import Proposed
+from grading.reward import one_scale
+from grading.reward.explain import number
+from grading.reward.one_scale import Proposed
 
 DAYS = STALE_AFTER.days
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from grading.core.decide import Holds
-from grading.core.trajectory import View
-from grading.core.vocabulary import Reason, Source
-from grading.core.weekly import ALLOWED, is_too_often
 from grading.models import Alarm, Artifact, Flag, Grade, JudgeJob, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
 from grading.monitoring.flag_rule import Flagged, FlagRule, total
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Finding, stamp
-from grading.rewards import policy
+from grading.monitoring.weekly import ALLOWED, is_too_often
+from grading.reward.decide import Holds
+from grading.reward.rewards import policy
+from grading.reward.trajectory import View
+from grading.vocabulary import Reason, Source
 
 # As long a job may wait for its verdict. A batch takes up to a day; what came in late goes after all that is new.
 ORDINARY, BACKLOG = dt.timedelta(hours=36), dt.timedelta(days=14)

@@ -9,7 +9,6 @@ from typing import Any
 from django.contrib.admin.models import LogEntry
 
 from bandit.models import Rectifier
-from grading.core.explain import number
 from grading.models import (
     Alarm,
     Comment,
@@ -23,6 +22,7 @@ from grading.models import (
     Session,
 )
 from grading.models.review import Answer
+from grading.reward.explain import number
 
 
 class Kind(StrEnum):

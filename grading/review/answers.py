@@ -7,8 +7,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from grading import monitoring, rewards
-from grading.core.vocabulary import Source
+from grading import monitoring
 from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import GRADING, Answer, ItemState
 from grading.review import corrections, queue, records
@@ -17,6 +16,8 @@ from grading.review.corrections import CorrectionError
 from grading.review.effects import changes, measure
 from grading.review.notes import comment, flag, reveal, unflag
 from grading.review.seen import hides_judge, persons_grade
+from grading.reward import rewards
+from grading.vocabulary import Source
 
 __all__ = [
     "ClaimLost",

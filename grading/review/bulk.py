@@ -7,12 +7,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Prefetch
 
-from grading.core.vocabulary import Source
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review import answers, promises
 from grading.review.corrections import CorrectionError, checked
 from grading.review.promises import Effect
+from grading.vocabulary import Source
 
 MOST = 200
 VERDICTS = (Answer.GRADE, Answer.ACCEPT, Answer.EXCLUDE)

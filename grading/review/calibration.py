@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from grading.core.agreement import Agreement, Pair, agreement
 from grading.models import ReviewAnswer
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring.calibration import ENOUGH, Grader, Standing, compared, in_use
 from grading.monitoring.graders import IDENTITY
+from grading.review.agreement import Agreement, Pair, agreement
 
 __all__ = [
     "ENOUGH",

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from grading import monitoring, rewards
-from grading.core.explain import number
-from grading.core.grade import checked_value
-from grading.core.vocabulary import Reason, Source, Status
+from grading import monitoring
 from grading.models import Evidence, Grade, Session, Settlement
 from grading.review.seen import added_since, evidence_version, persons_grade
+from grading.reward import rewards
+from grading.reward.explain import number
+from grading.reward.grade import checked_value
+from grading.vocabulary import Reason, Source, Status
 
 # A correction that moves the reward by more than this needs a reason in words.
 REASON_NEEDED_ABOVE = 0.2

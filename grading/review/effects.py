@@ -7,8 +7,9 @@ from typing import Any
 from django.utils import timezone
 
 from bandit.selection import posterior_of
-from grading import monitoring, rewards
+from grading import monitoring
 from grading.models import Flag, Session, Settlement
+from grading.reward import rewards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ from django.contrib.auth.models import User
 from django.db.models import Case, Exists, IntegerField, OuterRef, Q, Value, When
 from django.utils import timezone
 
-from grading.core.plain import plain_text
 from grading.days import start_of_day
 from grading.models import Flag, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, Entry, ItemState, ReviewItemQuerySet
 from grading.models.sessions import reward_columns
+from grading.plain import plain_text
 
 ME, NOBODY = "me", "nobody"
 

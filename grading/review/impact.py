@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from bandit.models import Bandit
 from bandit.reading import site_day, version_of
-from grading import worth
-from grading.core.vocabulary import Source
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.sessions import reward_columns
-from grading.rewards import FLAGGED
+from grading.review import worth
+from grading.reward.rewards import FLAGGED
+from grading.vocabulary import Source
 
 # How many answers a stratum needs until it counts as much as what it is shrunk towards.
 SHRINK = 5.0
@@ -92,7 +92,7 @@ def prioritise(now: dt.datetime | None = None) -> int:
 
     λ^age is what is left of the session's evidence today (2^(−age/H), age in days, H the half-life of the category
     bandit), E|correction| that of its stratum, and the sensitivity of the next choice to its arm as in
-    `grading.worth`. A session of unknown category is as sensitive as the middle arm.
+    `grading.review.worth`. A session of unknown category is as sensitive as the middle arm.
     """
     now = now or timezone.now()
     held = list(_open_items())

@@ -4,12 +4,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from grading import rewards
 from grading.models import Comment, Flag, Reveal, ReviewItem, Session
 from grading.models.review import Entry
 from grading.review import queue
 from grading.review.corrections import CorrectionError, checked
 from grading.review.seen import judges_answer
+from grading.reward import rewards
 
 TAKEN_BACK = "taken back"
 LONGEST_COMMENT = 4000

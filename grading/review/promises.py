@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from bandit.core.posterior import ArmPosterior
 from bandit.selection import Change, Outlook, what_if_many
-from grading import rewards
-from grading.core.grade import checked_value
-from grading.core.vocabulary import Source
 from grading.models import Session
+from grading.reward import rewards
+from grading.reward.grade import checked_value
+from grading.vocabulary import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,7 @@ from django.db import transaction
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from grading import monitoring, rewards
-from grading.core.shares import falls_into
-from grading.core.vocabulary import NO_REWARD
+from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import records
@@ -21,6 +19,9 @@ from grading.review.effects import changes, measure
 from grading.review.filters import Filters, offered_to, waiting
 from grading.review.impact import first_guess, prioritise
 from grading.review.seen import is_outdated, persons_grade
+from grading.review.shares import falls_into
+from grading.reward import rewards
+from grading.vocabulary import NO_REWARD
 
 __all__ = [
     "CLAIM",

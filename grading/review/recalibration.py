@@ -36,9 +36,9 @@ from bandit.models import Bandit, CalibrationVersion, Rectifier
 from bandit.reading import policy_of, rows_of, site_day
 from bandit.selection import Outlook, what_if_rectified
 from bandit.versions import StaleVersion
-from grading.core.vocabulary import Source
 from grading.models import ReviewAnswer, Settlement
 from grading.models.review import ReviewAnswerQuerySet
+from grading.vocabulary import Source
 
 # The session's column that names the arm of each bandit that learns from sessions.
 ARMS = {"category": "session__category__name", "harness": "session__harness__name"}

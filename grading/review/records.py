@@ -4,10 +4,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from grading import rewards
 from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review.seen import Blind, blind, evidence_version, judges_answer
+from grading.reward import rewards
 
 
 def stratum(session: Session) -> str:

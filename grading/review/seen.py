@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q
 
-from grading import rewards
-from grading.core.vocabulary import Reason, Source
 from grading.models import Evidence, Grade, Reveal, ReviewAnswer, Session, Settlement
 from grading.models.review import GRADING, Answer
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 
 # Who skipped or took back has not answered.
 LOOKS_ONLY = (Answer.SKIP, Answer.UNDO)

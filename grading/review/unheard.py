@@ -12,15 +12,16 @@ from django.utils import timezone
 from bandit.chance import chance
 from bandit.models import LedgerEntry
 from bandit.silence import Unheard, unheard
-from grading import rewards, worth
-from grading.core.explain import number
-from grading.core.vocabulary import Source
 from grading.models import Flag, JudgeJob, ReviewItem, Session
 from grading.models.judging import Purpose
 from grading.models.review import ItemState
 from grading.models.sessions import observation_of
 from grading.monitoring import UNHEARD
+from grading.review import worth
 from grading.review.queue import follow
+from grading.reward import rewards
+from grading.reward.explain import number
+from grading.vocabulary import Source
 
 # So many sessions go to a person at once, and no more of the arm for so long.
 ASKED, AGAIN = 5, dt.timedelta(days=28)

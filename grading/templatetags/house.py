@@ -10,10 +10,10 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from grading.charts import thousandths
-from grading.core.explain import number, weight
-from grading.core.vocabulary import Reason
 from grading.monitoring import RULES, Severity
+from grading.reward.explain import number, weight
+from grading.screens.charts import thousandths
+from grading.vocabulary import Reason
 
 register = template.Library()
 register.filter("grade", number)

@@ -8,12 +8,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit.selection import complete, select
-from grading import evidence, review, rewards
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import review
+from grading.evidence import store as evidence
+from grading.judging.core.verdict_score import VERSION
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.grading import quota_cast
 

@@ -10,8 +10,8 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from django.contrib.auth.models import User
 
-from grading.core.vocabulary import Outcome
 from grading.models import SavedView, Session
+from grading.vocabulary import Outcome
 from tests import addresses, world
 from tests.addresses import PAGE
 from tests.browser import story

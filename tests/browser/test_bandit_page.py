@@ -8,8 +8,8 @@ import time_machine
 from django.utils import timezone
 
 from bandit.models import Selection
-from grading import rewards
-from grading.core.vocabulary import Source
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.browser.test_pages import listen, log_in
 from tests.browser.watch import signed_in

@@ -2,10 +2,10 @@
 
 import pytest
 
-from grading import rewards
-from grading.core.vocabulary import Source
 from grading.models import Comment, Flag, Grade, ReviewAnswer, ReviewItem
 from grading.models.review import Entry, ItemState
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast, desk_cast
 from tests.browser.desk_hand import Hand
 from tests.grading import judge_cast

@@ -4,10 +4,10 @@ from statistics import median, quantiles
 
 import pytest
 
-from grading import rewards
-from grading.core.vocabulary import Source
 from grading.models import Grade, ReviewAnswer
 from grading.models.review import Answer
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast, desk_cast
 from tests.browser.desk_hand import Hand
 

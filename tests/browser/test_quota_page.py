@@ -5,10 +5,10 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading.core.vocabulary import Reason
 from grading.models import JudgePolicy, QuotaTransition
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
+from grading.vocabulary import Reason
 from tests import cast
 from tests.browser.test_pages import listen, log_in
 from tests.grading import quota_cast

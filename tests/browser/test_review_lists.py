@@ -2,11 +2,11 @@
 
 import pytest
 
-from grading import rewards
-from grading.core.vocabulary import Source
 from grading.models import ReviewAnswer, SavedView
 from grading.models.review import Answer
 from grading.review import answers
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import buckets
 from tests.browser.test_pages import listen, log_in

@@ -3,10 +3,10 @@
 import pytest
 
 from grading import judging
-from grading.core.vocabulary import Source
 from grading.judging.rubrics import again, trials, versions
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.simulator import Simulator
+from grading.vocabulary import Source
 from tests import cast
 from tests.browser.test_pages import listen, log_in
 from tests.grading import judge_cast

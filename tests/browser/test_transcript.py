@@ -6,9 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.transcript import transcript
-from grading import evidence, transcripts
-from grading.core.vocabulary import Source
+from grading.evidence import store as evidence
+from grading.evidence import transcripts
 from grading.models import Evidence
+from grading.vocabulary import Source
 from tests import cast
 from tests.browser.story import ATTACK
 from tests.browser.test_pages import listen, log_in

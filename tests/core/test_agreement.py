@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from grading.core.agreement import Pair, agreement
+from grading.review.agreement import Pair, agreement
 
 GRADES = st.floats(0, 1)
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from grading.core import patch
-from grading.core.artifacts import DEFAULT_RULES, MAX_OF_A_KIND, InvalidRule, Rule, find
+from grading.signals import patch
+from grading.signals.artifacts import DEFAULT_RULES, MAX_OF_A_KIND, InvalidRule, Rule, find
 from tests.core.transcript import Transcript
 
 HEADER = "+| # | Idea | Score |\n+|---|:--|---|\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.batch import pack, poll_gap, unpack
+from grading.judging.core.batch import pack, poll_gap, unpack
 
 
 @pytest.mark.parametrize(

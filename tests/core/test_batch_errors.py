@@ -4,9 +4,9 @@ import datetime as dt
 
 import pytest
 
-from grading.core.api_errors import classify_said
-from grading.core.verdict import Scope
-from grading.core.vocabulary import Reason
+from grading.judging.core.api_errors import classify_said
+from grading.judging.core.verdict import Scope
+from grading.vocabulary import Reason
 
 NOW = dt.datetime(2026, 11, 21, 12, 0, tzinfo=dt.UTC)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.chain import Resolution, resolve
-from grading.core.decide import GradeView, Policy
-from grading.core.explain import StepState
-from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.reward.chain import Resolution, resolve
+from grading.reward.decide import GradeView, Policy
+from grading.reward.explain import StepState
+from grading.vocabulary import Outcome, Reason, Source, Status
 
 POLICY = Policy(
     version="test",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grading.core.collapse import alike, stuck, zeros
-from grading.core.missing import is_missing_too_often
-from grading.core.weekly import is_too_often
+from grading.monitoring.missing import is_missing_too_often
+from grading.monitoring.sameness import alike, stuck, zeros
+from grading.monitoring.weekly import is_too_often
 
 ARMS = "abcd"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.core.events import Role
+from grading.formats.events import Role
 from tests.core.transcript import Transcript
 
 

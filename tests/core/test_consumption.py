@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.artifacts import DEFAULT_RULES, SHOWED_UP, Artifact
-from grading.core.consumption import NAMED, diminishing, grade
-from grading.core.vocabulary import Reason, Status
+from grading.reward.consumption import NAMED, diminishing, grade
+from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, Artifact
+from grading.vocabulary import Reason, Status
 
 KINDS = [rule.kind for rule in DEFAULT_RULES if rule.kind != SHOWED_UP]
 COUNTS = st.dictionaries(st.sampled_from(KINDS), st.integers(0, 12))

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.chain import Resolution, resolve
-from grading.core.decide import ADDED_AT_MOST, GradeView, current
-from grading.core.explain import StepState
-from grading.core.standing import CLAIMED, PLAIN, STALE, contested, standing_weight
-from grading.core.trajectory import View
-from grading.core.vocabulary import Source, Status
-from grading.core.witness import Witness, weakest
+from grading.reward.chain import Resolution, resolve
+from grading.reward.decide import ADDED_AT_MOST, GradeView, current
+from grading.reward.explain import StepState
+from grading.reward.standing import CLAIMED, PLAIN, STALE, contested, standing_weight
+from grading.reward.trajectory import View
+from grading.reward.witness import Witness, weakest
+from grading.vocabulary import Source, Status
 from tests.core.test_chain import POLICY
 
 VOUCHED = [Witness.UNKNOWN, Witness.HOOK, Witness.OBSERVED, Witness.VERIFIED]

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core import digest, formats, prompt
-from grading.core.events import Message, PullRequestLink, Role, ToolCall, ToolResult
-from grading.core.production import collect
-from grading.core.prompt import Case, Example, RubricText, rubric_sha256, summarise
-from grading.core.signals import extract
+from grading import formats
+from grading.formats.events import Message, PullRequestLink, Role, ToolCall, ToolResult
+from grading.judging.core import digest, prompt
+from grading.judging.core.prompt import Case, Example, RubricText, rubric_sha256, summarise
+from grading.signals import extract
+from grading.signals.production import collect
 from tests.core.test_prompt import RUBRIC, built, evidence, seen, session, shell, user
 from tests.corpus import grammar
 from tests.corpus.secrets import ALL

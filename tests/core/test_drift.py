@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grading.core.drift import BLOCK, FALSE_A_YEAR, Cause, blocks, changes, scores, split, threshold
+from grading.monitoring.change_points import BLOCK, FALSE_A_YEAR, Cause, blocks, changes, scores, split, threshold
 
 
 def noise(seed, n, level=0.5, sd=0.2):

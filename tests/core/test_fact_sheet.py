@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from grading.core import fact_sheet, prompt
-from grading.core import signals as found
-from grading.core.patch import parse
-from grading.core.production import Facts, Production, Thing, collect
-from grading.core.prompt import Case
-from grading.core.signals import Commit, Effect, EffectKind, Signals, extract
+from grading import signals as found
+from grading.judging.core import fact_sheet, prompt
+from grading.judging.core.prompt import Case
+from grading.signals import Commit, Effect, EffectKind, Signals, extract
+from grading.signals.patch import parse
+from grading.signals.production import Facts, Production, Thing, collect
 from tests.core.test_prompt import FORGERIES, RUBRIC, built, shell, user
 from tests.corpus import grammar, injections
 from tests.corpus.secrets import ALL

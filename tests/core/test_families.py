@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.core.families import family
+from grading.monitoring.families import family
 
 
 @pytest.mark.parametrize(

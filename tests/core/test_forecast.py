@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.forecast import HORIZON, Allowance, Conditions, Ending, forecast, pace, past
+from grading.judging.core.forecast import HORIZON, Allowance, Conditions, Ending, forecast, pace, past
 from tests.examples import examples
 
 NOW = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from grading.core.chain import resolve
-from grading.core.decide import GradeView
-from grading.core.explain import StepState
-from grading.core.freshness import Shown, unread
-from grading.core.production import Production, Thing
-from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading.reward.chain import resolve
+from grading.reward.decide import GradeView
+from grading.reward.explain import StepState
+from grading.reward.freshness import Shown, unread
+from grading.signals.production import Production, Thing
+from grading.vocabulary import Outcome, Reason, Source, Status
 from tests.core.test_chain import POLICY, grade
 
 

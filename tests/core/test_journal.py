@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.journal import CAP, grade, hits
-from grading.core.vocabulary import Reason
+from grading.reward.journal import CAP, grade, hits
+from grading.vocabulary import Reason
 
 SUBMITTED = "Submitted PR gptme-contrib#619 with the fallback."
 

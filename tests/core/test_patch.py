@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core import patch
-from grading.core.patch import MalformedPatch
+from grading.signals import patch
+from grading.signals.patch import MalformedPatch
 
 GIT = """\
 diff --git a/tasks/new.md b/tasks/new.md

@@ -1,9 +1,8 @@
 """Each confirmed thing counts once, whoever saw it, and only for the session whose it is."""
 
-from grading.core import patch
-from grading.core.changes import FileChange
-from grading.core.production import Facts, Foreign, collect
-from grading.core.signals import Commit, Effect, EffectKind, Signals
+from grading.signals import Commit, Effect, EffectKind, Signals, patch
+from grading.signals.changes import FileChange
+from grading.signals.production import Facts, Foreign, collect
 
 FULL = "abc1234" + "0" * 33
 URL = "https://github.com/o/r/pull/7"

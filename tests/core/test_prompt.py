@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core import prompt
-from grading.core.events import Message, Role, ToolCall, ToolResult
-from grading.core.production import collect
-from grading.core.prompt import Band, Case, Dimension, RubricText
-from grading.core.signals import extract
+from grading.formats.events import Message, Role, ToolCall, ToolResult
+from grading.judging.core import prompt
+from grading.judging.core.prompt import Band, Case, Dimension, RubricText
 from grading.judging.rubrics import first_rubric
+from grading.signals import extract
+from grading.signals.production import collect
 
 RUBRIC = RubricText(
     sha256="r" * 64,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.ratelimits import DIMENSIONS, Cost, Limit, RateLimits, parse
+from grading.judging.core.ratelimits import DIMENSIONS, Cost, Limit, RateLimits, parse
 
 GOOD = {
     "anthropic-ratelimit-requests-limit": "50",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.reserve import draw, may_go_first
+from grading.reward.reserve import draw, may_go_first
 from tests.examples import examples
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.events import Boundary, Role
-from grading.core.signals import EffectKind, Signals, extract
+from grading.formats.events import Boundary, Role
+from grading.signals import EffectKind, Signals, extract
 from tests.core.transcript import Transcript
 
 COMMIT = "[main abc1234] Fix it\n 1 file changed, 2 insertions(+)\n create mode 100644 src/a.py"

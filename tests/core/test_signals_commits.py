@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.core.signals import EffectKind
+from grading.signals import EffectKind
 from tests.core.transcript import Transcript
 
 COMMIT = "[main abc1234] Fix it\n 1 file changed, 2 insertions(+)"

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from grading.core.events import Clarity, Role
-from grading.core.signals import EffectKind
+from grading.formats.events import Clarity, Role
+from grading.signals import EffectKind
 from tests.core.transcript import Transcript
 
 PR = "https://github.com/o/r/pull/12"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grading.core.verdict import Reached
-from grading.core.verdict_score import disagreement, score
+from grading.judging.core.verdict import Reached
+from grading.judging.core.verdict_score import disagreement, score
 from grading.simulator.verdicts import verdict
 
 WEIGHTS = {"execution": 0.5, "goal_fit": 0.35, "harmlessness": 0.15}

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from grading.core.streaks import LEVEL, Ending, Seen, find
+from grading.monitoring.streaks import LEVEL, Ending, Seen, find
 
 GRADED, UNSCORED, DIED = Ending.GRADED, Ending.UNSCORED, Ending.INFRASTRUCTURE
 ARMS, A_DAY, WINDOW, LOOKS_A_DAY = 8, 50, 28, 2

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from grading.core.substance import KEPT, is_copy, read, read_row
+from grading.signals.substance import KEPT, is_copy, read, read_row
 
 NOTE = [
     "Thompson sampling draws one sample from the posterior of every arm and plays the arm whose sample is largest.",

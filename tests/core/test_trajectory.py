@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core import trajectory
-from grading.core.changes import FileChange
-from grading.core.grade import SourceGrade
-from grading.core.production import Facts, collect
-from grading.core.signals import Commit, Effect, EffectKind, Signals
-from grading.core.signals import TestRun as Run
-from grading.core.trajectory import Seen, View
-from grading.core.vocabulary import Reason
+from grading.reward import trajectory
+from grading.reward.grade import SourceGrade
+from grading.reward.trajectory import Seen, View
+from grading.signals import Commit, Effect, EffectKind, Signals
+from grading.signals import TestRun as Run
+from grading.signals.changes import FileChange
+from grading.signals.production import Facts, collect
+from grading.vocabulary import Reason
 from tests.core.transcript import Transcript
 
 FLOOR = 0.1

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.signals import Commit, Signals
-from grading.core.signals import TestRun as Run
-from grading.core.trajectory_formula import LOWEST, WEIGHTS, Observed, score
+from grading.reward.trajectory_formula import LOWEST, WEIGHTS, Observed, score
+from grading.signals import Commit, Signals
+from grading.signals import TestRun as Run
 
 counts = st.integers(0, 50)
 seen = st.builds(

@@ -11,11 +11,12 @@ from anthropic.types import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core import retry
-from grading.core.api_errors import classify, first_of_next_month
-from grading.core.retry import Next, Step, Tried, after, backoff
-from grading.core.verdict import Deferred, Graded, Invalid, Reached, Refused, Scope, read_reply, schema
-from grading.core.vocabulary import Reason
+from grading.backoff import backoff
+from grading.judging.core import retry
+from grading.judging.core.api_errors import classify, first_of_next_month
+from grading.judging.core.retry import Next, Step, Tried, after
+from grading.judging.core.verdict import Deferred, Graded, Invalid, Reached, Refused, Scope, read_reply, schema
+from grading.vocabulary import Reason
 
 NOW = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
 DIMENSIONS = ["execution", "goal_fit", "harmlessness"]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.verdict import Reached
-from grading.core.verdict_score import CEILINGS, disagreement, score
+from grading.judging.core.verdict import Reached
+from grading.judging.core.verdict_score import CEILINGS, disagreement, score
 
 WEIGHTS = {"execution": 0.5, "goal_fit": 0.35, "harmlessness": 0.15}
 GOLDEN = [

@@ -2,8 +2,18 @@
 
 import datetime as dt
 
-from grading.core.events import ApiError, Boundary, Event, Message, PullRequestLink, Role, ToolCall, ToolResult, Usage
-from grading.core.signals import Signals, extract
+from grading.formats.events import (
+    ApiError,
+    Boundary,
+    Event,
+    Message,
+    PullRequestLink,
+    Role,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from grading.signals import Signals, extract
 
 START = dt.datetime(2026, 4, 1, 12, tzinfo=dt.UTC)
 

@@ -3,7 +3,8 @@
 import io
 import json
 
-from grading import evidence, judging
+from grading import judging
+from grading.evidence import store as evidence
 from grading.judging.allowance import budget
 from grading.models import Evidence, JudgeAttempt
 from tests import cast

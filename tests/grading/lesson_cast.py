@@ -6,9 +6,9 @@ from django.db import transaction
 
 from bandit import holdout
 from bandit.models import Arm, Assignment, Bandit
-from grading import rewards
-from grading.core.vocabulary import Source
 from grading.models import Session, SessionLesson
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 
 

@@ -5,12 +5,12 @@ import uuid
 
 from django.utils import timezone
 
-from grading import rewards
-from grading.core.vocabulary import Reason, Source
 from grading.judging import judges
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 from tests import cast
 
 KEY = "sk-test"

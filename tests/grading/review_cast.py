@@ -5,10 +5,11 @@ import uuid
 from django.db import transaction
 
 from bandit.models import Bucket
-from grading import review, rewards
-from grading.core.shares import falls_into
-from grading.core.vocabulary import Source
+from grading import review
 from grading.models import ReviewItem, Session
+from grading.review.shares import falls_into
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 
 

@@ -3,9 +3,9 @@
 import datetime as dt
 from random import Random
 
-from grading import one_scale, rewards
-from grading.core.vocabulary import Reason, Source
 from grading.models import Rubric, Session
+from grading.reward import one_scale, rewards
+from grading.vocabulary import Reason, Source
 from tests import cast
 
 DAY = dt.timedelta(days=1)

@@ -15,14 +15,15 @@ from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion
 from bandit.reading import baseline_of, policy_of, posterior_of, rows_of, version_of
 from bandit.selection import complete, select
 from bandit.shadow import shadow
-from grading import review, rewards, worth
-from grading.admin.bandit import record, travel
-from grading.core.vocabulary import Outcome, Reason, Source
-from grading.lessons import reading as lessons
+from grading import review
 from grading.models import Grade, ReviewItem, Session
 from grading.models.review import Answer
-from grading.review import promises, recalibration
-from grading.trust import trust
+from grading.review import promises, recalibration, worth
+from grading.review.trust import trust
+from grading.reward import rewards
+from grading.reward.lessons import reading as lessons
+from grading.screens.bandit import record, travel
+from grading.vocabulary import Outcome, Reason, Source
 from tests import addresses, cast, world
 from tests.addresses import ADDRESSES, Kind
 from tests.grading import lesson_cast, quota_cast, scale_cast

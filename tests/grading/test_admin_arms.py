@@ -8,8 +8,8 @@ import time_machine
 
 from bandit import arms, merging
 from bandit.models import Arm, ArmAlias, ArmEvent, Bandit
-from grading import rewards
-from grading.core.vocabulary import Source
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import reward
 

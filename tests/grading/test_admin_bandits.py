@@ -13,10 +13,11 @@ from django.utils import timezone
 from bandit.models import Arm, Bandit, LedgerEntry, Rectifier, Selection
 from bandit.reading import posterior_of
 from bandit.selection import complete, preview, select, what_if_without
-from grading import charts, rewards
-from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import QuotaTransition
 from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.screens import charts
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.bandit import helpers
 from tests.grading import quota_cast

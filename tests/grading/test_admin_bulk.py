@@ -10,12 +10,13 @@ import time_machine
 from django.utils import timezone
 
 from bandit.selection import posterior_of
-from grading import monitoring, review, rewards
-from grading.core.vocabulary import Source
+from grading import monitoring, review
 from grading.models import Flag, Grade, Reveal, ReviewAnswer
 from grading.models.review import Answer
 from grading.review import answers, bulk, queue
+from grading.reward import rewards
 from grading.templatetags.house import mean3
+from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import buckets
 

@@ -7,11 +7,11 @@ import io
 import pytest
 import time_machine
 
-from grading.core.vocabulary import Reason, Source
 from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
 from grading.models import JudgeAttempt, JudgeBatch
 from grading.models.judging import AttemptOutcome, Purpose
+from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.grading import quota_cast
 

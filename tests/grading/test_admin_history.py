@@ -14,13 +14,14 @@ from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
 from bandit.models import Bandit, Rectifier
-from grading import monitoring, rewards
-from grading.core.vocabulary import Source
+from grading import monitoring
 from grading.models import Agent, Alarm, JudgePolicy, JudgeRun, ReviewItem, Rubric, RubricActivation
 from grading.models.review import Answer
 from grading.review import answers, audit, exported
 from grading.review.acts import Kind
 from grading.review.audit import Cursor, Filters
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 
 pytestmark = pytest.mark.django_db

@@ -7,11 +7,11 @@ import pytest
 from django.utils import timezone
 
 from grading import monitoring
-from grading.admin.house import judge_state
-from grading.core.vocabulary import Reason
 from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.quota import QuotaState
+from grading.screens.house import judge_state
+from grading.vocabulary import Reason
 from tests import cast
 
 pytestmark = pytest.mark.django_db

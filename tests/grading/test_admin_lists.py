@@ -7,12 +7,13 @@ from django.utils import timezone
 
 from bandit.models import Arm
 from bandit.selection import complete, select
-from grading import review, rewards
-from grading.admin.bandit.decisions import left_out
-from grading.core.vocabulary import Reason, Source
+from grading import review
 from grading.models import JudgeAttempt
 from grading.models.judging import AttemptOutcome
 from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.screens.bandit.decisions import left_out
+from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.grading import quota_cast
 

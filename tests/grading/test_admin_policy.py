@@ -11,9 +11,10 @@ import time_machine
 from bandit.models import Bandit, PolicyVersion
 from bandit.reading import version_of
 from bandit.selection import posterior_of, select
-from grading import charts, review
+from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
+from grading.screens import charts
 from tests import cast
 from tests.addresses import POLICY
 from tests.bandit.helpers import policy, reward, with_cost

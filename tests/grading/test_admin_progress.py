@@ -5,12 +5,12 @@ import datetime as dt
 import pytest
 import time_machine
 
-from grading import rewards
-from grading.core.vocabulary import Source
 from grading.models import ReviewItem
 from grading.models.review import Answer
 from grading.review import answers, queue
 from grading.review.progress import progress
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 
 pytestmark = pytest.mark.django_db

@@ -5,12 +5,13 @@ import datetime as dt
 import pytest
 import time_machine
 
-from grading import monitoring, rewards
-from grading.core.vocabulary import Reason
+from grading import monitoring
 from grading.judging.allowance import budget
 from grading.models import JudgeJob, JudgePolicy, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.vocabulary import Reason
 from tests import cast
 from tests.grading import quota_cast
 

@@ -8,9 +8,11 @@ from django.contrib.auth.models import User
 
 from bandit.models import Rectifier
 from bandit.selection import posterior_of
-from grading import charts, one_scale, review
+from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
+from grading.reward import one_scale
+from grading.screens import charts
 from tests import cast
 from tests.grading import review_cast, scale_cast
 

@@ -6,11 +6,12 @@ import pytest
 from django.utils import timezone
 
 from bandit.selection import posterior_of
-from grading import review, rewards
-from grading.core.vocabulary import Reason, Source
+from grading import review
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, Entry, ItemState
+from grading.reward import rewards
 from grading.templatetags.house import mean3
+from grading.vocabulary import Reason, Source
 from tests import cast, desk_cast
 from tests.bandit.helpers import buckets
 

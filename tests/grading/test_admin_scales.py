@@ -9,9 +9,10 @@ import time_machine
 
 from bandit.models import Arm, Bandit, CalibrationVersion
 from bandit.reading import posterior_of
-from grading import charts, one_scale
-from grading.core.vocabulary import Source
+from grading.reward import one_scale
+from grading.screens import charts
 from grading.templatetags.house import coefficient
+from grading.vocabulary import Source
 from tests import cast
 from tests.grading import scale_cast
 from tests.grading.scale_cast import DAY

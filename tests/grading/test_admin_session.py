@@ -6,11 +6,13 @@ import json
 import pytest
 
 from bandit.models import LedgerEntry
-from grading import evidence, intake, monitoring, review, rewards
-from grading.admin.session import TABS
-from grading.core.vocabulary import Reason, Source, Status
+from grading import intake, monitoring, review
+from grading.evidence import store as evidence
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.models.evidence import EvidenceKind
+from grading.reward import rewards
+from grading.screens.session.view import TABS
+from grading.vocabulary import Reason, Source, Status
 from tests import cast
 from tests.grading import logs
 

@@ -4,8 +4,9 @@ import datetime as dt
 
 import pytest
 
-from grading import monitoring, rewards
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import monitoring
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 
 pytestmark = pytest.mark.django_db

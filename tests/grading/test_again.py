@@ -5,14 +5,15 @@ import datetime as dt
 import pytest
 from django.utils import timezone
 
-from grading import judging, rewards
-from grading.core.vocabulary import Outcome
+from grading import judging
 from grading.judging import judges
 from grading.judging.outlook.estimates import Estimate, estimate, pace
 from grading.judging.rubrics import again, plans, progress, versions
 from grading.judging.rubrics.plans import LeftOut
 from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
 from grading.models.judging import JobState
+from grading.reward import rewards
+from grading.vocabulary import Outcome
 from tests import cast
 from tests.grading import judge_cast
 

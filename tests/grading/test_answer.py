@@ -2,10 +2,10 @@
 
 import pytest
 
-from grading.admin.answer import Facts, answer
-from grading.core.agreement import Pair, agreement
+from grading.review.agreement import Pair, agreement
 from grading.review.calibration import Calibration, Grader
-from grading.trust import Share
+from grading.review.trust import Share
+from grading.screens.desk.answer import Facts, answer
 
 OUT = "The judge has been out since 12:04 UTC"
 ALL = {"may_review": True, "may_operate": True}

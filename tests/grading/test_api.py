@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bandit.models import Selection
 from grading import intake
-from grading.core.vocabulary import Source
 from grading.models import ApiToken, Session
+from grading.vocabulary import Source
 from tests import cast
 from tests.examples import examples
 from tests.grading import logs

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from grading import judging, tasks
-from grading.core.vocabulary import Reason, Source
 from grading.judging import batches, judges, lanes
 from grading.judging.allowance import budget, quota
 from grading.judging.batches import ending, gathering, polling, provider, sending
 from grading.models import Grade, JudgeAttempt, JudgeBatch, JudgeJob, Quota, Settlement
 from grading.models.judging import AttemptOutcome, BatchState, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.vocabulary import Reason, Source
 from tests.examples import examples
 from tests.grading import judge_cast
 
@@ -202,7 +202,7 @@ def test_a_batch_is_no_larger_than_the_service_takes(sim, monkeypatch):
 
 
 def test_evidence_that_cannot_be_read_is_said_and_leaves_the_others(sim):
-    from grading import evidence
+    from grading.evidence import store as evidence
 
     broken, *_ = backlog(3)
     name = evidence._name(broken.session.evidence.get(kind="transcript").sha256)
@@ -564,7 +564,7 @@ def test_a_lease_that_was_lost_while_prompts_were_built_is_still_on_record(sim):
 
 
 def test_the_sessions_of_a_batch_can_be_erased(sim):
-    from grading import erasing
+    from grading.intake import erasing
     from grading.models import Session
 
     job, _ = backlog(2)

@@ -8,12 +8,12 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from grading import judging
-from grading.core.vocabulary import Reason
 from grading.judging import inputs, judges
 from grading.judging.allowance import budget, limiter, quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, JudgePolicy, QuotaTransition
 from grading.models.quota import QuotaState
 from grading.simulator import Mode
+from grading.vocabulary import Reason
 from tests import cast
 from tests.grading import judge_cast
 

@@ -4,9 +4,9 @@ import pytest
 from django.utils import timezone
 
 from grading import monitoring, review
-from grading.core.vocabulary import Source
 from grading.models import Alarm
 from grading.review import calibration
+from grading.vocabulary import Source
 from tests import cast
 
 pytestmark = pytest.mark.django_db

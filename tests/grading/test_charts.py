@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from grading import charts
+from grading.screens import charts
 
 DAY = dt.date(2026, 3, 31)
 DAYS = [DAY - dt.timedelta(days=back) for back in (1, 0)]

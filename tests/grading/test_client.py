@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import pytest
 
-from grading.core.prompt import Prompt
-from grading.core.ratelimits import Cost
-from grading.core.verdict import Deferred, Graded
-from grading.core.vocabulary import Reason
 from grading.judging import client
+from grading.judging.core.prompt import Prompt
+from grading.judging.core.ratelimits import Cost
+from grading.judging.core.verdict import Deferred, Graded
 from grading.judging.judges import Judge
 from grading.models import Rubric
 from grading.models.judging import JudgeRole
 from grading.simulator import Simulator
+from grading.vocabulary import Reason
 
 PROMPT = Prompt(system="Grade.", user="[1] shell\ngit commit", sha256="0", citable=frozenset({1}))
 RUBRIC = Rubric(dimensions=[{"name": "execution", "weight": 1, "description": "how well"}])

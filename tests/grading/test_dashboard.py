@@ -6,14 +6,16 @@ import re
 import pytest
 from django.utils import timezone
 
-from grading import review, rewards, trust
-from grading.admin.starving import starving
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import review
 from grading.judging.allowance import budget
 from grading.models import Flag, ReviewItem
 from grading.models.judging import AttemptOutcome, Purpose
 from grading.models.quota import QuotaState
-from grading.trust import Behind
+from grading.review import trust
+from grading.review.trust import Behind
+from grading.reward import rewards
+from grading.screens.dashboard.starving import starving
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.grading import quota_cast
 

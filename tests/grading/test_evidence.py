@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
 
-from grading import evidence
+from grading.evidence import store as evidence
 from grading.models import Evidence
 from tests import cast
 

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 import time_machine
 
-from grading.core.forecast import Ending
+from grading.judging.core.forecast import Ending
 from grading.judging.outlook.forecast import Outlook, outlook
 from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgePolicy, JudgeRun, Rubric
@@ -129,8 +129,8 @@ def test_without_a_verdict_to_measure_by_the_end_is_unknown():
 
 
 def test_the_limiters_own_view_goes_before_the_last_headers(redis_url):
-    from grading.core.ratelimits import Cost, Limit, RateLimits
     from grading.judging.allowance import limiter
+    from grading.judging.core.ratelimits import Cost, Limit, RateLimits
 
     first = standings()[JudgeRole.FIRST]
     shared = limiter.shared()

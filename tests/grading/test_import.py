@@ -7,8 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from bandit.models import Arm
-from grading import ownership, rewards
+from grading.evidence import ownership
 from grading.models import Agent, ApiToken, Session
+from grading.reward import rewards
 from tests.grading import logs
 
 CLAUDE = "5b1f3c52-7a0e-4c0f-9a34-0d1f5f2e71a3"

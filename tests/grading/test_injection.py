@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from grading.core import prompt
-from grading.core.plain import plain_text
-from grading.core.verdict import Graded, Invalid
 from grading.judging import client, inputs, judges
+from grading.judging.core import prompt
+from grading.judging.core.verdict import Graded, Invalid
 from grading.models import Artifact, Rubric
 from grading.models.evidence import ArtifactKind, Origin
+from grading.plain import plain_text
 from tests import cast
 from tests.corpus import grammar, injections, transcripts
 from tests.corpus.injections import MARK, VERDICT

@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from bandit import ledger, selection
 from bandit.models import LedgerEntry
-from grading import intake, rewards
-from grading.core.trajectory import View
-from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading import intake
 from grading.models import Artifact, Evidence, Flag, Grade, Session, Settlement
 from grading.models.evidence import Origin
+from grading.reward import rewards
+from grading.reward.trajectory import View
+from grading.vocabulary import Outcome, Reason, Source, Status
 from tests import cast
 from tests.examples import examples
 from tests.grading import logs
@@ -265,7 +266,7 @@ def test_too_much_evidence_is_refused_and_the_rest_is_stored(settings):
 
 
 def test_a_grader_that_breaks_leaves_a_failed_row_and_stops_nothing(monkeypatch):
-    from grading.core import journal
+    from grading.reward import journal
 
     monkeypatch.setattr(journal, "grade", lambda text: 1 / 0)
     session = submit(transcript=logs.claude("71a3", logs.COMMIT), journal="Merged.").session
@@ -276,7 +277,7 @@ def test_a_grader_that_breaks_leaves_a_failed_row_and_stops_nothing(monkeypatch)
 
 
 def test_a_parser_that_breaks_leaves_a_failed_row_and_is_tried_again(monkeypatch):
-    from grading.core import signals
+    from grading import signals
 
     with monkeypatch.context() as broken:
         broken.setattr(signals, "extract", lambda events: 1 / 0)

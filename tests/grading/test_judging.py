@@ -11,16 +11,17 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading import judging, rewards
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import Outcome, Reason, Source, Status
+from grading import judging
 from grading.judging import inputs
 from grading.judging.allowance import prices, quota
+from grading.judging.core.verdict_score import VERSION
 from grading.judging.working import begin
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
+from grading.reward import rewards
 from grading.simulator import Mode, Simulator
+from grading.vocabulary import Outcome, Reason, Source, Status
 from tests import cast
 from tests.corpus import grammar
 from tests.examples import examples

@@ -14,9 +14,10 @@ from bandit.core.policy import Policy
 from bandit.core.residual import baseline
 from bandit.core.table import MICRO, Row
 from bandit.models import Arm, Bandit
-from grading import lessons, review
-from grading.lessons.lesson import Lesson, Sample
+from grading import review
 from grading.models import SessionLesson
+from grading.reward import lessons
+from grading.reward.lessons.lesson import Lesson, Sample
 from tests import cast
 from tests.bandit.helpers import policy
 from tests.examples import examples

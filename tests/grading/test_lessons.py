@@ -8,9 +8,10 @@ from django.test import Client
 
 from bandit.models import Arm, ArmAlias, Assignment, LedgerEntry
 from bandit.selection import posterior_of
-from grading import erasing, rewards
-from grading.core.vocabulary import Source
+from grading.intake import erasing
 from grading.models import ApiToken, Session, SessionLesson
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import policy
 from tests.grading import lesson_cast

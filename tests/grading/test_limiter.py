@@ -16,10 +16,10 @@ import pytest
 import redis
 from django.utils import timezone
 
-from grading.core.ratelimits import Cost, Limit, RateLimits
 from grading.judging.allowance import limiter
 from grading.judging.allowance.bucket import BURST, FIRST, LONGEST_WAIT
 from grading.judging.allowance.limiter import PACE, SILENT, Limiter, Slot
+from grading.judging.core.ratelimits import Cost, Limit, RateLimits
 from gradingsite import broker
 from tests.processes import started
 

@@ -9,13 +9,14 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from bandit.models import LedgerEntry
-from grading import judging, monitoring, review, rewards
-from grading.core.vocabulary import Reason, Source
+from grading import judging, monitoring, review
 from grading.models import Alarm, Flag, JudgeAttempt, JudgeJob, Quota, ReviewItem, Session
 from grading.models.review import Answer
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding
 from grading.review import answers
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.grading import quota_cast
 

@@ -6,11 +6,12 @@ import pytest
 
 from bandit import arms
 from bandit.models import Arm, ArmEvent, LedgerEntry
-from grading import naming, rewards, tasks
-from grading.core.vocabulary import Source
-from grading.intake import submit
+from grading import tasks
+from grading.intake import naming, submit
 from grading.intake.submission import SubmittedSession
 from grading.models import Session
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 
 pytestmark = pytest.mark.django_db

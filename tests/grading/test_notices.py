@@ -14,8 +14,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 from django.utils import timezone
 
-from grading import monitoring, notices
+from grading import monitoring
 from grading.models import Alarm, Notice, ReviewItem
+from grading.monitoring import notices
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding, Rule, Severity
 from gradingsite import settings as site

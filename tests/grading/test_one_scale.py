@@ -12,10 +12,11 @@ from django.urls import reverse
 from bandit import audit, calibrating
 from bandit.models import Arm, Bandit, CalibrationVersion
 from bandit.reading import posterior_of
-from grading import monitoring, one_scale, rewards, tasks
-from grading.core.explain import number
-from grading.core.vocabulary import Source
+from grading import monitoring, tasks
 from grading.models import Alarm, ApiToken
+from grading.reward import one_scale, rewards
+from grading.reward.explain import number
+from grading.vocabulary import Source
 from tests import cast
 from tests.bandit import helpers
 from tests.grading import logs, scale_cast

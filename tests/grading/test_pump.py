@@ -7,7 +7,6 @@ import redis
 from django.utils import timezone
 
 from grading import judging
-from grading.core.vocabulary import Reason
 from grading.judging import judges
 from grading.judging.allowance import limiter, quota
 from grading.judging.allowance.limiter import LONGEST_WAIT
@@ -15,6 +14,7 @@ from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.simulator import Mode
+from grading.vocabulary import Reason
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -179,7 +179,7 @@ def test_who_gets_a_second_opinion_is_a_matter_of_the_session_s_name_alone(sim, 
         judge_cast.job(external_id=f"s{number}")
     judging.pump()
     chosen = set(JudgeJob.objects.filter(purpose=Purpose.SECOND).values_list("session__external_id", flat=True))
-    from grading.core.shares import falls_into
+    from grading.review.shares import falls_into
 
     assert chosen == {f"s{number}" for number in range(30) if falls_into(0.25, f"second/s{number}")}
     assert 2 <= len(chosen) <= 15
@@ -243,7 +243,7 @@ def test_an_answer_during_a_pause_does_not_end_it(sim):
 
     attempt = begin(turn)
     quota.pause(by=None)
-    from grading.core.verdict import Graded
+    from grading.judging.core.verdict import Graded
 
     verdict = Graded(score=0.5, dimensions={}, rationale="", citations=())
     quota.learn(turn.judge, verdict, started_at=attempt.started_at, now=timezone.now())

@@ -8,15 +8,16 @@ import redis
 import time_machine
 from django.utils import timezone
 
-from grading import judging, rewards
-from grading.core.vocabulary import Reason, Source
+from grading import judging
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.judging.working import begin
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
+from grading.reward import rewards
 from grading.simulator import Mode
+from grading.vocabulary import Reason, Source
 from tests.grading import judge_cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
@@ -210,7 +211,7 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
         sim._queue.clear()
         ask(late)
     with at(seconds=6):
-        from grading.core.verdict import Graded
+        from grading.judging.core.verdict import Graded
 
         verdict = Graded(score=0.5, dimensions={}, rationale="", citations=())
         quota.learn(judges.first(), verdict, started_at=attempt.started_at, now=timezone.now())

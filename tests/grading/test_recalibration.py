@@ -9,11 +9,12 @@ from bandit.core.caps import advise
 from bandit.models import Rectifier
 from bandit.selection import posterior_of
 from bandit.versions import StaleVersion
-from grading import one_scale, review, rewards
-from grading.core.vocabulary import Source
+from grading import review
 from grading.models import Grade, ReviewItem
 from grading.models.review import Answer
 from grading.review import answers, recalibration
+from grading.reward import one_scale, rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.grading import review_cast, scale_cast
 

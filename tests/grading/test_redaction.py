@@ -2,11 +2,11 @@
 
 import pytest
 
-from grading.core.plain import plain_text
-from grading.core.prompt import rubric_sha256
 from grading.judging import client, inputs, judges
+from grading.judging.core.prompt import rubric_sha256
 from grading.models import Artifact, Rubric
 from grading.models.evidence import ArtifactKind, Origin
+from grading.plain import plain_text
 from tests import cast
 from tests.core.test_redact import leaked
 from tests.corpus import places, transcripts

@@ -13,12 +13,14 @@ from django.utils import timezone
 from bandit import ledger, merging
 from bandit.chance import key_id
 from bandit.models import Arm
-from grading import erasing, judging, review, rewards
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import judging, review
+from grading.intake import erasing
 from grading.judging import lanes
 from grading.judging.allowance import budget
 from grading.models import AbstentionDraw, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JudgeRole
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.grading import judge_cast
 from tests.truth import intake

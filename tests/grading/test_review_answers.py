@@ -8,10 +8,11 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
 
 from bandit.selection import posterior_of
-from grading import review, rewards
+from grading import review
 from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import answers, queue
+from grading.reward import rewards
 from tests import cast
 from tests.grading.review_cast import claim, flagged, item, judged, learned, name, settled
 

@@ -12,11 +12,12 @@ from django.db import IntegrityError, connection
 from django.db.migrations.state import ProjectState
 
 from bandit import audit
-from grading import review, rewards
-from grading.core.vocabulary import Source
+from grading import review
 from grading.models import Grade, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import answers, claims, queue
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.grading.review_cast import claim, item, judged
 

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from bandit import audit
-from grading import review, rewards
-from grading.core.decide import current
-from grading.core.vocabulary import Reason, Source
+from grading import review
 from grading.models import Evidence, Flag, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState
 from grading.review import answers, claims, queue
 from grading.review.seen import is_outdated, persons_grade
+from grading.reward import rewards
+from grading.reward.decide import current
+from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.examples import examples
 from tests.grading.review_cast import flagged, item, learned, settled

@@ -7,12 +7,14 @@ import pytest
 from django.apps import apps
 from django.http import QueryDict
 
-from grading import review, rewards, samples, tasks, worth
-from grading.core.vocabulary import Outcome, Source
+from grading import review, tasks
+from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
 from grading.models.review import Answer, Entry, ItemState
-from grading.review import answers, queue
+from grading.review import answers, queue, worth
 from grading.review.impact import Corrections, Stratum, first_guess, prior
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Source
 from tests import cast
 from tests.grading.review_cast import flagged, item, judged, name, settled
 

@@ -9,10 +9,11 @@ from hypothesis.extra.django import TestCase
 
 from bandit.models import Bucket, LedgerEntry
 from bandit.selection import posterior_of
-from grading import monitoring, review, rewards
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import monitoring, review
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.examples import examples
 
@@ -283,7 +284,7 @@ class AnyOrderLeavesTheFinalGrades(TestCase):
 
     def _replay(self, session, reviewer):
         """A session of another arm in which only what finally holds ever happened."""
-        from grading.core.decide import current
+        from grading.reward.decide import current
 
         twin = cast.session(category="code", harness=None)
         for name in rewards.vetoes(session):

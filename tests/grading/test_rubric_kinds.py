@@ -7,15 +7,15 @@ from django.apps import apps
 
 from bandit.models import Arm
 from grading import judging
-from grading.core import prompt, rubric
-from grading.core.explain import weight
-from grading.core.prompt import Case
-from grading.core.vocabulary import Source, WorkKind
 from grading.judging import inputs
+from grading.judging.core import prompt, rubric
+from grading.judging.core.prompt import Case
 from grading.judging.rubrics import again, first_rubric, plans, verdicts, versions
 from grading.judging.rubrics.first_rubrics import FIRST, LOOKING, PRODUCTION, READING
 from grading.models import JudgeJob, JudgePolicy, Rubric, RubricActivation, Session
 from grading.models.judging import JobState
+from grading.reward.explain import weight
+from grading.vocabulary import Source, WorkKind
 from tests import cast
 from tests.grading import judge_cast
 

@@ -4,12 +4,13 @@ import html
 
 import pytest
 
-from grading import judging, rewards
-from grading.core.vocabulary import Reason, Source, Status
+from grading import judging
 from grading.judging.rubrics import examples, trials, verdicts, versions
 from grading.judging.rubrics.first_rubrics import PRODUCTION
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation
 from grading.models.judging import Purpose
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source, Status
 from tests import cast
 from tests.grading import judge_cast
 

@@ -13,14 +13,15 @@ from django.utils import timezone
 
 from bandit import calibrating
 from bandit.core.calibration import start
-from grading import intake, monitoring, one_scale, review, rewards
-from grading.core.vocabulary import Source
+from grading import intake, monitoring, review
 from grading.models import Flag, Session
 from grading.monitoring.collapse import Collapse
 from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.drift import Drift
 from grading.monitoring.incomplete import Incomplete
 from grading.monitoring.repeated import Repeated
+from grading.reward import one_scale, rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.grading import logs
 

@@ -12,11 +12,13 @@ from django.utils import timezone
 
 from bandit import ledger
 from bandit.models import Bucket, Erasure
-from grading import intake, rewards, samples
-from grading.core.trajectory import View
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import intake
+from grading.agent import samples
 from grading.models import Agent, Artifact, Evidence, Flag, Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.review import record_correction, undo
+from grading.reward import rewards
+from grading.reward.trajectory import View
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 
 NOW = timezone.now()

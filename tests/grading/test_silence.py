@@ -11,9 +11,10 @@ from django.utils import timezone
 
 from bandit import arms
 from bandit.models import Arm
-from grading import monitoring, review, rewards
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import monitoring, review
 from grading.models import Alarm, Settlement
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 
 pytestmark = pytest.mark.django_db

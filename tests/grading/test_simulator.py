@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import anthropic
 import pytest
 
-from grading.core import verdict
+from grading.judging.core import verdict
 from grading.simulator import Mode, Simulator, tokens
 from grading.simulator.replies import Request
 

@@ -10,10 +10,10 @@ import pytest
 import redis
 from django.db import transaction
 
-from grading import doorbell, judging, tasks
-from grading.core.vocabulary import Source
+from grading import judging, tasks, wakeup
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
+from grading.vocabulary import Source
 from tests.grading import judge_cast
 from tests.processes import for_the_site, wait_for
 
@@ -42,7 +42,7 @@ def worker(sim, start_worker):
 
 @pytest.fixture(autouse=True)
 def _audible():
-    doorbell._silent_until = 0
+    wakeup._silent_until = 0
 
 
 def is_done(job):
@@ -123,9 +123,9 @@ def test_a_doorbell_without_anything_due_does_nothing(sim, redis_url):
 
 def test_a_broker_that_is_away_holds_nobody_up():
     code = (
-        "import django, time; django.setup(); from grading import doorbell\n"
+        "import django, time; django.setup(); from grading import wakeup\n"
         "started = time.monotonic()\n"
-        "rung = [doorbell.publish() for _ in range(20)]\n"
+        "rung = [wakeup.publish() for _ in range(20)]\n"
         "print(any(rung), time.monotonic() - started)"
     )
     environment = {**for_the_site(), "REDIS_URL": "redis://127.0.0.1:1/0"}

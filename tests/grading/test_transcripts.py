@@ -13,12 +13,14 @@ import pytest
 from django.template import Context, Template
 
 from benchmarks.transcript import transcript
-from grading import doorbell, erasing, evidence, transcripts
-from grading.core import formats
+from grading import formats, wakeup
+from grading.evidence import store as evidence
+from grading.evidence import transcripts
+from grading.evidence.transcripts import building, index, pages, shelf
+from grading.evidence.transcripts.lines import FOLDED, OPEN_CALLS, lines
+from grading.intake import erasing
 from grading.models import Evidence, Session
 from grading.templatetags.house import cited, place
-from grading.transcripts import building, index, pages, shelf
-from grading.transcripts.lines import FOLDED, OPEN_CALLS, lines
 from tests import cast
 from tests.core.transcript import Transcript
 from tests.grading import logs
@@ -31,7 +33,7 @@ KNOWN = sorted(path for path in CORPUS.rglob("*.jsonl") if formats.detect(path.r
 def folder(settings, tmp_path, monkeypatch):
     """Nothing rings: whoever asks builds."""
     settings.MEDIA_ROOT, settings.TRANSCRIPT_CACHE = tmp_path / "evidence", tmp_path / "cache"
-    monkeypatch.setattr(doorbell, "_silent_until", time.monotonic() + 1000)
+    monkeypatch.setattr(wakeup, "_silent_until", time.monotonic() + 1000)
     return tmp_path / "cache"
 
 
@@ -175,7 +177,7 @@ def test_without_a_broker_the_asker_builds_beside_its_work():
 
 
 def test_where_no_worker_comes_the_next_asker_builds(redis_url, monkeypatch):
-    monkeypatch.setattr(doorbell, "_silent_until", 0)
+    monkeypatch.setattr(wakeup, "_silent_until", 0)
     row = long()
     row.pk = 1
     transcripts.page(row, 1)
@@ -188,7 +190,7 @@ def test_where_no_worker_comes_the_next_asker_builds(redis_url, monkeypatch):
 
 @pytest.mark.worker
 def test_a_worker_makes_the_index(redis_url, start_worker, settings, monkeypatch):
-    monkeypatch.setattr(doorbell, "_silent_until", 0)
+    monkeypatch.setattr(wakeup, "_silent_until", 0)
     state = Path(os.environ["GRADINGSITE_STATE"])
     settings.MEDIA_ROOT, settings.TRANSCRIPT_CACHE = state / "evidence", state / "cache" / "transcripts"
     start_worker()

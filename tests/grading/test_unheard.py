@@ -13,11 +13,12 @@ from bandit import arms
 from bandit.models import Arm, Bandit
 from bandit.reading import evidence_of, posterior_of
 from bandit.silence import heard, unheard
-from grading import monitoring, review, rewards, tasks
-from grading.core.vocabulary import Reason, Source
+from grading import monitoring, review, tasks
 from grading.models import Flag, JudgeJob, ReviewItem, Session
 from grading.models.review import ItemState
 from grading.review.unheard import VOICES
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 from tests import cast
 
 pytestmark = pytest.mark.django_db

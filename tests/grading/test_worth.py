@@ -13,9 +13,10 @@ from bandit.core.posterior import fold
 from bandit.core.table import Row
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit
-from grading import judging, tasks, worth
+from grading import judging, tasks
 from grading.models import JudgeJob
 from grading.models.judging import JobState
+from grading.review import worth
 from tests import cast
 
 pytestmark = pytest.mark.django_db

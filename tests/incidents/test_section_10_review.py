@@ -11,12 +11,12 @@ from django.test import Client
 from django.utils import timezone
 
 from bandit.selection import posterior_of
-from grading import monitoring, review, rewards
-from grading.core import explain
-from grading.core.vocabulary import Source
+from grading import monitoring, review
 from grading.models import ApiToken, Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, Entry, ItemState
 from grading.review import answers, calibration, queue
+from grading.reward import explain, rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.cast import world
 from tests.grading.review_cast import learned

@@ -6,9 +6,10 @@ import random
 import pytest
 import time_machine
 
-from grading import monitoring, rewards
-from grading.core.vocabulary import Reason, Source
+from grading import monitoring
 from grading.models import Flag, JudgeJob
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.grading import logs
 from tests.incidents.helpers import alarms, submit

@@ -9,14 +9,15 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from bandit.models import Bucket, Grader
-from grading import judging, monitoring, rewards
-from grading.core.shares import falls_into
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import Outcome, Reason, Source
+from grading import judging, monitoring
 from grading.judging import inputs, results, working
 from grading.judging.allowance import budget
+from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, Rubric
 from grading.review import calibration
+from grading.review.shares import falls_into
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.cast import world
 from tests.grading import logs

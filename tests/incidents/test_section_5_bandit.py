@@ -11,8 +11,8 @@ from bandit import policies
 from bandit.core.advice import ArmFacts, Facts, Kind, advise
 from bandit.models import Bandit, Bucket
 from bandit.selection import posterior_of
-from grading import rewards
-from grading.core.vocabulary import Outcome, Source
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Source
 from tests import cast
 from tests.bandit.helpers import policy, reward
 from tests.grading import lesson_cast

@@ -6,15 +6,16 @@ import pytest
 import time_machine
 from django.utils import timezone
 
-from grading import judging, monitoring, rewards
-from grading.core.ratelimits import RateLimits
-from grading.core.vocabulary import Reason
+from grading import judging, monitoring
 from grading.judging import judges
 from grading.judging.allowance import budget, limiter, quota
+from grading.judging.core.ratelimits import RateLimits
 from grading.models import Alarm, Grade, JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import JobState
 from grading.models.quota import QuotaState
+from grading.reward import rewards
 from grading.simulator import Mode
+from grading.vocabulary import Reason
 from tests import cast
 from tests.grading import judge_cast
 from tests.incidents.helpers import alarms, answers, regained, simulated, submit, work

@@ -9,8 +9,8 @@ from bandit.core.advice import ArmFacts, Facts, Kind, advise
 from bandit.eligibility import supply_bound
 from bandit.models import Arm, Assignment, Bucket, LedgerEntry, UnknownArm
 from bandit.selection import NothingEligible, complete, posterior_of, select
-from grading import lessons
 from grading.models import Session, SessionLesson
+from grading.reward import lessons
 from tests import cast
 from tests.bandit.helpers import reward
 from tests.grading import lesson_cast

@@ -9,8 +9,8 @@ from bandit import arms, policies
 from bandit.core.effect import Kind, Trials, Verdict, causal, effect, observational
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry
 from bandit.selection import posterior_of
-from grading import lessons, rewards
-from grading.core.vocabulary import Source
+from grading.reward import lessons, rewards
+from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import policy
 from tests.grading import lesson_cast

@@ -18,10 +18,10 @@ from benchmarks.drill.findings import Outage, broken_promises
 from benchmarks.drill.phases import Phase
 from benchmarks.drill.report import Report, Row
 from benchmarks.drill.site import BROKER, Site
-from grading import rewards
-from grading.core.vocabulary import Reason, Source
 from grading.models import Alarm, JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import JobState
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 from gradingsite.broker import Broker
 from tests import cast
 from tests.infra.test_supervisor import children_of, read_until, wait_until_dead

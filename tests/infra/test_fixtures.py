@@ -19,8 +19,8 @@ from tests.processes import for_the_site
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("turn", ["first", "second"])
 def test_a_transactional_test_finds_the_seeds_and_nobody_elses_history(turn):
-    from grading.core.vocabulary import Source
     from grading.models import Grade
+    from grading.vocabulary import Source
 
     assert Arm.objects.filter(name="code").exists()
     assert not Grade.objects.exists()

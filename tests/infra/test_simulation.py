@@ -27,7 +27,7 @@ from benchmarks.simulation.run import Outcome, runs
 from benchmarks.simulation.site import FLOOR as LEAST_CHANCE
 from benchmarks.simulation.site import HALF_LIFE, Site
 from benchmarks.simulation.world import LOSS, SLICE, VICTIM, Facts, world
-from grading.core.vocabulary import Reason, Source
+from grading.vocabulary import Reason, Source
 
 LOST = Facts(
     day=0,

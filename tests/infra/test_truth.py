@@ -14,9 +14,9 @@ from benchmarks.labelled import aider, first_formula, gptme_evals, intercode, ta
 from benchmarks.labelled.fitting import left_out
 from benchmarks.labelled.labelled import HELD_OUT, TRAIN, half
 from benchmarks.labelled.ranking import Half
-from grading.core import trajectory
-from grading.core.production import Facts, collect
-from grading.core.signals import extract
+from grading.reward import trajectory
+from grading.signals import extract
+from grading.signals.production import Facts, collect
 from tests.core.transcript import Transcript
 
 NAMES = {"mean_auc", "matched_auc", "best_feature_mean_auc", "worst_upper_bound", "coverage"}

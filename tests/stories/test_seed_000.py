@@ -5,8 +5,9 @@ import math
 
 import pytest
 
-from grading import intake, rewards
-from grading.core.vocabulary import Reason, Source
+from grading import intake
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 from tests import cast
 
 BACKLOG = "idea-backlog.md"

@@ -7,13 +7,14 @@ import json
 import pytest
 
 from bandit.models import Bucket, LedgerEntry
-from grading import intake, judging, rewards
-from grading.core.trajectory import View
-from grading.core.vocabulary import Reason, Source
+from grading import intake, judging
 from grading.judging.allowance import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
+from grading.reward import rewards
+from grading.reward.trajectory import View
 from grading.simulator import Simulator
 from grading.tasks import sweep
+from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.processes import wait_for
 

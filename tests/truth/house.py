@@ -7,9 +7,10 @@ from django.db.models import QuerySet
 
 from bandit.core.table import ABSTAINED
 from bandit.models import Bucket
-from grading import ownership, rewards
-from grading.core.vocabulary import Source
+from grading.evidence import ownership
 from grading.models import Artifact, Grade, Session
+from grading.reward import rewards
+from grading.vocabulary import Source
 
 PADDING = 6_000
 COMMIT_AT = 5

@@ -4,9 +4,10 @@ import io
 import json
 from collections.abc import Iterable
 
-from grading import intake, rewards
-from grading.core.vocabulary import Source
+from grading import intake
 from grading.models import Grade, Session, Settlement
+from grading.reward import rewards
+from grading.vocabulary import Source
 from tests import cast
 
 Block = dict | str

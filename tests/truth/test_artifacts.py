@@ -6,9 +6,11 @@ from itertools import permutations
 
 import pytest
 
-from grading import erasing, intake, rewards
-from grading.core.vocabulary import Reason, Source, Status
+from grading import intake
+from grading.intake import erasing
 from grading.models import ArtifactRule, ArtifactSketch, Grade, Session
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source, Status
 from tests import cast
 
 pytestmark = pytest.mark.django_db

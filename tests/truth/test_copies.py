@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading import ownership
-from grading.core.vocabulary import Outcome, Reason, Status
+from grading.evidence import ownership
 from grading.models import Flag, Session, SessionLog
+from grading.vocabulary import Outcome, Reason, Status
 from tests.cast import world
 from tests.examples import examples
 from tests.truth.house import (
@@ -142,7 +142,7 @@ def test_times_before_the_others_give_another_agent_nothing():
 
 
 def test_erasing_the_owner_gives_the_work_to_the_copy():
-    from grading import erasing
+    from grading.intake import erasing
 
     submit("one", log("one", TEN))
     alone = learned()
@@ -153,7 +153,7 @@ def test_erasing_the_owner_gives_the_work_to_the_copy():
 
 
 def test_who_inherits_a_log_that_was_cut_inherits_how_it_ended():
-    from grading import erasing
+    from grading.intake import erasing
 
     error = {"type": "assistant", "uuid": "uuid-error", "isApiErrorMessage": True}
     text = [{"type": "text", "text": "API Error: 529 Overloaded"}]

@@ -8,13 +8,15 @@ from django.apps import apps
 
 from bandit import audit
 from bandit.models import LedgerEntry
-from grading import judging, regrading, rewards
-from grading.core.verdict_score import SCORING
-from grading.core.vocabulary import Reason, Source
+from grading import judging
+from grading.intake import regrading
 from grading.judging import results, working
+from grading.judging.core.verdict_score import SCORING
 from grading.judging.rubrics import first_rubric
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation, Session
 from grading.models.judging import AttemptOutcome, JobState
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.grading import logs
 from tests.incidents.helpers import simulated, work

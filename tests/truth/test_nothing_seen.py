@@ -5,9 +5,9 @@ import json
 import pytest
 
 from bandit.models import LedgerEntry
-from grading.core.trajectory import View
-from grading.core.vocabulary import Outcome, Reason, Source
 from grading.models import Flag
+from grading.reward.trajectory import View
+from grading.vocabulary import Outcome, Reason, Source
 from tests.grading import logs
 from tests.truth.intake import answered, calls, claude, codex, reward, says, submit, trajectory
 

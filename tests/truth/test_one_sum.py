@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core import trajectory as core
-from grading.core.production import Facts, collect
-from grading.core.trajectory import Seen, View
-from grading.core.vocabulary import Source
+from grading.reward import trajectory as core
+from grading.reward.trajectory import Seen, View
+from grading.signals.production import Facts, collect
+from grading.vocabulary import Source
 from tests.examples import examples
 from tests.grading import logs
 from tests.truth.intake import calls, claude, reward, says, submit, trajectory

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from grading import monitoring, ownership
-from grading.core.ownership import Claim, Claimant, owner, same_commits
+from grading import monitoring
+from grading.evidence import ownership
+from grading.evidence.owner_rule import Claim, Claimant, owner, same_commits
 from grading.models import Artifact, Flag
 from tests.cast import world
 from tests.examples import examples
@@ -154,7 +155,7 @@ def test_an_agents_own_session_is_named_in_the_receipt():
 
 @pytest.mark.django_db
 def test_erasing_the_owner_gives_the_commit_to_the_next():
-    from grading import erasing
+    from grading.intake import erasing
     from grading.models import Session
 
     submit("one", facts=FACTS)

@@ -9,16 +9,18 @@ from django.utils import timezone
 from bandit import audit, calibrating
 from bandit.core.calibration import Line, Scale
 from bandit.models import Bandit, LedgerEntry
-from grading import erasing, judging, monitoring, regrading, rewards
-from grading.core.decide import GradeView, decide
-from grading.core.standing import standing_weight
-from grading.core.vocabulary import Source, Status
-from grading.core.witness import Witness
+from grading import judging, monitoring
+from grading.intake import erasing, regrading
 from grading.judging import recomputing
 from grading.models import Alarm, Flag, Grade, JudgeJob, ReviewItem, Session
 from grading.models.judging import JobState, Purpose
 from grading.monitoring.judges import WastedJudging
-from grading.rereading import why_again
+from grading.reward import rewards
+from grading.reward.decide import GradeView, decide
+from grading.reward.rereading import why_again
+from grading.reward.standing import standing_weight
+from grading.reward.witness import Witness
+from grading.vocabulary import Source, Status
 from tests import cast
 from tests.core.test_chain import POLICY
 from tests.grading import logs

@@ -7,9 +7,11 @@ from django.core.management import CommandError, call_command
 
 from bandit import audit
 from bandit.models import LedgerEntry
-from grading import evidence, regrading, rewards
-from grading.core.vocabulary import Outcome, Source
+from grading.evidence import store as evidence
+from grading.intake import regrading
 from grading.models import Evidence, Grade, Session, Settlement
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Source
 from tests import cast
 from tests.grading import logs
 

@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from grading import ownership, rewards
-from grading.core.vocabulary import Outcome, Reason
+from grading.evidence import ownership
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason
 from tests.cast import world
 from tests.truth.house import (
     bits,

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from grading.core.ratelimits import Cost
+from grading.judging.core.ratelimits import Cost
 
 # A caller may sleep so long (seconds) for its turn; beyond that nothing is reserved.
 LONGEST_WAIT = 2.0

@@ -8,9 +8,9 @@ from django.db.models import F, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from grading.core.ratelimits import Cost
 from grading.days import start_of_day
 from grading.judging.allowance import prices, quota
+from grading.judging.core.ratelimits import Cost
 from grading.judging.judges import Judge
 from grading.models import JudgeAttempt, JudgePolicy
 

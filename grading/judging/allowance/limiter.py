@@ -25,8 +25,8 @@ from django.utils import timezone
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from grading.core.ratelimits import DIMENSIONS, Cost, RateLimits
 from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, Bucket
+from grading.judging.core.ratelimits import DIMENSIONS, Cost, RateLimits
 
 logger = logging.getLogger(__name__)
 

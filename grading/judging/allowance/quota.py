@@ -17,15 +17,15 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading import monitoring
-from grading.core.ratelimits import RateLimits
-from grading.core.verdict import Deferred, Result, Scope
-from grading.core.vocabulary import Reason
 from grading.days import tomorrow
 from grading.judging import judges
 from grading.judging.allowance import limiter
+from grading.judging.core.ratelimits import RateLimits
+from grading.judging.core.verdict import Deferred, Result, Scope
 from grading.judging.judges import Judge
 from grading.models import Quota, QuotaTransition
 from grading.models.quota import QuotaState
+from grading.vocabulary import Reason
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils import timezone
 
-from grading.core.batch import pack
-from grading.core.prompt import Prompt
-from grading.core.verdict import Deferred
 from grading.judging import client, inputs, lanes, results, working
 from grading.judging.allowance import budget, limiter
 from grading.judging.client import Answer
+from grading.judging.core.batch import pack
+from grading.judging.core.prompt import Prompt
+from grading.judging.core.verdict import Deferred
 from grading.judging.judges import Judge
 from grading.judging.working import Turn
 from grading.models import JudgeJob, JudgePolicy, Session

@@ -10,11 +10,11 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.core.batch import poll_gap
 from grading.judging import judges, results, working
 from grading.judging.batches import provider
 from grading.judging.batches.ending import MAY_BE_PAID, end, look_for
 from grading.judging.batches.reading import answer_in, token
+from grading.judging.core.batch import poll_gap
 from grading.judging.judges import Judge
 from grading.models import JudgeBatch, Session
 from grading.models.judging import AttemptOutcome, BatchState, JudgeRole

@@ -15,10 +15,10 @@ from anthropic.types.messages import MessageBatch, MessageBatchIndividualRespons
 from django.conf import settings
 from django.utils import timezone
 
-from grading.core.api_errors import SPEND_CODES, NotItsProtocol
 from grading.judging import client, deadline
 from grading.judging.allowance import quota
 from grading.judging.client import Answer
+from grading.judging.core.api_errors import SPEND_CODES, NotItsProtocol
 from grading.judging.judges import Judge
 
 logger = logging.getLogger(__name__)

@@ -7,13 +7,13 @@ from anthropic.types.messages import MessageBatchIndividualResponse
 from django.conf import settings
 from django.utils import timezone
 
-from grading.core import api_errors
-from grading.core.batch import unpack
-from grading.core.verdict import Deferred, Scope
-from grading.core.vocabulary import Reason
 from grading.judging import client, inputs
 from grading.judging.client import Answer
+from grading.judging.core import api_errors
+from grading.judging.core.batch import unpack
+from grading.judging.core.verdict import Deferred, Scope
 from grading.models import JudgeAttempt, JudgeJob, Session
+from grading.vocabulary import Reason
 
 
 def token(custom_id: str) -> uuid.UUID:

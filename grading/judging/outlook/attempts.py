@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db.models import Count, Min, Q, QuerySet
 
-from grading.core.vocabulary import Reason
 from grading.judging.outlook.outages import TROUBLE
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
+from grading.vocabulary import Reason
 
 CLASSED = (*TROUBLE, Reason.RATE_LIMITED, Reason.QUOTA_EXHAUSTED, Reason.AUTH, Reason.INPUT_TOO_LARGE)
 ATTENTION = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE)

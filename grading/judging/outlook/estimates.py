@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from grading.core import forecast, prompt
-from grading.core.forecast import Pace
-from grading.core.prompt import Case
 from grading.judging import inputs, judges
 from grading.judging.allowance import limiter, prices
+from grading.judging.core import forecast, prompt
+from grading.judging.core.forecast import Pace
+from grading.judging.core.prompt import Case
 from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgeAttempt, JudgePolicy, Rubric
 from grading.models.judging import AttemptOutcome, JudgeRole

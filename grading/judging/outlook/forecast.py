@@ -7,10 +7,10 @@ from django.db.models import Count, Min, QuerySet
 from django.db.models.functions import TruncMinute
 from django.utils import timezone
 
-from grading.core import forecast as core
-from grading.core.forecast import Allowance, Conditions, Curve, Forecast, Pace
 from grading.days import tomorrow
 from grading.judging.allowance import limiter
+from grading.judging.core import forecast as core
+from grading.judging.core.forecast import Allowance, Conditions, Curve, Forecast, Pace
 from grading.judging.outlook import costs
 from grading.judging.outlook.standing import Headroom, Standing
 from grading.models import JudgeJob, JudgePolicy

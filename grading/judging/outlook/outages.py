@@ -9,10 +9,10 @@ from typing import Any
 from django.db.models import Count, Max, Min, Q
 from django.db.models.functions import TruncHour
 
-from grading.core.vocabulary import Reason
 from grading.models import JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.quota import CLOSED_STATES, QuotaState
+from grading.vocabulary import Reason
 
 LISTED = 10
 HOUR = dt.timedelta(hours=1)

@@ -8,14 +8,15 @@ from django.db import transaction
 from django.db.models import F, Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
-from grading import review, rewards
-from grading.core.vocabulary import NO_REWARD, Reason, WorkKind
+from grading import review
 from grading.judging import asking, inputs
 from grading.judging.inputs import JUDGED_KINDS
 from grading.judging.rubrics.plans import LeftOut
 from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
 from grading.models.judging import JobState, Purpose
+from grading.reward import rewards
+from grading.vocabulary import NO_REWARD, Reason, WorkKind
 
 logger = logging.getLogger(__name__)
 

@@ -4,11 +4,11 @@ from typing import Any
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from grading.core import prompt
-from grading.core.sanitise import clean
-from grading.core.vocabulary import Source, Status
 from grading.judging import inputs
+from grading.judging.core import prompt
+from grading.judging.core.sanitise import clean
 from grading.models import Grade
+from grading.vocabulary import Source, Status
 
 SUMMARY_LIMIT, WHY_LIMIT = prompt.SUMMARY_CHARS, prompt.WHY_CHARS
 

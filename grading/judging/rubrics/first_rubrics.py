@@ -7,7 +7,7 @@ same by a number. The production rubric of sites that judged before there were k
 from dataclasses import dataclass
 from typing import Any
 
-from grading.core.vocabulary import WorkKind
+from grading.vocabulary import WorkKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Which kind of work each category is, and so which rubric its sessions are judged by, for many sessions at once."""
 
 from bandit.models import Arm
-from grading.core.vocabulary import WorkKind
+from grading.vocabulary import WorkKind
 
 CATEGORIES = "category"
 

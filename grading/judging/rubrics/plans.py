@@ -8,15 +8,15 @@ from enum import StrEnum
 
 from django.db.models import Max, QuerySet
 
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import NO_REWARD, WorkKind
 from grading.judging import judges
+from grading.judging.core.verdict_score import VERSION
 from grading.judging.inputs import JUDGED_KINDS
 from grading.judging.outlook.estimates import Estimate, estimate
 from grading.judging.rubrics import kinds
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Evidence, JudgeJob, Rubric, Session
 from grading.models.judging import JobState, Purpose
+from grading.vocabulary import NO_REWARD, WorkKind
 
 
 class LeftOut(StrEnum):

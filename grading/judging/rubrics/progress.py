@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from django.db.models import Count
 
-from grading.core.vocabulary import Reason
 from grading.judging.outlook import costs
 from grading.judging.rubrics.plans import LeftOut
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import JudgeAttempt, JudgeJob, JudgeRun
 from grading.models.judging import JobState
+from grading.vocabulary import Reason
 
 LARGEST = 10
 

@@ -2,12 +2,12 @@
 
 from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 
-from grading.core.verdict_score import VERSION
-from grading.core.vocabulary import WorkKind
 from grading.judging import inputs, judges
+from grading.judging.core.verdict_score import VERSION
 from grading.judging.rubrics import kinds
 from grading.models import Grade, Rubric, Session
 from grading.models.sessions import SessionQuerySet
+from grading.vocabulary import WorkKind
 
 
 def verdicts() -> QuerySet[Grade]:

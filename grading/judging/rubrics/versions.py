@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Avg, Count, F, OuterRef, Subquery
 
-from grading.core.prompt import rubric_sha256
+from grading.judging.core.prompt import rubric_sha256
 from grading.judging.rubrics import examples
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import JudgeJob, Rubric, RubricActivation

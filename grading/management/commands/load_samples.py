@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 from tqdm import tqdm
 
-from grading import samples
+from grading.agent import samples
 
 
 class Command(BaseCommand):

@@ -10,11 +10,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
-from grading import charts, regrading
-from grading.core.explain import number
+from grading.intake import regrading
+from grading.intake.regrading import Regraded, Standing
 from grading.models import Agent, Session
-from grading.regrading import Regraded, Standing
 from grading.review.promises import Effect
+from grading.reward.explain import number
+from grading.screens import charts
 
 KINDS = 20
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from grading import samples
+from grading.agent import samples
 
 
 class Command(BaseCommand):

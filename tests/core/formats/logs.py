@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
-from grading.core.events import Event, ParseReport, TranscriptHeader
-from grading.core.formats import read
+from grading.formats import read
+from grading.formats.events import Event, ParseReport, TranscriptHeader
 
 FIXTURES = Path(__file__).parents[2] / "data" / "transcripts"
 SESSION = "11111111-1111-4111-8111-111111111111"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.core.events import ApiError, Boundary, Message, PullRequestLink, Role, ToolCall, ToolResult, Usage
+from grading.formats.events import ApiError, Boundary, Message, PullRequestLink, Role, ToolCall, ToolResult, Usage
 from tests.core.formats.logs import AT, FIXTURES, SESSION, claude, jsonl, only, parse, tool_result, tool_use
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from grading.core.events import ApiError, Boundary, Message, Role, ToolCall, ToolResult, Usage
+from grading.formats.events import ApiError, Boundary, Message, Role, ToolCall, ToolResult, Usage
 from tests.core.formats.logs import (
     FIXTURES,
     THREAD,

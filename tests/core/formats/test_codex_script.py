@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from grading.core.events import Clarity, ToolCall, ToolResult
+from grading.formats.events import Clarity, ToolCall, ToolResult
 from tests.core.formats.logs import codex, codex_item, codex_meta, jsonl, only, parse
 
 DONE = "Script completed\nWall time 0.1 seconds\nOutput:\n"

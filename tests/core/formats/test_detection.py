@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from grading.core.formats import EmptyTranscript, UnknownFormat, detect, read
+from grading.formats import EmptyTranscript, UnknownFormat, detect, read
 from tests.core.formats.logs import AT, FIXTURES, GPTME_PROMPT, SESSION, claude, codex_item, codex_meta, gptme, jsonl
 
 FILES = {

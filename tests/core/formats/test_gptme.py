@@ -4,11 +4,11 @@ from io import BytesIO
 
 import pytest
 
-from grading.core.events import Clarity, Message, Role, ToolCall, ToolResult, Usage
-from grading.core.formats import read
-from grading.core.formats.gptme import outcome
-from grading.core.formats.gptme_calls import find_calls
-from grading.core.signals.extract import extract
+from grading.formats import read
+from grading.formats.events import Clarity, Message, Role, ToolCall, ToolResult, Usage
+from grading.formats.gptme import outcome
+from grading.formats.gptme_calls import find_calls
+from grading.signals.extract import extract
 from tests.core.formats.logs import FIXTURES, GPTME_PROMPT, gptme, jsonl, only, parse
 
 SHELL = "```shell\ngit status\n```"

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.core.events import Event
-from grading.core.formats import EmptyTranscript, UnknownFormat, detect, read
-from grading.core.formats.claude_code import METADATA as CLAUDE_METADATA
-from grading.core.formats.claude_code import ClaudeCode
-from grading.core.formats.codex import Codex
-from grading.core.formats.gptme import Gptme
-from grading.core.formats.lines import Tally
-from grading.core.formats.reader import Parser
-from grading.core.formats.values import words as formats_words
+from grading.formats import EmptyTranscript, UnknownFormat, detect, read
+from grading.formats.claude_code import METADATA as CLAUDE_METADATA
+from grading.formats.claude_code import ClaudeCode
+from grading.formats.codex import Codex
+from grading.formats.events import Event
+from grading.formats.gptme import Gptme
+from grading.formats.lines import Tally
+from grading.formats.reader import Parser
+from grading.formats.values import words as formats_words
 from tests.core.formats.logs import FIXTURES, GPTME_PROMPT, claude, codex_meta, jsonl
 from tests.examples import examples
 

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from grading.core.formats.js_script import read_script
-from grading.core.formats.js_tokens import UnreadableScriptError
-from grading.core.formats.js_values import Allowance, Joined, Json, Result, Unknown
+from grading.formats.js_script import read_script
+from grading.formats.js_tokens import UnreadableScriptError
+from grading.formats.js_values import Allowance, Joined, Json, Result, Unknown
 
 
 def arguments(source: str) -> list:

@@ -4,8 +4,8 @@ from io import BytesIO
 
 import pytest
 
-from grading.core.events import Message
-from grading.core.formats.lines import Tally, json_or_none, read_objects
+from grading.formats.events import Message
+from grading.formats.lines import Tally, json_or_none, read_objects
 from tests.core.formats.logs import claude, jsonl, only, parse
 
 HELLO = claude("user", "hello", uuid="a")

@@ -7,7 +7,7 @@ from io import RawIOBase
 
 import pytest
 
-from grading.core.formats import read
+from grading.formats import read
 from tests.core.formats.logs import GPTME_PROMPT, claude, codex_item, codex_meta, gptme, tool_result
 
 LINE = 40_000

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grading.core.events import Event, ToolCall, ToolResult, Usage
-from grading.core.formats import FORMATS, EmptyTranscript, Reader, UnknownFormat, read
+from grading.formats import FORMATS, EmptyTranscript, Reader, UnknownFormat, read
+from grading.formats.events import Event, ToolCall, ToolResult, Usage
 
 pytestmark = pytest.mark.data
 ROOT = Path(os.environ.get("GRADING_DATA_DIR", ""), "transcripts") if os.environ.get("GRADING_DATA_DIR") else None

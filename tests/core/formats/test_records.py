@@ -4,9 +4,9 @@ from io import BytesIO
 
 import pytest
 
-from grading.core.events import ApiError, Clarity, Message, Role, ToolCall, ToolResult
-from grading.core.formats import read
-from grading.core.signals.extract import extract
+from grading.formats import read
+from grading.formats.events import ApiError, Clarity, Message, Role, ToolCall, ToolResult
+from grading.signals.extract import extract
 from tests.core.formats.logs import (
     THREAD,
     claude,

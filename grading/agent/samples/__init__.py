@@ -1,0 +1,61 @@
+"""Sample sessions, so that an empty site has something to show. They come in like any other and leave in one act."""
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from grading import intake
+from grading.intake.erasing import erase
+from grading.models import Agent, Session
+
+FOLDER = Path(__file__).parent / "sessions"
+AGENT = "samples"
+PARTS = {
+    "transcript.jsonl": "transcript",
+    "conversation.jsonl": "transcript",
+    "journal.md": "journal",
+    "changes.patch": "patch",
+    "facts.json": "facts",
+}
+
+
+def load(now: dt.datetime) -> Iterator[intake.Receipt]:
+    """Submit the samples through the ordinary intake, as having ended in the days before `now`; oldest first.
+
+    A sample that is there already stays as it is.
+    """
+    agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "Sample sessions", "is_sample": True})
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    for folder, said in sorted(_described(), key=lambda item: -item[1]["hours_ago"]):
+        end = hour - dt.timedelta(hours=said["hours_ago"])
+        if Session.objects.filter(agent=agent, external_id=said["metadata"]["session_id"]).exists():
+            continue
+        metadata = intake.SubmittedSession(
+            **said["metadata"], started_at=end - dt.timedelta(minutes=said["minutes"]), ended_at=end
+        )
+        with ExitStack() as stack:
+            files = _opened(folder, stack)
+            yield intake.submit(agent=agent, metadata=metadata, is_sample=True, **files)
+
+
+def remove(who: str) -> dict[str, int]:
+    """Erase every sample session, its rewards too; what was deleted, by kind. `who` goes on record."""
+    counts = erase(Session.objects.samples(), who=who, why="sample sessions removed")
+    Agent.objects.filter(is_sample=True, sessions=None).delete()
+    return counts
+
+
+def _described() -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in FOLDER.glob("*/session.json"):
+        yield path.parent, json.loads(path.read_text())
+
+
+def _opened(folder: Path, stack: ExitStack) -> dict[str, IO[bytes]]:
+    return {
+        part: stack.enter_context((folder / name).open("rb"))
+        for name, part in PARTS.items()
+        if (folder / name).exists()
+    }

@@ -1,8 +1,0 @@
-"""Signals: what the tool results of a transcript show, the same for every harness."""
-
-from grading.core.signals.extract import extract
-from grading.core.signals.model import Commit, Effect, EffectKind, Signals, TestRun, Tokens
-
-VERSION = "signals/2"
-
-__all__ = ["VERSION", "Commit", "Effect", "EffectKind", "Signals", "TestRun", "Tokens", "extract"]

@@ -1,0 +1,175 @@
+"""Claims of commits and pull requests, and whose each one is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+from django.db.models import Q, QuerySet
+
+from grading.evidence import owner_rule as rule
+from grading.evidence.owner_rule import PREFIX, Claimant
+from grading.evidence.records import Records
+from grading.models import Artifact, Evidence, Session, SessionLog
+from grading.models.evidence import LINKS, ArtifactKind, Origin
+from grading.plain import plain_text
+from grading.signals.production import Foreign
+
+SEEN_AT = 300
+
+
+def claim(
+    session: Session,
+    kind: ArtifactKind,
+    key: str,
+    *,
+    origin: Origin,
+    receipt: int,
+    subject: str = "",
+    seen_at: str = "",
+) -> Artifact:
+    """A claim of a commit or pull request, not saved. `receipt`: the key of the evidence that shows it."""
+    return Artifact(
+        session=session,
+        kind=kind,
+        key=key,
+        origin=origin,
+        seen_at=plain_text(seen_at, SEEN_AT),
+        subject=plain_text(subject, rule.MAX_SUBJECT),
+        lookup=_lookup(kind, key),
+        receipt=receipt,
+    )
+
+
+def _lookup(kind: ArtifactKind, key: str) -> str:
+    if kind is ArtifactKind.COMMIT:
+        return key[:PREFIX]
+    return blake2b(key.encode(), digest_size=16).hexdigest()
+
+
+def of_logs(session: Session, logs: Iterable[tuple[Evidence, Records]]) -> list[Artifact]:
+    """What the session's logs show that its calls made."""
+    found: dict[tuple[ArtifactKind, str], Artifact] = {}
+    for row, records in logs:
+        commits = [(ArtifactKind.COMMIT, hash_, subject) for hash_, subject in records.commits]
+        for kind, key, subject in (*commits, *((ArtifactKind.PULL_REQUEST, url, "") for url in records.pull_requests)):
+            made = claim(session, kind, key, origin=Origin.TRANSCRIPT, receipt=row.pk, subject=subject)
+            found.setdefault((kind, key), made)
+    return list(found.values())
+
+
+def replaced(session: Session, found: Sequence[Artifact]) -> tuple[list[Artifact], list[Artifact]]:
+    """Of the claims that the session's logs make now, those that are new; and of those held, the ones to drop.
+
+    One that is held keeps the receipt that it has.
+    """
+    held = {(row.kind, row.key): row for row in session.artifacts.filter(origin=Origin.TRANSCRIPT, kind__in=LINKS)}
+    now = {(each.kind, each.key) for each in found}
+    new = [each for each in found if (each.kind, each.key) not in held]
+    return new, [row for key, row in held.items() if key not in now]
+
+
+def lookups(sessions: Iterable[int]) -> set[str]:
+    """Where the claims of these sessions are found."""
+    rows = Artifact.objects.filter(session__in=list(sessions), kind__in=LINKS).exclude(lookup="")
+    return set(rows.values_list("lookup", flat=True))
+
+
+def at(found: Iterable[str]) -> QuerySet[Artifact]:
+    """All claims that are found there."""
+    return Artifact.objects.filter(lookup__in=list(found), kind__in=LINKS).exclude(lookup="")
+
+
+def decide(where: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Artifact] = ()) -> set[int]:
+    """Say anew who owns what is claimed there, with the claims that are new and without those dropped.
+
+    Returns the keys of the sessions of which a claim held before is another's now, or is theirs again.
+    """
+    where = where | {each.lookup for each in (*new, *dropped)}
+    if not where:
+        return set()
+    Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
+    rows = [*at(where).order_by("pk"), *new]
+    sessions = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
+    roots = {each.pk: _root(each) for each in sessions}
+    owners = _owners(rows, roots)
+    moved: dict[int | None, list[int]] = defaultdict(list)
+    touched = set()
+    for row, owner in zip(rows, owners, strict=True):
+        owned_by = None if owner == row.session_id else owner
+        if row.pk is not None and row.owned_by_id != owned_by:
+            moved[owned_by].append(row.pk)
+            touched |= {roots[row.session_id].pk, row.session_id}
+        row.owned_by_id = owned_by
+    # Those who lose first: of two facts on one thing the database lets only one belong to its own session.
+    for owned_by in sorted(moved, key=lambda key: (key is None, key)):
+        Artifact.objects.filter(pk__in=moved[owned_by]).update(owned_by=owned_by)
+    Artifact.objects.bulk_create(new)
+    return touched
+
+
+def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]:
+    """The key of the owner of what each row claims."""
+    owners = [0] * len(rows)
+    by = [
+        replace(claimant(roots[row.session_id]), receipt=row.receipt, made=row.origin == Origin.TRANSCRIPT)
+        for row in rows
+    ]
+    for same in _things(rows, by):
+        owner = rule.owner([by[number] for number in same]).session
+        for number in same:
+            owners[number] = owner
+    return owners
+
+
+def _things(rows: Sequence[Artifact], by: Sequence[Claimant]) -> Iterator[list[int]]:
+    """The numbers of the rows that claim one thing, for each thing."""
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        found[row.kind, row.lookup if row.kind == ArtifactKind.COMMIT else row.key].append(number)
+    for (kind, _where), numbers in found.items():
+        if kind != ArtifactKind.COMMIT:
+            yield numbers
+            continue
+        commits = [
+            rule.Claim(row=number, by=by[number], hash=rows[number].key, subject=rows[number].subject)
+            for number in numbers
+        ]
+        for same in rule.same_commits(commits):
+            yield [each.row for each in same]
+
+
+def claimant(session: Session) -> Claimant:
+    """A session that has its own reward, as the rule sees it; its log is to be selected with it."""
+    held: SessionLog | None = getattr(session, "log", None)
+    return Claimant(
+        session=session.pk,
+        agent=session.agent_id,
+        receipt=held.receipt if held else 0,
+        resumed=held.resumed if held else False,
+        size=held.size if held else 0,
+        ended=session.ended_at.timestamp(),
+        name=session.external_id,
+    )
+
+
+def _root(session: Session) -> Session:
+    held: SessionLog | None = getattr(session, "log", None)
+    return session if held is None or held.part_of is None else held.part_of
+
+
+def foreign(session: Session) -> Foreign:
+    """What the session claims, itself or by its subagents, and another one owns: it is to be left out of its grades."""
+    mine = Q(session=session) | Q(session__log__part_of=session)
+    rows = Artifact.objects.filter(mine, kind__in=LINKS, owned_by__isnull=False).exclude(owned_by=session)
+    found = set(rows.values_list("kind", "key"))
+    return Foreign(
+        commits=frozenset(key for kind, key in found if kind == ArtifactKind.COMMIT),
+        pull_requests=frozenset(key for kind, key in found if kind == ArtifactKind.PULL_REQUEST),
+    )
+
+
+def contended(session: Session) -> list[Artifact]:
+    """The session's claims of what another agent's session owns; people are to look at both."""
+    rows = session.artifacts.filter(kind__in=LINKS, owned_by__isnull=False)
+    return list(rows.exclude(owned_by__agent=session.agent_id).select_related("owned_by__agent").order_by("pk"))

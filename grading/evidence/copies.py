@@ -1,0 +1,136 @@
+"""Copies of logs: whose each record is, where several sessions' logs hold it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+
+from grading.evidence import owner_rule as rule
+from grading.evidence import records
+from grading.evidence.claims import claimant
+from grading.evidence.owner_rule import Holding
+from grading.models import Evidence, RecordAnchor, Session, SessionLog
+from grading.models.evidence import EvidenceKind
+
+MAX_KIN = 50
+"""Other sessions that are compared with one. An agent that forks one log more often than that has its copies told from
+the earliest of these."""
+MAX_ROWS = 20_000
+
+
+def anchors(sessions: Iterable[int]) -> set[int]:
+    """The records by which the copies of these sessions' logs are found."""
+    return set(RecordAnchor.objects.filter(session__in=list(sessions)).values_list("record", flat=True))
+
+
+def kin(probes: Iterable[int]) -> set[int]:
+    """The keys of the sessions whose logs hold one of these records, the earliest of very many."""
+    rows = RecordAnchor.objects.filter(record__in=list(probes)).order_by("session").values_list("session", flat=True)
+    return set(rows.distinct()[:MAX_KIN])
+
+
+def settle(touched: set[int], probes: set[int]) -> set[int]:
+    """Say anew whose the records are of these sessions, and of those that share any of the anchors.
+
+    `probes` are the anchors that the touched had before. Returns the keys of the sessions of which others count now.
+    """
+    if not touched:
+        return set()
+    asked = touched | kin(probes | anchors(touched))
+    family = _Family(asked)
+    changed = set()
+    for key in sorted(family.roots_of(asked)):
+        if key in family.logs and family.keep(key):
+            changed.add(key)
+    return changed
+
+
+def foreign_records(session: Session) -> dict[int, int]:
+    """The records in the session's logs that another session owns, each with that session's key."""
+    return _Family({session.pk}).left_out(session.pk)
+
+
+class _Family:
+    """Some sessions with those that share records with them: each with its subagents as one."""
+
+    def __init__(self, asked: set[int]) -> None:
+        asked = _with_parts(asked)
+        self._near = _neighbours(asked)
+        everybody = asked.union(*self._near.values())
+        everybody = everybody if everybody == asked else _with_parts(everybody)
+        self.logs = {row.pk: row for row in SessionLog.objects.filter(pk__in=everybody).select_related("session")}
+        self._roots = {key: log.part_of_id or key for key, log in self.logs.items()}
+        self._parts: dict[int, list[SessionLog]] = defaultdict(list)
+        for log in self.logs.values():
+            if log.part_of_id is not None:
+                self._parts[log.part_of_id].append(log)
+        rows = Evidence.objects.filter(session__in=everybody, kind=EvidenceKind.TRANSCRIPT, problem="")
+        self._files = {(row.session_id, row.sha256): row for row in rows}
+        self._held: dict[int, Holding] = {}
+
+    def roots_of(self, sessions: Iterable[int]) -> set[int]:
+        return {self._roots.get(key, key) for key in sessions}
+
+    def left_out(self, key: int) -> dict[int, int]:
+        """The records of a root that others own, with the keys of these."""
+        members = {key, *(row.pk for row in self._parts[key])}
+        near = self.roots_of(set().union(*(self._near.get(member, set()) for member in members))) - {key}
+        others = [self._holding(other) for other in sorted(near) if other in self.logs]
+        return rule.left_out(self._holding(key), others) if others else {}
+
+    def keep(self, key: int) -> bool:
+        """Keep what of a root's records is its own; whether others are than before."""
+        log, parts, mine = self.logs[key], self._parts[key], self._holding(key)
+        missing = self.left_out(key)
+        carried = Counter(missing.values())
+        said = {
+            "total": len(mine.records),
+            "carried": {str(owner): carried[owner] for owner in sorted(carried)},
+            "digest": _digest(missing, [sha256 for row in (log, *parts) for sha256 in row.files]),
+        }
+        if all(getattr(log, name) == value for name, value in said.items()):
+            return False
+        was = log.digest
+        for name, value in said.items():
+            setattr(log, name, value)
+        log.save(update_fields=list(said))
+        return log.digest != was
+
+    def _holding(self, key: int) -> Holding:
+        if key not in self._held:
+            logs = [self.logs[key], *self._parts[key]]
+            files = [self._files.get((log.pk, sha256)) for log in logs for sha256 in log.files]
+            held = frozenset(record for row in files if row is not None for record in records.of(row).ids)
+            first = min((log.receipt for log in logs if log.receipt), default=0)
+            by = replace(claimant(self.logs[key].session), receipt=first)
+            self._held[key] = Holding(by=by, records=held)
+        return self._held[key]
+
+
+def _with_parts(asked: set[int]) -> set[int]:
+    """These sessions with those that they are part of, and all parts of both."""
+    roots = SessionLog.objects.filter(pk__in=asked, part_of__isnull=False).values_list("part_of", flat=True)
+    whole = asked.union(roots)
+    return whole.union(SessionLog.objects.filter(part_of__in=whole).values_list("pk", flat=True))
+
+
+def _neighbours(asked: set[int]) -> Mapping[int, set[int]]:
+    """For each of these sessions, the others that have an anchor in common with it."""
+    mine = RecordAnchor.objects.filter(session__in=asked)
+    rows = RecordAnchor.objects.filter(record__in=mine.values("record")).order_by("session", "record")
+    holders: dict[int, list[int]] = defaultdict(list)
+    for record, session in rows.values_list("record", "session")[:MAX_ROWS]:
+        holders[record].append(session)
+    near: dict[int, set[int]] = {key: set() for key in asked}
+    for sessions in holders.values():
+        for key in asked.intersection(sessions):
+            near[key].update(sessions[:MAX_KIN])
+    return near
+
+
+def _digest(missing: Mapping[int, int], files: list[str]) -> str:
+    """Empty where one log, or none, counts with all of its records."""
+    if not missing and len(files) <= 1:
+        return ""
+    said = "\n".join([*sorted(files), *map(str, sorted(missing))])
+    return blake2b(said.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,156 @@
+"""Reading what was received, before anything is graded: is this transcript the session's own, and can it be read?"""
+
+import datetime as dt
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.utils import timezone
+
+from grading import formats, signals
+from grading.evidence import records
+from grading.evidence import store as evidence
+from grading.formats.events import ParseReport, TranscriptHeader
+from grading.models import Evidence
+from grading.models.evidence import EvidenceKind
+from grading.plain import plain_json, plain_text
+from grading.signals import Signals, patch
+from grading.vocabulary import Reason
+
+# The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
+SMALL_LOG_BYTES = 5_000
+SMALL_LOG_SECONDS = 120
+
+OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+CLOCK_SKEW = dt.timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What the caller says of the session whose evidence this is."""
+
+    session_id: str
+    started_at: dt.datetime | None = None
+    ended_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words."""
+
+    format: str = ""
+    coverage: float | None = None
+    report: dict[str, Any] = field(default_factory=dict)
+    header: TranscriptHeader | None = None
+    signals: Signals | None = None
+    problem: Reason = Reason.NONE
+    detail: str = ""
+
+    @property
+    def title(self) -> str:
+        """A name for the session: the log's own, else the first line of what was asked."""
+        named = "" if self.header is None else self.header.title or ""
+        return named or ("" if self.signals is None else self.signals.task)
+
+    @property
+    def started_at(self) -> dt.datetime | None:
+        return None if self.header is None else _plausible(self.header.started_at)
+
+    @property
+    def ended_at(self) -> dt.datetime | None:
+        return None if self.header is None else _plausible(self.header.ended_at)
+
+
+def read(row: Evidence, claim: Claim) -> Reading:
+    """What the stored bytes of `row` (its kind, hash, size and file name) turn out to be. Never raises for content."""
+    if row.kind == EvidenceKind.TRANSCRIPT:
+        return _transcript(row, claim)
+    if row.kind == EvidenceKind.PATCH:
+        return _patch(row)
+    return Reading()
+
+
+def _transcript(row: Evidence, claim: Claim) -> Reading:
+    try:
+        with evidence.open(row) as stream:
+            reader = formats.read(stream, row.filename)
+            noted = records.Noted(reader)
+            found = signals.extract(noted)
+    except formats.UnknownFormat as error:
+        return Reading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
+    except formats.EmptyTranscript:
+        return Reading(problem=Reason.UNREADABLE, detail="An empty file")
+    header, report = reader.header, reader.report
+    problem, detail = _judged(row, claim, header, report)
+    records.keep(row, noted.records(found))
+    return Reading(
+        format=reader.format,
+        coverage=report.coverage,
+        report=plain_json(_summary(header, report)),
+        header=header,
+        signals=found,
+        problem=problem,
+        detail=plain_text(detail, 500),
+    )
+
+
+def _judged(row: Evidence, claim: Claim, header: TranscriptHeader, report: ParseReport) -> tuple[Reason, str]:
+    """Whether the transcript may be used, by the three log faults of the founding incident and by being blind.
+
+    A subagent's log may stand under an id of its own, or under that of the session that started it, whose part it is.
+    """
+    names = {header.session_id, header.parent_id} if header.is_subagent else {header.session_id}
+    named = names - {None}
+    is_own_name = header.is_subagent and named <= {header.parent_id}  # the log has no name but its parent's
+    if named and claim.session_id not in named and not is_own_name:
+        return Reason.LOG_OVERWRITTEN, f"The log belongs to session {header.session_id}, not to this one"
+    if report.recognised == 0:
+        return Reason.FORMAT_BLIND, f"None of {report.lines:,} lines of {header.harness} was recognised"
+    seconds = _duration(claim, header)
+    if not header.is_subagent and row.size < SMALL_LOG_BYTES and seconds is not None and seconds > SMALL_LOG_SECONDS:
+        return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
+    return Reason.NONE, ""
+
+
+def _duration(claim: Claim, header: TranscriptHeader) -> float | None:
+    start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
+    return None if start is None or end is None else (end - start).total_seconds()
+
+
+def plausible(moment: dt.datetime) -> dt.datetime:
+    """The moment itself. Raises ValueError before the year 2000 or more than a day ahead of the site's clock."""
+    if not OLDEST <= moment <= timezone.now() + CLOCK_SKEW:
+        raise ValueError("expected a time since the year 2000 and not in the future; check the clock and the time zone")
+    return moment
+
+
+def _plausible(moment: dt.datetime | None) -> dt.datetime | None:
+    """A transcript's time, or None for one that no clock would show."""
+    if moment is None:
+        return None
+    try:
+        return plausible(moment)
+    except ValueError:
+        return None
+
+
+def _summary(header: TranscriptHeader, report: ParseReport) -> dict[str, Any]:
+    said = {**asdict(header), **asdict(report)}
+    return {
+        name: value.isoformat() if isinstance(value, dt.datetime) else value
+        for name, value in said.items()
+        if value is not None
+    }
+
+
+def _patch(row: Evidence) -> Reading:
+    with evidence.open(row) as stream:
+        text = stream.read(evidence.TEXT_LIMIT + 1)
+    if len(text) > evidence.TEXT_LIMIT:
+        return Reading(
+            problem=Reason.UNREADABLE, detail=f"a patch over {evidence.TEXT_LIMIT:,} bytes; leave out generated files"
+        )
+    try:
+        files = patch.parse(text.decode(errors="replace")).files
+    except patch.MalformedPatch as error:
+        return Reading(problem=Reason.UNREADABLE, detail=plain_text(str(error), 500))
+    return Reading(report={"files": len(files)})

@@ -1,0 +1,133 @@
+"""What a reader sees of an event: one line, its hostile text bounded here and escaped by the template."""
+
+import datetime as dt
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from grading.formats.events import (
+    ApiError,
+    Boundary,
+    Event,
+    Message,
+    PullRequestLink,
+    Role,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+
+SHOWN, FOLDED = 1_200, 20_000
+ASIDE = 240
+WHO = {Role.ASSISTANT: "Agent", Role.USER: "Task", Role.SCAFFOLD: "harness"}
+# Calls whose results are still to come; a log with more of them open only loses "of 84".
+OPEN_CALLS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One event. `head` is code, `told` the text as far as it is kept: `cut` characters more are not.
+
+    `of` is the number of a result's call where that is not the line before.
+    """
+
+    number: int
+    at: dt.datetime | None = None
+    kind: str
+    css: str = ""
+    head: str = ""
+    told: str = ""
+    cut: int = 0
+    failed: bool = False
+    of: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What is shown at once: little of the harness's own."""
+        return self.told[: self._shown]
+
+    @property
+    def rest(self) -> str:
+        """What is behind a fold."""
+        return self.told[self._shown :]
+
+    @property
+    def _shown(self) -> int:
+        return ASIDE if self.css == "scaffold" else SHOWN
+
+
+def lines(events: Iterable[Event]) -> Iterator[Line]:
+    """The line of each event in turn. Usage has a number and no line. Holds a bounded number of open calls."""
+    calls: OrderedDict[str, int] = OrderedDict()
+    before = 0
+    for event in events:
+        if isinstance(event, Usage):
+            continue
+        called = _called(event, calls)
+        yield _line(event, called if called != before else None)
+        before = event.number
+
+
+def _called(event: Event, calls: OrderedDict[str, int]) -> int | None:
+    """The number of a result's call; a call is remembered until then."""
+    if isinstance(event, ToolResult):
+        return calls.pop(event.call_id, None)
+    if isinstance(event, ToolCall) and event.call_id:
+        calls[event.call_id] = event.number
+        if len(calls) > OPEN_CALLS:
+            calls.popitem(last=False)
+    return None
+
+
+def _line(event: Event, of: int | None) -> Line:
+    kind, css, head, text, failed = _content(event)
+    return Line(
+        number=event.number,
+        at=event.at,
+        kind=kind,
+        css=css,
+        head=head,
+        told=text[:FOLDED],
+        cut=max(len(text) - FOLDED, 0),
+        failed=failed,
+        of=of,
+    )
+
+
+def _content(event: Event) -> tuple[str, str, str, str, bool]:
+    """Kind, class, head (code), text, and whether it says that something failed."""
+    match event:
+        case Message():
+            shown = _message(event)
+        case ToolCall():
+            shown = _call(event)
+        case ToolResult():
+            shown = _result(event)
+        case ApiError(reason=reason, text=text):
+            shown = (f"API error: {reason}", "", "", text, True)
+        case PullRequestLink(url=url):
+            shown = ("pull request", "", url, "", False)
+        case Boundary(kind=kind, detail=detail):
+            shown = (kind.replace("_", " "), "scaffold", "", detail, False)
+        case _:
+            shown = (type(event).__name__, "", "", "", False)
+    return shown
+
+
+def _message(event: Message) -> tuple[str, str, str, str, bool]:
+    kind = "thinking" if event.thinking else WHO[event.role]
+    aside = event.thinking or event.role is Role.SCAFFOLD
+    return kind, "scaffold" if aside else "", "", event.text, False
+
+
+def _call(event: ToolCall) -> tuple[str, str, str, str, bool]:
+    known = event.command or event.path
+    text = "" if known else json.dumps(dict(event.arguments), default=str, ensure_ascii=False)
+    return event.name, "", known[:FOLDED], text, False
+
+
+def _result(event: ToolResult) -> tuple[str, str, str, str, bool]:
+    failed = bool(event.failed) or bool(event.exit_code)
+    ended = f"exit {event.exit_code}" if event.exit_code else "failed"
+    return ended if failed else "result", "result", "", event.text, failed

@@ -1,0 +1,74 @@
+"""Transcripts of agent sessions as one stream of events, whichever harness wrote them.
+
+>>> from io import BytesIO
+>>> reader = read(BytesIO(b'{"role": "user", "content": "Fix it", "timestamp": "2026-01-01T00:00:00"}'))
+>>> [event.text for event in reader], reader.format, reader.report.coverage
+(['Fix it'], 'gptme', 1.0)
+"""
+
+from io import BufferedReader, RawIOBase
+from typing import BinaryIO, Final
+
+from grading.formats.claude_code import ClaudeCode
+from grading.formats.codex import Codex
+from grading.formats.detection import HEAD, Detection, detect
+from grading.formats.faults import EmptyTranscript, UnknownFormat
+from grading.formats.gptme import Gptme
+from grading.formats.lines import MAX_LINE
+from grading.formats.reader import Parser, Reader
+
+__all__ = ["FORMATS", "PARSER_VERSION", "Detection", "EmptyTranscript", "Reader", "UnknownFormat", "detect", "read"]
+
+PARSER_VERSION: Final = "2"
+"""Raised whenever the same bytes would give other events (L8)."""
+
+PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme)}
+FORMATS: Final = tuple(sorted(PARSERS))
+MAX_HEAD: Final = 4 * 1024 * 1024
+
+
+def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> Reader:
+    """A reader of the transcript in a binary stream, from where the stream stands; it need not be seekable.
+
+    Raises EmptyTranscript where there is nothing, UnknownFormat where no supported format is recognised. Nothing else
+    is raised, then or while iterating, whatever the bytes are (the stream's own errors apart). The caller closes the
+    stream. Lines over `max_line` bytes are skipped and counted.
+    """
+    head = _head(stream)
+    if not head.strip():
+        if stream.read(1):
+            raise UnknownFormat("white space only", expected=FORMATS, head=head, filename=filename)
+        raise EmptyTranscript(filename)
+    detection = detect(head, filename)
+    if detection.format is None:
+        raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
+    whole = BufferedReader(_Rejoined(head, stream), HEAD)
+    return Reader(whole, PARSERS[detection.format], max_line=max_line)
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """At least `HEAD` bytes, and on to the end of a line where one is longer; at most `MAX_HEAD`."""
+    head = bytearray()
+    while len(head) < HEAD or (len(head) < MAX_HEAD and head.count(b"\n") < 2):  # noqa: PLR2004 - one whole line and more
+        piece = stream.read(HEAD)
+        if not piece:
+            break
+        head += piece
+    return bytes(head)
+
+
+class _Rejoined(RawIOBase):
+    """What was read of a stream for detection, followed by the rest of it."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head = memoryview(head)
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # narrower than typeshed's WriteableBuffer
+        piece = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(piece) :]
+        buffer[: len(piece)] = piece
+        return len(piece)

@@ -1,0 +1,93 @@
+"""`codex exec --json`: a stream of thread, turn and item events."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from grading.formats import codex_tools
+from grading.formats.events import ApiError, Event, Message, Role, ToolResult
+from grading.formats.failures import failure_reason
+from grading.formats.usage import read_tokens
+from grading.formats.values import exit_status, mapping, mappings, optional, parts_text, text, words
+
+if TYPE_CHECKING:
+    from grading.formats.reader import Parser, Record
+
+ITEM_EVENTS: Final = words(
+    "thread.started turn.started turn.completed turn.failed item.started item.updated item.completed error"
+)
+SPOKEN: Final = words("agent_message assistant_message reasoning")
+CALLS: Final = words("command_execution file_change mcp_tool_call web_search")
+SILENT: Final = words("collab_tool_call todo_list")
+
+
+class ExecItems:
+    """Reads the events of `codex exec --json`. Only a completed item counts; it says all that the earlier ones said."""
+
+    def __init__(self, parser: "Parser") -> None:
+        self._parser = parser
+        self.thread: str | None = None
+        self._failure = ""
+
+    def feed(self, kind: str, record: "Record") -> list[Event] | None:
+        if kind == "thread.started":
+            self.thread = optional(record.get("thread_id"))
+            return []
+        if kind == "turn.completed":
+            usage = mapping(record.get("usage"))
+            tokens = read_tokens(usage, self._parser.problems, input_has_cached=True)
+            return [] if tokens.is_empty else [self._parser.usage_of(tokens, model="", at=None)]
+        if kind in ("turn.failed", "error"):
+            told = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
+            is_repeat, self._failure = kind == "turn.failed" and told == self._failure, told
+            return [] if is_repeat else [self._error(told)]
+        if kind != "item.completed":
+            return []
+        return self._item(mapping(record.get("item")))
+
+    def _error(self, told: str) -> ApiError:
+        return ApiError(number=self._parser.number(), reason=failure_reason(told), text=told)
+
+    def _item(self, item: "Record") -> list[Event] | None:
+        kind = text(item.get("type") or item.get("item_type"))
+        if kind in SPOKEN:
+            return list(self._message(text(item.get("text")), thinking=kind == "reasoning"))
+        if kind in CALLS:
+            return list(self._pair(item, kind))
+        if kind == "error":
+            self._parser.problems.note(f"the harness said: {text(item.get('message'))[:80]!r}")
+        elif kind not in SILENT:
+            self._parser.unknown(f"item/{kind}")
+            return None
+        return []
+
+    def _message(self, told: str, *, thinking: bool) -> Iterator[Event]:
+        if told.strip():
+            yield Message(number=self._parser.number(), role=Role.ASSISTANT, text=told, thinking=thinking)
+
+    def _pair(self, item: "Record", kind: str) -> Iterator[Event]:
+        call_id, status = text(item.get("id")), item.get("status")
+        name, meaning, told = _meaning(item, kind)
+        yield meaning.event(self._parser.number(), call_id=call_id, name=name)
+        exit_code = exit_status(item.get("exit_code"))
+        failed = exit_code != 0 if exit_code is not None else {"completed": False, "failed": True}.get(text(status))
+        yield ToolResult(number=self._parser.number(), call_id=call_id, text=told, failed=failed, exit_code=exit_code)
+
+
+def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.Call, str]:
+    """(tool, what was called, what it said) of a completed item."""
+    if kind == "command_execution":
+        called = codex_tools.call("shell", {"command": text(item.get("command"))})
+        return "shell", called, text(item.get("aggregated_output"))
+    if kind == "file_change":
+        return "apply_patch", _changes(item), ""
+    name = text(item.get("tool")) or kind
+    if kind == "mcp_tool_call" and (server := text(item.get("server"))):
+        name = f"mcp__{server}__{name}"
+    arguments = mapping(item.get("arguments")) or {"query": text(item.get("query"))}
+    return name, codex_tools.call(name, arguments), parts_text(mapping(item.get("result")).get("content"))
+
+
+def _changes(item: "Record") -> codex_tools.Call:
+    changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
+    paths = [text(change.get("path")) for change in changes]
+    return codex_tools.Call(kind="edit", arguments={"changes": changes, "paths": paths}, path=paths[0] if paths else "")

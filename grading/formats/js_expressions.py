@@ -1,0 +1,626 @@
+"""The expressions of a script: calls are noted, functions followed; a value is known where it is written down."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from grading.formats.js_tokens import Code, Token, UnreadableScriptError
+from grading.formats.js_values import (
+    MAX_CALLS,
+    MAX_ITEMS,
+    MAX_NESTING,
+    MUTATORS,
+    Function,
+    Global,
+    Json,
+    Left,
+    Method,
+    Result,
+    Scope,
+    ScriptCall,
+    Unknown,
+    Values,
+)
+
+PRECEDENCE: Final = {
+    operator: level
+    for level, operators in enumerate(
+        (
+            ("??", "||"),
+            ("&&",),
+            ("|",),
+            ("^",),
+            ("&",),
+            ("==", "!=", "===", "!=="),
+            ("<", ">", "<=", ">=", "in", "instanceof"),
+            ("<<", ">>", ">>>"),
+            ("+", "-"),
+            ("*", "/", "%"),
+            ("**",),
+        )
+    )
+    for operator in operators
+}
+ASSIGNMENTS: Final = frozenset(
+    ["=", "+=", "-=", "*=", "/=", "%=", "**=", "<<=", ">>=", ">>>=", "&=", "|=", "^=", "&&=", "||=", "??="]
+)
+SHORT_CIRCUITS: Final = ("??", "||", "&&")
+PREFIXES: Final = frozenset({"!", "-", "+", "~", "typeof", "void", "delete"})
+UNSUPPORTED: Final = frozenset(
+    [
+        "case",
+        "class",
+        "debugger",
+        "default",
+        "do",
+        "export",
+        "import",
+        "super",
+        "switch",
+        "this",
+        "throw",
+        "var",
+        "with",
+        "yield",
+    ]
+) - {"var", "throw", "do"}
+CHANGING: Final = ("Object.assign", "Object.define", "Object.setPrototypeOf", "Reflect.")
+
+
+@dataclass(slots=True)
+class Cursor:
+    code: Code
+    at: int
+    end: int
+
+    @property
+    def token(self) -> Token:
+        return self.code.tokens[self.at] if self.at < self.end else self.code.tokens[-1]
+
+    def peek(self, ahead: int = 1) -> Token:
+        return self.code.tokens[self.at + ahead] if self.at + ahead < self.end else self.code.tokens[-1]
+
+    def sees(self, *values: str) -> bool:
+        """Whether the next token is one of these punctuation marks or words."""
+        return self.token.kind in ("punctuation", "name") and self.token.value in values
+
+    def take(self) -> Token:
+        token = self.token
+        self.at += 1
+        return token
+
+    def skip(self, value: str) -> bool:
+        if self.sees(value):
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, value: str) -> None:
+        if not self.skip(value):
+            raise UnreadableScriptError(f"expected {value!r}, got {self.token.value[:20]!r}")
+
+    def closing(self) -> int:
+        """Where the bracket that is next closes."""
+        found = self.code.closing.get(self.at)
+        if found is None or found >= self.end:
+            raise UnreadableScriptError("expected an opening bracket")
+        return found
+
+
+class Expressions(Values, ABC):
+    @abstractmethod
+    def block(self, code: Code, start: int, end: int, scope: Scope) -> None:
+        """Walks through statements."""
+
+    def _parenthesis(self, cursor: Cursor, scope: Scope) -> Any:
+        end = cursor.closing()
+        inner = Cursor(cursor.code, cursor.at + 1, end)
+        value = self._expression(inner, scope)
+        self._finished(inner)
+        cursor.at = end + 1
+        return value
+
+    @staticmethod
+    def _finished(cursor: Cursor) -> None:
+        if cursor.at < cursor.end:
+            raise UnreadableScriptError(f"an unexpected {cursor.token.value[:20]!r}")
+
+    def _pattern_end(self, cursor: Cursor) -> int:
+        if cursor.sees("[", "{"):
+            return cursor.closing() + 1
+        if cursor.token.kind != "name":
+            raise UnreadableScriptError(f"expected a name, got {cursor.token.value[:20]!r}")
+        return cursor.at + 1
+
+    def _bind(self, code: Code, pattern: tuple[int, int], value: Any, scope: Scope) -> None:
+        """Gives the names of a pattern (`a`, `[a, b]`, `{a, b: c}`) their parts of a value."""
+        self._step()
+        cursor = Cursor(code, *pattern)
+        if cursor.at >= cursor.end:
+            return
+        if cursor.token.kind == "name":
+            scope.names[cursor.take().value] = value
+            if cursor.at < cursor.end:
+                raise UnreadableScriptError("a pattern that is not read")
+            return
+        is_list = cursor.sees("[")
+        cursor = Cursor(code, cursor.at + 1, cursor.closing())
+        index = 0
+        while cursor.at < cursor.end:
+            if cursor.skip(","):
+                index += 1
+                continue
+            if cursor.skip("..."):
+                end = self._pattern_end(cursor)
+                self._bind(code, (cursor.at, end), Unknown(self._calls(value)), scope)
+            elif is_list:
+                end = self._pattern_end(cursor)
+                self._bind(code, (cursor.at, end), self._default(cursor, end, self._at_index(value, index)), scope)
+                continue
+            else:
+                self._bind_field(cursor, value, scope)
+                continue
+            cursor.at = end
+
+    def _bind_field(self, cursor: Cursor, value: Any, scope: Scope) -> None:
+        token = cursor.take()
+        if token.kind not in ("name", "string"):
+            raise UnreadableScriptError("a pattern that is not read")
+        part = self._member(value, token.value)
+        if cursor.skip(":"):
+            end = self._pattern_end(cursor)
+            target = (cursor.at, end)
+        else:
+            target = (cursor.at - 1, cursor.at)
+        cursor.at = target[1]
+        self._bind(cursor.code, target, self._default(cursor, target[1], part), scope)
+        cursor.skip(",")
+
+    def _default(self, cursor: Cursor, end: int, value: Any) -> Any:
+        """A part of a pattern, whose default makes it uncertain where it is missing."""
+        cursor.at = end
+        if not cursor.skip("="):
+            return value
+        default = self._assignment(cursor, Scope({}))
+        return value if value is not None else default
+
+    def _expression(self, cursor: Cursor, scope: Scope) -> Any:
+        value = self._assignment(cursor, scope)
+        while cursor.skip(","):
+            value = self._assignment(cursor, scope)
+        return value
+
+    def _assignment(self, cursor: Cursor, scope: Scope) -> Any:
+        self._step()
+        with self._deeper():
+            return self._assignment_or_arrow(cursor, scope)
+
+    def _assignment_or_arrow(self, cursor: Cursor, scope: Scope) -> Any:
+        if (function := self._arrow(cursor, scope)) is not None:
+            return function
+        first, start = cursor.token, cursor.at
+        if first.value in ("[", "{") and cursor.code.closing.get(start) is not None:
+            after = cursor.code.closing[start] + 1
+            if after < cursor.end and cursor.code.tokens[after].value == "=":
+                cursor.at = after + 1
+                value = self._assignment(cursor, scope)
+                self._bind(cursor.code, (start, after), Unknown(self._calls(value)), scope)
+                return value
+        value = self._conditional(cursor, scope)
+        if not (cursor.token.kind == "punctuation" and cursor.token.value in ASSIGNMENTS):
+            return value
+        operator, is_name = cursor.take().value, cursor.at - start == 2  # noqa: PLR2004 - the name and the operator
+        given = self._assignment(cursor, scope)
+        if first.kind != "name":
+            raise UnreadableScriptError("an assignment to what is no name")
+        if not is_name:
+            self._tamper(value, self._lookup(first.value, scope))
+            self._assign(
+                first.value, Unknown(self._calls(given) | self._calls(self._lookup(first.value, scope))), scope
+            )
+            return given
+        result = (
+            given if operator == "=" else self._add(value, given) if operator == "+=" else Unknown(self._calls(given))
+        )
+        self._assign(first.value, result, scope)
+        return result
+
+    def _arrow(self, cursor: Cursor, scope: Scope) -> Function | None:
+        at = cursor.at
+        if cursor.sees("async") and not cursor.peek().after_newline and cursor.peek().kind in ("name", "punctuation"):
+            at += 1
+        token = cursor.code.tokens[at] if at < cursor.end else cursor.code.tokens[-1]
+        if token.kind == "name" and token.value not in ("function", "await"):
+            parameters, after = (at, at + 1), at + 1
+        elif token.kind == "punctuation" and token.value == "(" and at in cursor.code.closing:
+            parameters, after = (at + 1, cursor.code.closing[at]), cursor.code.closing[at] + 1
+        else:
+            return None
+        if after >= cursor.end or cursor.code.tokens[after].value != "=>":
+            return None
+        cursor.at = after + 1
+        if cursor.sees("{"):
+            body, is_block = (cursor.at + 1, cursor.closing()), True
+            cursor.at = body[1] + 1
+        else:
+            body, is_block = (cursor.at, self._expression_end(cursor)), False
+            cursor.at = body[1]
+        return Function(cursor.code, parameters, body, is_block, scope)
+
+    def _expression_end(self, cursor: Cursor) -> int:
+        """Where an arrow's expression ends: at a comma, semicolon or bracket of its level, or a new statement."""
+        at = cursor.at
+        while at < cursor.end:
+            token = cursor.code.tokens[at]
+            if token.kind == "punctuation" and token.value in (",", ";", ")", "]", "}"):
+                break
+            is_new = at > cursor.at and token.after_newline and token.kind in ("name", "template", "string")
+            before = cursor.code.tokens[at - 1]
+            if is_new and not (before.kind == "punctuation" and before.value not in (")", "]", "}")):
+                break
+            at = cursor.code.closing.get(at, at) + 1
+            self._step()
+        return at
+
+    def _function(self, cursor: Cursor, scope: Scope) -> Function:
+        """From the parameters on."""
+        end = cursor.closing()
+        parameters = (cursor.at + 1, end)
+        cursor.at = end + 1
+        if not cursor.sees("{"):
+            raise UnreadableScriptError("a function without a body")
+        body = (cursor.at + 1, cursor.closing())
+        cursor.at = body[1] + 1
+        return Function(cursor.code, parameters, body, True, scope)  # noqa: FBT003
+
+    def _conditional(self, cursor: Cursor, scope: Scope) -> Any:
+        value = self._binary(cursor, scope, 0)
+        if not cursor.skip("?"):
+            return value
+        left = self._doubtful(lambda: self._assignment(cursor, scope))
+        cursor.expect(":")
+        right = self._doubtful(lambda: self._assignment(cursor, scope))
+        return Unknown(self._calls(value) | self._calls(left) | self._calls(right))
+
+    def _doubtful(self, read: Callable[[], Any]) -> Any:
+        """What may or may not be carried out: what it prints is not certain (`_print`), nor what it assigns."""
+        self._doubt += 1
+        try:
+            return read()
+        finally:
+            self._doubt -= 1
+
+    def _binary(self, cursor: Cursor, scope: Scope, level: int) -> Any:
+        left = self._unary(cursor, scope)
+        while (found := PRECEDENCE.get(cursor.token.value)) is not None and found >= level:
+            if cursor.token.kind not in ("punctuation", "name"):
+                break
+            operator = cursor.take().value
+            following = found if operator == "**" else found + 1
+            if operator in SHORT_CIRCUITS:
+                right = self._doubtful(lambda level=following: self._binary(cursor, scope, level))  # type: ignore[misc]
+                left = Unknown(self._calls(left) | self._calls(right))
+                continue
+            right = self._binary(cursor, scope, following)
+            left = self._add(left, right) if operator == "+" else Unknown(self._calls(left) | self._calls(right))
+        return left
+
+    def _unary(self, cursor: Cursor, scope: Scope) -> Any:
+        self._step()
+        token = cursor.token
+        if token.kind in ("punctuation", "name"):
+            if token.value == "await":
+                cursor.at += 1
+                return self._nested(cursor, scope)
+            if token.value in PREFIXES:
+                cursor.at += 1
+                value = self._nested(cursor, scope)
+                if token.value == "delete":
+                    self._tamper(value)
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
+                return -value if token.value == "-" and is_number else Unknown(self._calls(value))
+            if token.value in ("++", "--"):
+                cursor.at += 1
+                name = cursor.token
+                value = self._nested(cursor, scope)
+                if name.kind == "name":
+                    self._assign(name.value, Unknown(self._calls(value)), scope)
+                return Unknown(self._calls(value))
+        return self._postfix(cursor, scope)
+
+    def _nested(self, cursor: Cursor, scope: Scope) -> Any:
+        with self._deeper():
+            return self._unary(cursor, scope)
+
+    def _postfix(self, cursor: Cursor, scope: Scope) -> Any:
+        first = cursor.token
+        value = self._primary(cursor, scope)
+        while True:
+            token = cursor.token
+            if token.kind == "template":
+                if not isinstance(value, Global) or value.name != "String.raw":
+                    raise UnreadableScriptError("a tagged template")
+                value = self._template(cursor.take(), scope, raw=True)
+            elif cursor.sees(".", "?."):
+                value = self._dotted(cursor, value)
+            elif cursor.sees("["):
+                value = self._index(value, self._bracket(cursor, scope))
+            elif cursor.sees("("):
+                value = self._call(value, self._arguments(cursor, scope))
+            elif cursor.sees("++", "--") and not token.after_newline:
+                cursor.at += 1
+                if first.kind == "name":
+                    self._assign(first.value, Unknown(self._calls(value)), scope)
+                return Unknown(self._calls(value))
+            else:
+                return value
+
+    def _dotted(self, cursor: Cursor, value: Any) -> Any:
+        cursor.at += 1
+        if cursor.sees("(", "["):  # `?.(` and `?.[`
+            return value
+        name = cursor.take()
+        if name.kind != "name":
+            raise UnreadableScriptError("expected a member's name")
+        return self._member(value, name.value)
+
+    def _bracket(self, cursor: Cursor, scope: Scope) -> Any:
+        end = cursor.closing()
+        inner = Cursor(cursor.code, cursor.at + 1, end)
+        value = self._expression(inner, scope)
+        self._finished(inner)
+        cursor.at = end + 1
+        return value
+
+    def _arguments(self, cursor: Cursor, scope: Scope) -> list[Any]:
+        end = cursor.closing()
+        values = self._new(list(self._listed(Cursor(cursor.code, cursor.at + 1, end), scope)))
+        cursor.at = end + 1
+        return values  # type: ignore[no-any-return]
+
+    def _listed(self, cursor: Cursor, scope: Scope) -> Iterator[Any]:
+        """The values of an array literal or of arguments."""
+        while cursor.at < cursor.end:
+            if cursor.skip(","):
+                continue
+            if cursor.skip("..."):
+                spread = self._assignment(cursor, scope)
+                if isinstance(spread, list):
+                    yield from spread
+                else:
+                    yield Unknown(self._calls(spread))
+            else:
+                yield self._assignment(cursor, scope)
+            if cursor.at < cursor.end:
+                cursor.expect(",")
+
+    def _primary(self, cursor: Cursor, scope: Scope) -> Any:  # noqa: PLR0911 - one for each kind of token
+        token = cursor.token
+        if token.kind == "string":
+            return cursor.take().value
+        if token.kind == "number":
+            cursor.at += 1
+            return int(token.number) if token.number.is_integer() and abs(token.number) < 2**53 else token.number
+        if token.kind == "template":
+            return self._template(cursor.take(), scope)
+        if token.kind == "regex":
+            cursor.at += 1
+            return Unknown()
+        if token.kind == "name":
+            return self._named(cursor, scope)
+        if token.value == "(":
+            return self._parenthesis(cursor, scope)
+        if token.value == "[":
+            return self._arguments(cursor, scope)
+        if token.value == "{":
+            end = cursor.closing()
+            value = self._object(Cursor(cursor.code, cursor.at + 1, end), scope)
+            cursor.at = end + 1
+            return value
+        raise UnreadableScriptError(f"an unexpected {token.value[:20] or token.kind!r}")
+
+    def _named(self, cursor: Cursor, scope: Scope) -> Any:
+        word = cursor.token.value
+        if word == "async" and cursor.peek().value == "function":
+            cursor.at += 1
+            word = "function"
+        if word == "function":
+            cursor.at += 1
+            cursor.skip("*")
+            if cursor.token.kind == "name":
+                cursor.at += 1
+            return self._function(cursor, scope)
+        if word == "new":
+            cursor.at += 1
+            made = self._postfix(cursor, scope)
+            return Unknown(self._calls(made))
+        if word in UNSUPPORTED:
+            raise UnreadableScriptError(f"{word} is not read")
+        cursor.at += 1
+        return self._lookup(word, scope)
+
+    def _template(self, token: Token, scope: Scope, *, raw: bool = False) -> Any:
+        values: list[Any] = [token.chunks[0][raw]]
+        for hole, chunk in zip(token.holes, token.chunks[1:], strict=True):
+            inner = Cursor(hole, 0, len(hole.tokens) - 1)
+            values.append(self._expression(inner, scope))
+            self._finished(inner)
+            values.append(chunk[raw])
+        return self._joined(values)
+
+    def _object(self, cursor: Cursor, scope: Scope) -> Any:
+        fields: dict[str, Any] = {}
+        is_whole = True
+        while cursor.at < cursor.end:
+            if cursor.skip(","):
+                continue
+            if cursor.skip("..."):
+                spread = self._assignment(cursor, scope)
+                is_whole = is_whole and isinstance(spread, dict)
+                fields |= spread if isinstance(spread, dict) else {"...": Unknown(self._calls(spread))}
+                continue
+            self._field(cursor, scope, fields)
+            if cursor.at < cursor.end:
+                cursor.expect(",")
+        return self._new(fields) if is_whole else Unknown(self._calls(fields))
+
+    def _field(self, cursor: Cursor, scope: Scope, fields: dict[str, Any]) -> None:
+        token = cursor.token
+        if token.value == "[" and token.kind == "punctuation":
+            key = self._bracket(cursor, scope)
+            if not isinstance(key, str):
+                raise UnreadableScriptError("a key that is not known")
+        elif token.kind in ("name", "string", "number"):
+            key = cursor.take().value
+        else:
+            raise UnreadableScriptError(f"an unexpected {token.value[:20]!r}")
+        if cursor.skip(":"):
+            fields[key] = self._assignment(cursor, scope)
+        elif cursor.sees("("):
+            fields[key] = self._function(cursor, scope)
+        elif token.kind == "name":
+            fields[key] = self._lookup(key, scope)
+        else:
+            raise UnreadableScriptError("a key without a value")
+
+    def _call(self, value: Any, arguments: list[Any]) -> Any:
+        self._step()
+        match value:
+            case Function():
+                return self._run(value, arguments)
+            case Global():
+                return self._global(value.name, arguments)
+            case Method():
+                return self._method(value.owner, value.name, arguments)
+            case Result():
+                value = Unknown(self._calls(value))
+        self._run_unknown(arguments)
+        return Unknown(self._calls(value) | self._calls(arguments))
+
+    def _run(self, function: Function, arguments: list[Any]) -> Any:
+        with self._deeper():
+            return self._result_of(function, arguments)
+
+    def _result_of(self, function: Function, arguments: list[Any]) -> Any:
+        scope = Scope({}, function.scope, self._doubt)
+        cursor = Cursor(function.code, *function.parameters)
+        outer, self._function_doubt = self._function_doubt, self._doubt
+        try:
+            for given in (*arguments, *[None] * MAX_NESTING):
+                if cursor.at >= cursor.end:
+                    break
+                if cursor.skip("..."):
+                    end = self._pattern_end(cursor)
+                    self._bind(cursor.code, (cursor.at, end), Unknown(self._calls(arguments)), scope)
+                    break
+                start, end = cursor.at, self._pattern_end(cursor)
+                part = self._default(cursor, end, given)
+                self._bind(cursor.code, (start, end), part, scope)
+                cursor.skip(",")
+            if not function.is_block:
+                inner = Cursor(function.code, *function.body)
+                value = self._assignment(inner, scope)
+                self._finished(inner)
+                return value
+            before = self.script.items
+            self.block(function.code, *function.body, scope)
+            return None if self.script.items is before else Unknown()
+        except Left as left:
+            return left.value
+        finally:
+            self._function_doubt = outer
+
+    def _run_unknown(self, values: list[Any]) -> None:
+        """Functions handed to something unknown may be called, with what is not known."""
+        for value in values:
+            if isinstance(value, Function):
+                self._doubtful(lambda function=value: self._run(function, [Unknown()] * 4))  # type: ignore[misc]
+
+    def _global(self, name: str, arguments: list[Any]) -> Any:
+        first = arguments[0] if arguments else None
+        if name.startswith("tools."):
+            return self._tool(name.removeprefix("tools."), first)
+        if name in ("text", "image"):
+            return self._print(first if name == "text" else Unknown(self._calls(first)))
+        if name in ("eval", "Function"):
+            raise UnreadableScriptError("code made by code")
+        if name.startswith(CHANGING):
+            self._tamper(*arguments[:1])
+        if name == "exit" and not self._doubt:
+            raise Left
+        if name in ("exit", "yield_control"):
+            self.script.items = None
+        return self._library(name, first, arguments)
+
+    def _library(self, name: str, first: Any, arguments: list[Any]) -> Any:
+        """What the language's own functions give back."""
+        if name in ("Promise.all", "Promise.resolve", "structuredClone") or (name, type(first)) == ("Array.from", list):
+            return first
+        if name == "Promise.allSettled" and isinstance(first, list):
+            settled = [{"status": Unknown(self._calls(one)), "value": one, "reason": Unknown()} for one in first]
+            return self._new(list(map(self._new, settled)))
+        if name == "JSON.stringify":
+            return self._json_of(arguments)
+        if name == "String":
+            return self._joined(["", first])
+        if isinstance(first, dict) and name in ("Object.entries", "Object.keys", "Object.values"):
+            rows = [self._new([key, one]) for key, one in first.items()]
+            return self._new({"Object.keys": list(first), "Object.values": list(first.values())}.get(name, rows))
+        self._run_unknown(arguments)
+        return Unknown(self._calls(arguments))
+
+    def _tool(self, name: str, argument: Any) -> Result:
+        if len(self.script.calls) >= MAX_CALLS:
+            raise UnreadableScriptError(f"more than {MAX_CALLS} calls")
+        self.script.calls.append(ScriptCall(name=name, argument=argument))
+        return Result(len(self.script.calls) - 1)
+
+    def _print(self, value: Any) -> Any:
+        if self.script.items is not None:
+            if self._doubt or len(self.script.items) >= MAX_ITEMS:
+                self.script.items = None
+            else:
+                self.script.items.append(Json(value) if isinstance(value, list | dict) else self._as_text(value))
+        return value
+
+    def _method(self, owner: Any, name: str, arguments: list[Any]) -> Any:
+        first = arguments[0] if arguments else None
+        if name in ("then", "catch", "finally"):
+            return self._settled(owner, name, arguments)
+        if isinstance(owner, list):
+            return self._of_list(owner, name, arguments)
+        if isinstance(owner, str) and name in ("trim", "toString", "trimEnd"):
+            return {"trim": owner.strip(), "toString": owner, "trimEnd": owner.rstrip()}[name]
+        if isinstance(owner, str) and name == "split" and isinstance(first, str) and first and len(arguments) == 1:
+            return self._new(owner.split(first))
+        if isinstance(owner, int) and name == "toString" and not arguments:
+            return str(owner)
+        self._run_unknown(arguments)
+        return Unknown(self._calls(owner) | self._calls(arguments))
+
+    def _settled(self, owner: Any, name: str, arguments: list[Any]) -> Any:
+        if name == "then" and arguments and isinstance(arguments[0], Function):
+            return self._run(arguments[0], [owner])
+        self._run_unknown(arguments)
+        return owner if name != "then" else Unknown(self._calls(owner))
+
+    def _of_list(self, owner: list[Any], name: str, arguments: list[Any]) -> Any:
+        first = arguments[0] if arguments else None
+        if name in ("map", "forEach", "flatMap") and isinstance(first, Function):
+            given = [self._run(first, [one, index, owner]) for index, one in enumerate(list(owner))]
+            if name == "flatMap":
+                given = [part for one in given for part in (one if isinstance(one, list) else [one])]
+            return None if name == "forEach" else self._new(given)
+        if name == "entries":
+            return self._new([self._new([index, one]) for index, one in enumerate(owner)])
+        if name == "join" and (isinstance(first, str) or not arguments):
+            between = first if isinstance(first, str) else ","
+            return self._joined([part for one in owner for part in (between, "" if one is None else one)][1:] or [""])
+        if name == "concat" and all(isinstance(one, list) for one in arguments):
+            return self._new([*owner, *(part for one in arguments for part in one)])
+        if name == "push" or name in MUTATORS:
+            self._change(owner, name, arguments)
+            return Unknown()
+        self._run_unknown(arguments)
+        return Unknown(self._calls(owner) | self._calls(arguments))

@@ -1,0 +1,230 @@
+"""What a small JavaScript program calls and prints, read without running it.
+
+Codex's code mode writes its tool calls as scripts: `const r = await tools.exec_command({cmd: "…"}); text(r.output)`. A
+script is walked once in the order of its statements, with values for what is written down in it and `Unknown` for the
+rest. What cannot be parsed, or exceeds the bounds, raises UnreadableScriptError; a value is never guessed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from grading.formats.js_expressions import ASSIGNMENTS, UNSUPPORTED, Cursor, Expressions
+from grading.formats.js_tokens import Code, UnreadableScriptError, tokenize
+from grading.formats.js_values import LITERALS, MUTATORS, Allowance, Left, Scope, Script, Unknown
+
+
+def read_script(source: str, allowance: Allowance | None = None) -> Script:
+    """What a script calls and prints. Raises UnreadableScriptError where it cannot be read whole."""
+    allowance = allowance or Allowance()
+    allowance.begin()
+    allowance.spend(len(source) // 1000)
+    code = tokenize(source)
+    walker = _Walker(allowance)
+    try:
+        walker.block(code, 0, len(code.tokens) - 1, Scope({}))
+    except RecursionError as error:
+        raise UnreadableScriptError("nested too deeply") from error
+    except Left:
+        pass
+    return walker.script
+
+
+class _Walker(Expressions):
+    def block(self, code: Code, start: int, end: int, scope: Scope) -> None:
+        self._declare_functions(code, start, end, scope)
+        cursor = Cursor(code, start, end)
+        while cursor.at < end:
+            self._statement(cursor, scope)
+
+    def _declare_functions(self, code: Code, start: int, end: int, scope: Scope) -> None:
+        """Functions may be called above where they stand."""
+        at = start
+        while at < end:
+            token = code.tokens[at]
+            if token.kind == "name" and token.value == "function" and code.tokens[at + 1].kind == "name":
+                cursor = Cursor(code, at + 1, end)
+                name = cursor.take().value
+                scope.names[name] = self._function(cursor, scope)
+                at = cursor.at
+            else:
+                at = code.closing.get(at, at) + 1
+
+    def _statement(self, cursor: Cursor, scope: Scope) -> None:
+        self._step()
+        token = cursor.token
+        if token.kind == "punctuation" and token.value == ";":
+            cursor.at += 1
+        elif token.kind == "punctuation" and token.value == "{":
+            end = cursor.closing()
+            self._inner(cursor.code, cursor.at + 1, end, scope)
+            cursor.at = end + 1
+        elif token.kind == "name" and (handler := self._keyword(cursor)):
+            handler(cursor, scope)
+        else:
+            self._expression(cursor, scope)
+            self._end_statement(cursor)
+
+    def _keyword(self, cursor: Cursor) -> Callable[[Cursor, Scope], None] | None:
+        word = cursor.token.value
+        if word == "async" and cursor.peek().value == "function":
+            return self._skip_function
+        if word in UNSUPPORTED:
+            raise UnreadableScriptError(f"{word} is not read")
+        return {
+            "break": self._leave_loop,
+            "const": self._declare,
+            "continue": self._leave_loop,
+            "do": self._do,
+            "for": self._for,
+            "function": self._skip_function,
+            "if": self._if,
+            "let": self._declare,
+            "return": self._return,
+            "throw": self._return,
+            "try": self._try,
+            "var": self._declare,
+            "while": self._while,
+        }.get(word)
+
+    @staticmethod
+    def _end_statement(cursor: Cursor) -> None:
+        if not cursor.skip(";") and cursor.at < cursor.end and not cursor.token.after_newline:
+            raise UnreadableScriptError(f"expected the end of a statement, got {cursor.token.value[:20]!r}")
+
+    def _inner(self, code: Code, start: int, end: int, scope: Scope, **names: Any) -> None:
+        self.block(code, start, end, Scope(dict(names), scope, self._doubt))
+
+    def _perhaps(self, cursor: Cursor, scope: Scope) -> None:
+        """A statement that may or may not be carried out."""
+        self._doubtful(lambda: self._statement(cursor, Scope({}, scope, self._doubt)))
+
+    def _declare(self, cursor: Cursor, scope: Scope) -> None:
+        cursor.at += 1
+        while True:
+            pattern = (cursor.at, self._pattern_end(cursor))
+            cursor.at = pattern[1]
+            value = self._assignment(cursor, scope) if cursor.skip("=") else None
+            self._bind(cursor.code, pattern, value, scope)
+            if not cursor.skip(","):
+                break
+        self._end_statement(cursor)
+
+    def _skip_function(self, cursor: Cursor, scope: Scope) -> None:
+        while not cursor.sees("("):
+            cursor.at += 1
+            self._step()
+            if cursor.at >= cursor.end:
+                raise UnreadableScriptError("a function without parameters")
+        cursor.at = cursor.closing() + 1
+        cursor.at = cursor.closing() + 1
+        del scope
+
+    def _if(self, cursor: Cursor, scope: Scope) -> None:
+        cursor.at += 1
+        self._parenthesis(cursor, scope)
+        self._perhaps(cursor, scope)
+        if cursor.skip("else"):
+            self._perhaps(cursor, scope)
+
+    def _while(self, cursor: Cursor, scope: Scope) -> None:
+        cursor.at += 1
+        self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
+        self._parenthesis(cursor, scope)
+        self._perhaps(cursor, scope)
+
+    def _do(self, cursor: Cursor, scope: Scope) -> None:
+        cursor.at += 1
+        end = cursor.closing()
+        self._forget_assigned(cursor.code, cursor.at, end, scope)
+        self._perhaps(cursor, scope)
+        cursor.expect("while")
+        self._parenthesis(cursor, scope)
+        self._end_statement(cursor)
+
+    def _loop_end(self, cursor: Cursor) -> int:
+        """Where a loop's body ends, roughly: names assigned in it are forgotten, and one too many does no harm."""
+        after = cursor.closing() + 1
+        return cursor.code.closing.get(after, min(cursor.end, after + 200))
+
+    def _forget_assigned(self, code: Code, start: int, end: int, scope: Scope) -> None:
+        """What a loop assigns is not known in any of its turns."""
+        tokens = code.tokens
+        for at in range(start, min(end, len(tokens) - 1)):
+            if tokens[at].kind != "name":
+                continue
+            following, before = tokens[at + 1].value, tokens[at - 1].value if at else ""
+            changes = following in ASSIGNMENTS or following in ("++", "--") or before in ("++", "--")
+            if (changes and tokens[at + 1].kind == "punctuation" and before not in (".", "const", "let", "var")) or (
+                following == "." and tokens[at + 2].value in (MUTATORS | {"push"})
+            ):
+                self._forget(tokens[at].value, scope)
+
+    def _for(self, cursor: Cursor, scope: Scope) -> None:
+        cursor.at += 1
+        cursor.skip("await")
+        end = cursor.closing()
+        head = Cursor(cursor.code, cursor.at + 1, end)
+        if head.sees("const", "let", "var"):
+            head.at += 1
+        pattern = (head.at, self._pattern_end(head)) if not head.sees(";") else (head.at, head.at)
+        head.at = pattern[1]
+        if head.sees("of", "in"):
+            is_of = head.take().value == "of"
+            listed = self._expression(head, scope)
+            self._finished(head)
+            cursor.at = end + 1
+            self._each(cursor, pattern, listed if is_of else Unknown(self._calls(listed)), scope)
+            return
+        self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
+        names = [token.value for token in cursor.code.tokens[cursor.at : end] if token.kind == "name"]
+        inner = Scope(dict.fromkeys((name for name in names if scope.holder(name) is None), Unknown()), scope, 0)
+        for name in ("tools", "text", *LITERALS, "let", "const", "var"):
+            inner.names.pop(name, None)
+        cursor.at = end + 1
+        self._perhaps(cursor, inner)
+
+    def _each(self, cursor: Cursor, pattern: tuple[int, int], listed: Any, scope: Scope) -> None:
+        body = cursor.at
+        if not isinstance(listed, list) or not listed:
+            self._forget_assigned(cursor.code, body, cursor.code.closing.get(body, cursor.end), scope)
+            inner = Scope({}, scope, self._doubt)
+            self._bind(cursor.code, pattern, Unknown(self._calls(listed)), inner)
+            self._perhaps(cursor, inner)
+            return
+        for value in list(listed):
+            cursor.at = body
+            inner = Scope({}, scope, self._doubt)
+            self._bind(cursor.code, pattern, value, inner)
+            self._statement(cursor, inner)
+
+    def _leave_loop(self, cursor: Cursor, scope: Scope) -> None:
+        """Later turns may not come: which items are printed is not certain."""
+        del scope
+        if not self._doubt:
+            raise UnreadableScriptError("a loop left without a condition")
+        cursor.at += 1
+        self.script.items = None
+        self._end_statement(cursor)
+
+    def _return(self, cursor: Cursor, scope: Scope) -> None:
+        cursor.at += 1
+        value = None
+        if not cursor.sees(";", "}") and cursor.at < cursor.end and not cursor.token.after_newline:
+            value = self._expression(cursor, scope)
+        self._end_statement(cursor)
+        if self._doubt == self._function_doubt:
+            raise Left(value)
+        self.script.items = None
+
+    def _try(self, cursor: Cursor, scope: Scope) -> None:
+        cursor.at += 1
+        self._statement(cursor, scope)
+        if cursor.skip("catch"):
+            inner = Scope({}, scope, self._doubt)
+            if cursor.sees("("):
+                end = cursor.closing()
+                self._bind(cursor.code, (cursor.at + 1, end), Unknown(), inner)
+                cursor.at = end + 1
+            self._perhaps(cursor, inner)
+        if cursor.skip("finally"):
+            self._statement(cursor, scope)

@@ -1,0 +1,77 @@
+"""Erasing sessions: everything that hangs on them, out of the ledger as well, as one recorded act (L3)."""
+
+from collections import Counter
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from bandit import ledger
+from bandit.erasure import permit
+from grading import monitoring
+from grading.evidence import near_copies, ownership, transcripts
+from grading.evidence import store as evidence
+from grading.intake.assessment import assess
+from grading.models import (
+    AbstentionDraw,
+    Comment,
+    Evidence,
+    Grade,
+    JudgeAttempt,
+    JudgeJob,
+    Reveal,
+    ReviewAnswer,
+    Session,
+    Settlement,
+)
+
+
+def erase(sessions: QuerySet[Session], *, who: str, why: str) -> dict[str, int]:
+    """Delete these sessions with their evidence, grades and rewards, as if they had never been; what was deleted.
+
+    The buckets are afterwards those of a site that never saw them. Bytes that no other session needs go when the
+    transaction is committed. `who` and `why` stay on record.
+    """
+    with permit(who=who, why=why) as counts:
+        ownership.alone()
+        held = list(sessions.order_by("pk"))
+        heirs = ownership.relatives(held)
+        copies = {each.pk for session in held for each in near_copies.losers(session, frozenset())}
+        affected = ownership.locked({*(session.pk for session in (*held, *heirs)), *copies})
+        ids = [session.pk for session in held]
+        hashes = set(Evidence.objects.filter(session__in=ids).values_list("sha256", flat=True))
+        ledger.erase([session.observation for session in held], counts)
+        _delete(counts, AbstentionDraw.objects.filter(session__in=ids))
+        _delete(counts, JudgeAttempt.objects.filter(job__session__in=ids))
+        _delete(counts, JudgeJob.objects.filter(session__in=ids))
+        _delete(counts, Comment.objects.filter(session__in=ids))
+        _delete(counts, Reveal.objects.filter(session__in=ids))
+        answers = ReviewAnswer.objects.filter(session__in=ids)
+        while answers.exists():  # the undo before what it undoes
+            _delete(counts, answers.filter(undone_by=None))
+        _delete(counts, Settlement.objects.filter(session__in=ids))
+        grades = Grade.objects.filter(session__in=ids)
+        while grades.exists():  # the last undo of an undo first, and what was read again before its first reading
+            _delete(counts, grades.filter(withdrawn_by=None, read_again=None))
+        counts["artifact"] += ownership.give_up(held)
+        _delete(counts, Evidence.objects.filter(session__in=ids))
+        _delete(counts, Session.objects.filter(pk__in=ids))
+        won = ownership.update(heirs) | copies.difference(ids)
+        for session in affected:
+            if session.pk in won:
+                assess(session, ask=False)
+        monitoring.refresh()
+        transaction.on_commit(lambda: _discard(hashes))
+    return dict(counts)
+
+
+def _delete(counts: Counter[str], rows: QuerySet[Any]) -> None:
+    """Deletes rows and what cascades from them (artifacts, flags), and counts both."""
+    for label, count in rows.delete()[1].items():
+        counts[label.rpartition(".")[2].lower()] += count
+
+
+def _discard(hashes: set[str]) -> None:
+    for sha256 in hashes:
+        if evidence.discard(sha256):
+            transcripts.forget(sha256)

@@ -1,0 +1,111 @@
+"""Models by the names people gave them: a transcript's text is a name only through an arm or an alias of one (L13)."""
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Count, Max
+
+from bandit import arms, merging
+from bandit.core.names import canonical
+from bandit.merging import Parted
+from bandit.models import Arm, ArmAlias, UnknownArm
+from grading import wakeup
+from grading.models import Session
+from grading.models.sessions import SessionQuerySet
+from grading.reward.rewards import settle
+
+BANDIT = "model"
+# So many sessions get their name while somebody waits for the page, and so many in one go of the worker.
+AT_ONCE, A_GO = 20, 500
+# A date at the end of a model's name, which people leave out of the name that they give it.
+DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unnamed:
+    """A model's text that is nobody's name yet: in how many sessions, when last, and what it might be called."""
+
+    text: str
+    sessions: int
+    last: dt.datetime
+    suggestion: str
+
+
+def named(text: str) -> Arm | None:
+    """The model of that name or alias; None where it has no name yet."""
+    try:
+        return Arm.objects.resolve(BANDIT, text) if text else None
+    except UnknownArm:
+        return None
+
+
+def unnamed() -> list[Unnamed]:
+    """The models that were seen and have no name, the most frequent first."""
+    known = _names()
+    seen = _nameless().order_by().values_list("model").annotate(n=Count("pk"), last=Max("ended_at"))
+    rows = sorted((row for row in seen if canonical(row[0]) not in known), key=lambda row: (-row[1], row[0]))
+    return [
+        Unnamed(text=text, sessions=n, last=last, suggestion=DATED.sub("", canonical(text))) for text, n, last in rows
+    ]
+
+
+def name_it(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Arm:
+    """Make `text` an alias of `arm`, or of a new model called `name`; then the sessions that showed it have that model.
+
+    Some at once, the rest by a worker. Raises ValueError for a name that cannot be, or is taken.
+    """
+    with transaction.atomic():
+        found = arm or arms.add(BANDIT, name or text, by=by, why=f"Seen as {text}.")
+        if canonical(text) != found.name:
+            arms.add_alias(found, text, by=by)
+    if catch_up(AT_ONCE) == AT_ONCE:
+        wakeup.publish("grading.tasks.name_models")
+    return found
+
+
+def waiting() -> int:
+    """How many sessions show a model that has a name by now, and have not been given it yet."""
+    return _nameless().filter(model__in=_nameable()).count()
+
+
+def catch_up(limit: int = A_GO) -> int:
+    """Give sessions the model that their text names by now and settle them, so that their reward is the right pair's.
+
+    Up to `limit`, each in a transaction of its own. Returns how many.
+    """
+    texts = _nameable()
+    rows = list(_nameless().filter(model__in=texts).order_by("-ended_at")[:limit])
+    for session in rows:
+        with transaction.atomic():
+            if Session.objects.filter(pk=session.pk, model_arm=None).update(model_arm=texts[session.model]):
+                settle(session)
+    return len(rows)
+
+
+def part(arm: Arm, *, by: str, why: str = "") -> Parted:
+    """Undo a merge, and settle the sessions whose reward was changed since. Raises as `bandit.merging.part`."""
+    parted = merging.part(arm, by=by, why=why)
+    for session in Session.objects.by_observation(parted.again).values():
+        settle(session)
+    return parted
+
+
+def _nameless() -> SessionQuerySet:
+    return Session.objects.filter(model_arm=None).exclude(model="")
+
+
+def _nameable() -> Mapping[str, Arm]:
+    """The texts of sessions without a model that name one by now."""
+    known = _names()
+    texts = _nameless().order_by().values_list("model", flat=True).distinct()
+    return {text: known[canonical(text)] for text in texts if canonical(text) in known}
+
+
+def _names() -> dict[str, Arm]:
+    """Every model by its name and its aliases."""
+    rows = Arm.objects.of(BANDIT).select_related("merged_into")
+    aliases = ArmAlias.objects.filter(bandit__name=BANDIT).select_related("arm__merged_into")
+    return {arm.name: arm.current for arm in rows} | {each.alias: each.arm.current for each in aliases}

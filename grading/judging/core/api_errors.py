@@ -1,0 +1,172 @@
+"""What an error of the judge's API means: the one table.
+
+Branches on type, status and code; on the message only where nothing else tells, as with the two 400s that mean "the
+quota is gone".
+"""
+
+import datetime as dt
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import anthropic
+
+from grading.judging.core.verdict import Deferred, Scope, kept
+from grading.vocabulary import Reason
+
+# A longer wait than this on a 429 is no per-minute limit, whatever it calls itself.
+SHORT_WAIT = dt.timedelta(minutes=10)
+DEFAULT_WAIT = dt.timedelta(seconds=30)
+
+BAD_REQUEST, RATE_LIMITED, SERVER_ERROR = 400, 429, 500
+SERVER_TROUBLE = (Reason.OVERLOADED, Scope.JOB)
+UNFORESEEN = (Reason.NEEDS_ATTENTION, Scope.JOB)
+BY_STATUS: Mapping[int, tuple[Reason, Scope]] = {
+    401: (Reason.AUTH, Scope.CONFIGURATION),
+    402: (Reason.QUOTA_EXHAUSTED, Scope.QUOTA),
+    403: (Reason.AUTH, Scope.CONFIGURATION),
+    404: (Reason.NEEDS_ATTENTION, Scope.CONFIGURATION),
+    408: (Reason.TIMEOUT, Scope.JOB),
+    413: (Reason.INPUT_TOO_LARGE, Scope.INPUT),
+    504: (Reason.TIMEOUT, Scope.JOB),
+}
+_REGAIN = re.compile(r"regain access on (\d{4}-\d{2}-\d{2})(?: at (\d{2}:\d{2}))?", re.IGNORECASE)
+_SPENT = re.compile(r"reached your specified\b.*\bAPI usage limits", re.IGNORECASE | re.DOTALL)
+_NO_CREDIT = re.compile(r"credit balance is too low", re.IGNORECASE)
+_LONG_CONTEXT = re.compile(r"extra usage is required for long context", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"prompt is too long|exceeds? the (?:maximum|context)|input length and `max_tokens`", re.IGNORECASE
+)
+SPEND_CODES = frozenset({"enforced_spend_limit_reached", "contract_spend_limit_reached"})
+# What an error inside a batch's results would have been answered with, had it been asked alone.
+STATUS_OF_TYPE: Mapping[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class NotItsProtocol(ValueError):
+    """The service answered something that its protocol does not know. Is ANTHROPIC_BASE_URL right?"""
+
+
+def classify(error: Exception, now: dt.datetime) -> Deferred:
+    """What an exception of the SDK means. `now` is aware UTC.
+
+    Anything unforeseen is `needs_attention`: never a grade, never silent.
+    """
+    match error:
+        case anthropic.APITimeoutError():
+            return _job(Reason.TIMEOUT, "The judge did not answer in time")
+        case anthropic.APIConnectionError():
+            return _job(Reason.CONNECTION, f"The judge could not be reached: {_cause(error)}")
+        case anthropic.APIStatusError():
+            return _classify_status(error, now)
+        case anthropic.APIResponseValidationError() | json.JSONDecodeError() | NotItsProtocol():
+            return _job(Reason.OVERLOADED, f"The service answered something that is not its protocol: {_cause(error)}")
+        case _:
+            return _job(Reason.NEEDS_ATTENTION, f"{type(error).__name__}: {_cause(error)}")
+
+
+def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:
+    """What an error told in words means: its type, message and code, as in the results of a batch."""
+    status = STATUS_OF_TYPE.get(kind)
+    if status is None:
+        return _job(Reason.NEEDS_ATTENTION, kept(f"{kind}: {said}"))
+    return _classify(status, said, code, None, now)
+
+
+def _classify_status(error: anthropic.APIStatusError, now: dt.datetime) -> Deferred:
+    said = error.api_message or error.message
+    return _classify(error.status_code, said, error.error_code or "", _retry_after(error, now), now)
+
+
+def _classify(status: int, said: str, code: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
+    detail = kept(f"{status}: {said}")
+    if status == RATE_LIMITED:
+        return _classify_429(said, code, detail, retry_at, now)
+    if status == BAD_REQUEST:
+        return _classify_400(said, detail)
+    reason, scope = BY_STATUS.get(status, SERVER_TROUBLE if status >= SERVER_ERROR else UNFORESEEN)
+    return Deferred(reason=reason, scope=scope, detail=detail, retry_at=retry_at)
+
+
+def _classify_429(said: str, code: str, detail: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
+    if _LONG_CONTEXT.search(said):
+        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
+    if code in SPEND_CODES:
+        monthly = code == "enforced_spend_limit_reached"
+        reset = retry_at or (first_of_next_month(now) if monthly else None)
+        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=Scope.QUOTA, detail=detail, retry_at=reset)
+    if retry_at is not None and retry_at - now > SHORT_WAIT:
+        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=Scope.QUOTA, detail=detail, retry_at=retry_at)
+    return Deferred(
+        reason=Reason.RATE_LIMITED, scope=Scope.PACE, detail=detail, retry_at=retry_at or now + DEFAULT_WAIT
+    )
+
+
+def _classify_400(said: str, detail: str) -> Deferred:
+    """Quota can be gone in a 400, and only the message tells: taking it for permanent repeats the founding fault."""
+    if _SPENT.search(said) or _NO_CREDIT.search(said):
+        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=Scope.QUOTA, detail=detail, retry_at=_regain(said))
+    if _TOO_LONG.search(said):
+        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
+    return _job(Reason.NEEDS_ATTENTION, detail)
+
+
+def first_of_next_month(now: dt.datetime) -> dt.datetime:
+    """Midnight UTC on the first of the month after `now`."""
+    utc = now.astimezone(dt.UTC)
+    return dt.datetime(utc.year + utc.month // 12, utc.month % 12 + 1, 1, tzinfo=dt.UTC)
+
+
+def _regain(said: str) -> dt.datetime | None:
+    """The reset that the message names, in UTC; None where it names none that can be read."""
+    found = _REGAIN.search(said)
+    if found is None:
+        return None
+    try:
+        return dt.datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00'}:00+00:00")
+    except ValueError:
+        return None
+
+
+def _retry_after(error: anthropic.APIStatusError, now: dt.datetime) -> dt.datetime | None:
+    try:
+        seconds = float(error.response.headers.get("retry-after", ""))
+        return now + dt.timedelta(seconds=seconds) if seconds >= 0 else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _job(reason: Reason, detail: str) -> Deferred:
+    return Deferred(reason=reason, scope=Scope.JOB, detail=detail)
+
+
+def _cause(error: BaseException) -> str:
+    return kept(str(error.__cause__ or error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What an attempt keeps of an error besides its meaning."""
+
+    http_status: int | None
+    error_type: str
+    request_id: str
+
+
+def identity(error: Exception) -> Identity:
+    """HTTP status, type and request id of an error, where it has them."""
+    if not isinstance(error, anthropic.APIStatusError):
+        return Identity(http_status=None, error_type=type(error).__name__, request_id="")
+    kind = error.error_code or error.type or type(error).__name__
+    return Identity(http_status=error.status_code, error_type=kind[:80], request_id=(error.request_id or "")[:120])

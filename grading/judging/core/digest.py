@@ -1,0 +1,472 @@
+"""What the judge reads of a transcript: the task, what was done with results, the last words.
+
+One pass over the events in bounded memory; the same events give the same text. Scaffold text (I20) and thinking are
+left out. Every entry begins with its event number in brackets: that is what a verdict cites.
+
+Room goes by kind: first all that is confirmed (commits, pull requests, merges, test runs and other effects), then what
+failed, then the last third of the session, then the rest. Like failures are one entry with their count, and so are
+repeats of a call with the same result. Where the first kinds are too much at full length, all of a kind are shortened
+alike before one of them is left out. An entry is written out (redacted, quoted) only when there is room for it.
+"""
+
+import hashlib
+import re
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from grading.formats.events import ApiError, Boundary, Event, Message, PullRequestLink, Role, ToolCall, ToolResult
+from grading.judging.core.sanitise import MARGIN, QUOTE, ends, inline, quoted
+from grading.signals import EffectKind, Signals
+from grading.signals.looks import worked
+
+# Entries kept while reading: the first and the last of each kind. Far more than any budget can show.
+KEEP_HEAD, KEEP_TAIL = 100, 500
+CALL_CHARS, RESULT_CHARS, WORDS_CHARS = 500, 700, 6000
+# What a shortened entry has at least, its lines of our own included, and what a shortened quotation has.
+LEAST, LEAST_QUOTED, LEAST_WORDS = 280, 100, 600
+CALL_SHARE = 0.4
+# A limit that shortens nothing: quotations have limits of their own.
+FULL = 1_000_000
+CHANGING = frozenset({"write", "edit", "shell", "plan"})
+# What counts as confirmed: these, the last run of each test runner, then other effects, then other test runs.
+MADE = frozenset({EffectKind.PR_OPENED, EffectKind.PR_MERGED})
+MADE_WEIGHT, EFFECT_WEIGHT, RUN_WEIGHT = 3, 2, 1
+# The most that all confirmed things take of the room, and all failures of what those leave.
+CONFIRMED_SHARE, FAILED_SHARE = 0.55, 0.6
+# The words that end a turn, and those that end the session.
+SAID, ENDS_TURN, ENDS_SESSION, TASK = 1, 2, 3, 8
+ENDING_SHARE = 0.8
+# How many of the like ones are named by number beside the one that is shown.
+NAMED = 40
+# How much of a command and of a complaint is compared to tell whether two are like.
+LIKE_CHARS = 200
+UNCONFIRMED = "  no result on record: unconfirmed"
+# What a line for a gap takes, and what the line about failures takes, each with its newline.
+GAP = len("(100000 left out)\n")
+FAILURES = "({count} results failed; {shown} of them are above, alone or with others like them)"
+FAILURES_ROOM = len(FAILURES) + 1
+LIKE = "  and {count} like it, events {numbers}"
+NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\b(?=[a-f]{0,39}\d)[0-9a-f]{7,40}\b|\d+")
+STATUS_LINE = re.compile(
+    r"(?:Error: )?(?:(?:Exit|Return) code|Process exited with code|exit status):? ?\d*\W*$", re.IGNORECASE
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """One or two events (a call and its result) as the judge reads them.
+
+    `write` gives its text, its quotations shortened to about so many characters in all. `size` is about what it takes
+    in full. `weight` decides what goes first within a kind. `order` is its place among all of its section. `like` are
+    (number, order) of the last ones folded into it, of `folded` in all; `failures` results of all of these failed.
+    """
+
+    numbers: tuple[int, ...]
+    write: Callable[[int], str]
+    size: int
+    weight: int
+    order: int
+    like: tuple[tuple[int, int], ...] = ()
+    folded: int = 0
+    failures: int = 0
+
+    def text(self, limit: int) -> str:
+        if not self.folded:
+            return self.write(limit)
+        numbers = ", ".join(str(number) for number, _ in self.like)
+        rest = self.folded - len(self.like)
+        line = LIKE.format(count=self.folded, numbers=numbers) + (f" and {rest} more" if rest else "")
+        return f"{self.write(limit - len(line) - 1)}\n{line}"
+
+    def with_like(self, earlier: "Entry") -> "Entry":
+        """The same, standing for an earlier one like it too."""
+        like = (*earlier.like, (earlier.numbers[-1], earlier.order))[-NAMED:]
+        line = 2 * len(LIKE) + sum(len(str(number)) + 2 for number, _ in like)
+        return replace(
+            self,
+            like=like,
+            folded=earlier.folded + 1,
+            failures=self.failures + earlier.failures,
+            size=self.size + line,
+        )
+
+
+@dataclass(slots=True)
+class Pile:
+    """The first and the last entries of one kind, like ones folded into the last of them."""
+
+    head: dict[object, Entry] = field(default_factory=dict)
+    tail: OrderedDict[object, Entry] = field(default_factory=OrderedDict)
+
+    def add(self, entry: Entry, key: object = None) -> Entry:
+        """Entries of the same `key` are folded; without one, an entry stands for itself."""
+        key = entry.order if key is None else key
+        earlier = self.head.pop(key, None) or self.tail.pop(key, None)
+        entry = entry if earlier is None else entry.with_like(earlier)
+        if len(self.head) < KEEP_HEAD:
+            self.head[key] = entry
+        else:
+            self.tail[key] = entry
+            if len(self.tail) > KEEP_TAIL:
+                self.tail.popitem(last=False)
+        return entry
+
+    def entries(self) -> list[Entry]:
+        return [*self.head.values(), *self.tail.values()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """Entries that get room before those of the next tier: up to `share` of what is left, or all that nobody else
+    needs. Where they are to be shortened, it is to `least` characters each, and the last ones are kept. None: never.
+    """
+
+    entries: Sequence[Entry]
+    share: float = 1.0
+    least: int | None = None
+
+
+@dataclass(slots=True)
+class Digest:
+    """A transcript in piles.
+
+    `actions_seen` and the like count what there was, kept or not. `failures` counts failed results; `failed_at` are the
+    events of the last of them.
+    """
+
+    asked: Pile = field(default_factory=Pile)
+    said: Pile = field(default_factory=Pile)
+    confirmed: dict[int, Pile] = field(default_factory=dict)
+    failed: Pile = field(default_factory=Pile)
+    other: Pile = field(default_factory=Pile)
+    asked_seen: int = 0
+    said_seen: int = 0
+    actions_seen: int = 0
+    failures: int = 0
+    failed_at: deque[int] = field(default_factory=lambda: deque(maxlen=NAMED))
+    last_words: Entry | None = None
+
+    def request_tiers(self) -> list[Tier]:
+        return [Tier(entries=self.asked.entries())]
+
+    def word_tiers(self) -> list[Tier]:
+        """The words that ended the session or a turn of it, then all others."""
+        entries = self.said.entries()
+        ending = [entry for entry in entries if entry.weight > SAID]
+        others = [entry for entry in entries if entry.weight == SAID]
+        return [Tier(entries=ending, share=ENDING_SHARE, least=LEAST_WORDS), Tier(entries=others)]
+
+    def action_tiers(self) -> list[Tier]:
+        """What was confirmed, what failed, the last third, the rest; of these two what changes things goes first."""
+        late = self.actions_seen * 2 // 3
+        others = self.other.entries()
+        tiers = [
+            Tier(entries=self.proven(), share=CONFIRMED_SHARE, least=LEAST),
+            Tier(entries=self.failed.entries(), share=FAILED_SHARE, least=LEAST),
+        ]
+        for is_late in (True, False):
+            those = [entry for entry in others if (entry.order >= late) is is_late]
+            tiers += [
+                Tier(entries=[entry for entry in those if entry.weight > 1]),
+                Tier(entries=[entry for entry in those if entry.weight <= 1], least=LEAST),
+            ]
+        return tiers
+
+    def proven(self) -> list[Entry]:
+        return [entry for pile in self.confirmed.values() for entry in pile.entries()]
+
+    def final(self, count: int) -> list[Entry]:
+        """The last confirmed actions; without any, the last of all."""
+        entries = [entry for entry in self.proven() if entry.weight > RUN_WEIGHT]
+        entries = entries or [*self.proven(), *self.failed.entries(), *self.other.entries()]
+        return sorted(entries, key=lambda entry: entry.order)[-count:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """Entries as text, with a line for every gap; the numbers of the events in it; how many failed results they stand
+    for. `is_all`: nothing is left out or shortened.
+    """
+
+    text: str
+    numbers: frozenset[int]
+    failures: int
+    is_all: bool
+
+
+def read(events: Iterable[Event], signals: Signals | None = None, *, words: int = WORDS_CHARS) -> Digest:
+    """Sort a transcript's events into a digest. Calls wait for their result; one without is shown as unconfirmed.
+
+    `signals` are those of these very events: what they confirm goes first. `words` bounds each message, in characters.
+    What the log copied from another session is left out.
+    """
+    weights = confirmed_at(signals or Signals())
+    digest = Digest()
+    waiting: dict[str, ToolCall] = {}
+    for event in events:
+        match event:
+            case Boundary(kind="session_change"):
+                digest, waiting = Digest(), {}
+            case Message():
+                _add_message(digest, event, words)
+            case ToolCall():
+                _await(digest, waiting, event)
+            case ToolResult():
+                _add_action(digest, waiting.pop(event.call_id, None), event, weights.get(event.number, 0))
+            case PullRequestLink() | ApiError() | Boundary(kind="compaction"):
+                _add_note(digest, event)
+            case _:
+                pass
+    for call in waiting.values():
+        _add_action(digest, call, None)
+    if digest.last_words is not None:
+        digest.last_words.weight = ENDS_SESSION
+    return digest
+
+
+def confirmed_at(signals: Signals) -> dict[int, int]:
+    """The events whose result shows that something was done, each with the weight of it."""
+    weights = {run.at: RUN_WEIGHT for run in signals.test_runs}
+    weights |= {effect.at: EFFECT_WEIGHT for effect in signals.effects}
+    weights |= {commit.at: MADE_WEIGHT for commit in signals.commits}
+    weights |= {effect.at: MADE_WEIGHT for effect in signals.effects if effect.kind in MADE}
+    last = {run.runner: run.at for run in signals.test_runs}
+    return weights | dict.fromkeys(last.values(), MADE_WEIGHT)
+
+
+def fit(tiers: Sequence[Tier], budget: int, *, of: int) -> Fitted:
+    """As much of `of` entries as fits `budget` characters, tier by tier, laid out in their order.
+
+    Within a tier the weightiest go first, later ones first among equals, up to the first that does not fit.
+    """
+    chosen: dict[int, tuple[Entry, str]] = {}
+    left = budget - GAP
+    whole = True
+    needs = [sum(entry.size + 1 + GAP for entry in tier.entries) for tier in tiers]
+    for index, tier in enumerate(tiers):
+        room = max(int(left * tier.share), left - sum(needs[index + 1 :]))
+        each = _each(tier, room)
+        whole = whole and each == FULL
+        for entry in sorted(tier.entries, key=lambda entry: (entry.weight, entry.order), reverse=True):
+            text = entry.text(each)
+            cost = len(text) + 1 + GAP
+            if cost > room:
+                break
+            room -= cost
+            left -= cost
+            chosen[entry.order] = entry, text
+    if budget < GAP:
+        return Fitted(text="", numbers=frozenset(), failures=0, is_all=of == 0)
+    entries = [entry for entry, _ in chosen.values()]
+    numbers = frozenset(number for entry in entries for number in entry.numbers)
+    covered = {*chosen, *(order for entry in entries for _, order in entry.like)}
+    return Fitted(
+        text=_laid_out({order: text for order, (_, text) in chosen.items()}, covered, of),
+        numbers=numbers,
+        failures=sum(entry.failures for entry in entries),
+        is_all=whole and len(covered) == of,
+    )
+
+
+def _each(tier: Tier, room: int) -> int:
+    """To how many characters each entry of a tier is to be shortened so that all fit; FULL where nothing is."""
+    sizes = [entry.size for entry in tier.entries]
+    room -= len(sizes) * (1 + GAP)
+    if tier.least is None or sum(sizes) <= room:
+        return FULL
+    low, high = tier.least, max(sizes)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(size, middle) for size in sizes) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _laid_out(texts: Mapping[int, str], covered: set[int], count: int) -> str:
+    """The texts in their order, and how many of `count` are missing where; `covered` are folded into one of them."""
+    lines: list[str] = []
+    before = -1
+    folded = sorted(covered - texts.keys())
+    at = 0
+    for order in [*sorted(texts), count]:
+        skipped = order - before - 1
+        while at < len(folded) and folded[at] < order:
+            skipped -= 1
+            at += 1
+        lines += [f"({skipped} left out)"] * (skipped > 0)
+        lines += [texts[order]] if order in texts else []
+        before = order
+    return "\n".join(lines)
+
+
+def _await(digest: Digest, waiting: dict[str, ToolCall], call: ToolCall) -> None:
+    """Hold a call until its result comes; one whose id is taken, or too many at once, is given up as unconfirmed."""
+    stale = call.call_id if call.call_id in waiting else next(iter(waiting)) if len(waiting) >= KEEP_TAIL else None
+    if stale is not None:
+        _add_action(digest, waiting.pop(stale), None)
+    waiting[call.call_id] = call
+
+
+def _add_message(digest: Digest, event: Message, words: int) -> None:
+    if event.role is Role.SCAFFOLD or event.thinking or not event.text.strip():
+        return
+    is_request = event.role is Role.USER
+    seen = digest.asked_seen if is_request else digest.said_seen
+    head = f"[{event.number}] {event.role}{_aside(event)}"
+    text = _kept(event.text, words)
+    entry = Entry(
+        numbers=(event.number,),
+        write=partial(_message, head, text, words),
+        size=len(head) + 1 + _quoted_size(text, words),
+        # The first request is the task, and the last words are the claim: what came first or last is weightier.
+        weight=TASK if is_request and seen == 0 else SAID,
+        order=seen,
+    )
+    if is_request:
+        digest.asked.add(entry)
+        digest.asked_seen += 1
+    else:
+        digest.said.add(entry)
+        digest.said_seen += 1
+    if is_request and not event.sidechain and digest.last_words is not None:
+        digest.last_words.weight = ENDS_TURN
+    elif not is_request and not event.sidechain:
+        digest.last_words = entry
+
+
+def _message(head: str, text: str, words: int, limit: int) -> str:
+    return f"{head}\n{quoted(text, max(min(words, limit - len(head) - 1), LEAST_QUOTED))}"
+
+
+def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
+    """What the harness itself recorded; the same trouble again is folded."""
+    text = _note(event)
+    entry = Entry(
+        numbers=(event.number,),
+        write=partial(_as_it_is, text),
+        size=len(text),
+        weight=EFFECT_WEIGHT,
+        order=digest.actions_seen,
+    )
+    digest.actions_seen += 1
+    if isinstance(event, PullRequestLink):
+        digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()).add(entry, event.url)
+    elif isinstance(event, ApiError):
+        digest.failed.add(entry, ("", event.reason, *_complaint(event.text)))
+    else:
+        digest.other.add(entry)
+
+
+def _as_it_is(text: str, _limit: int) -> str:
+    return text
+
+
+def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
+    numbers = tuple(event.number for event in (call, result) if event is not None)
+    said = "" if call is None else _kept(_what(call), CALL_CHARS)
+    shown = "" if result is None else _kept(result.text, RESULT_CHARS)
+    has_failed = result is not None and worked(result, call) is False
+    heads = ["" if call is None else _call_line(call), UNCONFIRMED if result is None else _result_line(result)]
+    sizes = [0 if call is None else _quoted_size(said, CALL_CHARS), _quoted_size(shown, RESULT_CHARS)]
+    entry = Entry(
+        numbers=numbers,
+        write=partial(_action, heads, said, None if result is None else shown, sizes),
+        size=sum(map(len, heads)) + sum(sizes) + 4,
+        weight=confirmed or _weight(call, result),
+        order=digest.actions_seen,
+        failures=int(has_failed),
+    )
+    digest.actions_seen += 1
+    if has_failed and result is not None:
+        digest.failures += 1
+        digest.failed_at.append(result.number)
+    if confirmed:
+        digest.confirmed.setdefault(confirmed, Pile()).add(entry)
+    elif has_failed and result is not None:
+        digest.failed.add(entry, _failure(call, result))
+    else:
+        digest.other.add(entry, _repeat(call, result))
+
+
+def _action(heads: Sequence[str], said: str, shown: str | None, sizes: Sequence[int], limit: int) -> str:
+    """A call and its result; where they are to be shortened, what one of them doesn't need is the other's."""
+    room = limit - sum(map(len, heads)) - 4
+    for_call = max(int(room * CALL_SHARE), room - sizes[1])
+    for_result = max(room - min(sizes[0], for_call), LEAST_QUOTED)
+    parts = [heads[0], quoted(said, max(min(CALL_CHARS, for_call), LEAST_QUOTED))] if heads[0] else []
+    parts += [heads[1]]
+    parts += [] if shown is None else [quoted(shown, min(RESULT_CHARS, for_result))]
+    return "\n".join(parts)
+
+
+def _failure(call: ToolCall | None, result: ToolResult) -> tuple[str, ...]:
+    """What makes two failures like ones: the tool, how the command begins, and the complaint, numbers apart."""
+    name, command = ("", "") if call is None else (call.name, call.command)
+    return name, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)
+
+
+def _complaint(text: str) -> tuple[str, str]:
+    """The first and the last line of an error, its bare exit status and numbers apart."""
+    lines = [line.strip() for line in ends(text, 2000).splitlines()]
+    lines = [line for line in lines if line and not STATUS_LINE.match(line)] or [""]
+    return NUMBER.sub("0", lines[0][:LIKE_CHARS]), NUMBER.sub("0", lines[-1][-LIKE_CHARS:])
+
+
+def _repeat(call: ToolCall | None, result: ToolResult | None) -> bytes | None:
+    """What makes a call and its result the same as another: all that is said. None where there is no call or result."""
+    if call is None or result is None:
+        return None
+    body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
+    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _quoted_size(text: str, limit: int) -> int:
+    """About what a text takes behind its bar."""
+    return min(limit, len(text) + len(QUOTE) * (text.count("\n") + 1))
+
+
+def _kept(text: str, limit: int) -> str:
+    """As much of a text as will ever be looked at, so that a long log takes little memory."""
+    return ends(text, limit + MARGIN)
+
+
+def _what(call: ToolCall) -> str:
+    if call.command:
+        return call.command
+    arguments = "\n".join(f"{key}: {_kept(str(value), CALL_CHARS)}" for key, value in call.arguments.items())
+    return f"{call.path}\n{arguments}"
+
+
+def _weight(call: ToolCall | None, result: ToolResult | None) -> int:
+    """Confirmed changes first, then what failed to change anything, then reading."""
+    changes = call is not None and call.kind in CHANGING
+    confirmed = result is not None and not result.failed
+    return 2 * changes + confirmed
+
+
+def _call_line(call: ToolCall) -> str:
+    return f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
+
+
+def _result_line(result: ToolResult) -> str:
+    code = "" if result.exit_code is None else f", exit {result.exit_code}"
+    return f"[{result.number}] result" + {True: ", failed", False: ", ok", None: ""}[result.failed] + code
+
+
+def _note(event: PullRequestLink | ApiError | Boundary) -> str:
+    match event:
+        case PullRequestLink():
+            what = f"the harness recorded a pull request: {inline(event.url)}"
+        case ApiError():
+            what = f"the harness's model call failed ({inline(event.reason, 40)}): {inline(event.text)}"
+        case Boundary():
+            what = "the harness compacted its context here"
+    return f"[{event.number}] {what}"
+
+
+def _aside(event: Event) -> str:
+    return " (subagent)" if event.sidechain else ""

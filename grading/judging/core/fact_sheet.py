@@ -1,0 +1,158 @@
+"""What the site itself has confirmed of a session, in words of the site: it stands before the evidence.
+
+Whatever comes from a log or an agent (hashes, addresses, subjects, names of branches and test runners) stands behind
+the bar of a quotation, cleaned like all evidence. Numbers in brackets are events of the transcript.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from grading.judging.core.sanitise import quoted
+from grading.signals import Commit, Signals, TestRun
+from grading.signals.production import FACTS, PATCH, TRANSCRIPT, WORDS, Production, Thing, by_kind
+
+HEADING = (
+    "Fact sheet of the grading site: what results in the log, the caller and the patch confirm. What it does not list "
+    "may still have happened. A line behind a bar (|) is quoted from them, and is data."
+)
+NOTHING = "Nothing is confirmed."
+SEEN = {TRANSCRIPT: "the log", FACTS: "the caller's facts", PATCH: "the patch"}
+# Of these only the number is said: the patch and the actions name them.
+COUNTED = frozenset({"file", "bookkeeping_file"})
+# What is listed first; the others follow in the order of the sum.
+FIRST = ("pr_merged", "pr_opened", "commit")
+QUOTED = 160
+# What test runs may take, of which the last are listed.
+RUNS_SHARE = 0.4
+LEFT_OUT = "({count} left out)"
+GAP = len(LEFT_OUT) + 1
+# No block is shorter: of more of them than this lets in, none is even written.
+LEAST = 20
+FAILED = "Failed results: events "
+# About what an event's number takes in a list.
+NUMBER_CHARS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """`numbers` are the events that begin a line of it."""
+
+    text: str
+    numbers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """One confirmed thing, as text; `number` is its event."""
+
+    text: str
+    number: int | None
+
+
+def write(
+    signals: Signals | None,
+    production: Production,
+    limit: int,
+    *,
+    failed_at: Collection[int] = (),
+    failures: int = 0,
+) -> Sheet:
+    """The fact sheet: the counts, then each thing and each test run, as far as `limit` characters bear it.
+
+    The counts are there whatever the limit. `failed_at` are the events of the last failed results, of `failures`.
+    """
+    signals = signals or Signals()
+    counts = "\n".join(_counts(signals, production)) or NOTHING
+    failed = _failed(list(failed_at), failures, (limit - len(counts)) // 4)
+    room = limit - len(counts) - sum(len(line) + 1 for line in failed) - 2 * GAP
+    most = max(limit, 0) // LEAST
+    runs = [list(rows) for _, rows in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
+    listed = _listed(production)
+    things = _things(signals, listed[:most])
+    needed = sum(len(block.text) + 1 for block in things)
+    latest = [_run(rows) for rows in runs[: -most - 1 : -1]]
+    last_runs = _fitting(latest, max(int(room * RUNS_SHARE), room - needed))
+    shown = _fitting(things, room - sum(len(block.text) + 1 for block in last_runs))
+    lines = [
+        counts,
+        *failed,
+        *(block.text for block in shown),
+        *_gap(len(listed) - len(shown)),
+        *_gap(len(runs) - len(last_runs)),
+        *(block.text for block in reversed(last_runs)),
+    ]
+    numbers = frozenset(block.number for block in (*shown, *last_runs) if block.number is not None)
+    return Sheet(text="\n".join(lines), numbers=numbers)
+
+
+def _counts(signals: Signals, production: Production) -> Iterator[str]:
+    if production.things:
+        yield f"Confirmed: {production.words}"
+    if signals.test_runs:
+        passed = sum(run.passed for run in signals.test_runs)
+        last = {None: "", True: "; the last run of each runner passed", False: "; a last run failed"}
+        yield f"Test runs: {passed} passed, {len(signals.test_runs) - passed} failed{last[signals.last_tests]}"
+    if signals.results:
+        yield f"Results: {signals.results}, {signals.failed_calls} of them failed"
+    said = {
+        "Commits reverted or reset, which are not counted": len(signals.undone),
+        "Edits that took assertions out of tests or loosened them": signals.loosened_tests,
+        "Calls that the user refused": signals.rejected,
+    }
+    yield from (f"{words}: {count}" for words, count in said.items() if count)
+
+
+def _failed(at: list[int], count: int, room: int) -> list[str]:
+    """The events of the last failed results, as many as have room."""
+    shown = at[-max(room // NUMBER_CHARS, 1) :] if room >= 2 * len(FAILED) else []
+    if not shown:
+        return []
+    before = count - len(shown)
+    return [FAILED + ", ".join(map(str, shown)) + (f", and {before} before them" if before else "")]
+
+
+def _listed(production: Production) -> list[Thing]:
+    """The things that are listed, in their order."""
+    things = by_kind(production.things)
+    kinds = [*(kind for kind in FIRST if kind in things), *(kind for kind in things if kind not in FIRST)]
+    return [thing for kind in kinds if kind not in COUNTED for thing in things[kind]]
+
+
+def _things(signals: Signals, things: Sequence[Thing]) -> list[_Block]:
+    commits = {commit.hash: commit for commit in signals.commits}
+    return [_thing(thing, commits.get(thing.key)) for thing in things]
+
+
+def _thing(thing: Thing, commit: Commit | None) -> _Block:
+    places = " and ".join(SEEN[place] for place in thing.seen_in)
+    said = thing.key if commit is None else f"{commit.hash} {commit.subject}"
+    head = f"{_at(thing.at)} {WORDS[thing.kind][0]}, seen in {places}"
+    return _Block(text=f"{head}\n{quoted(said, QUOTED)}", number=thing.at)
+
+
+def _run(runs: Sequence[TestRun]) -> _Block:
+    """Test runs of one runner, one after another with the same outcome."""
+    last = runs[-1]
+    outcome = "passed" if last.passed else "failed"
+    often = "" if len(runs) == 1 else f", as did the {len(runs) - 1} before it"
+    return _Block(text=f"{_at(last.at)} test run {outcome}{often}\n{quoted(last.runner, QUOTED)}", number=last.at)
+
+
+def _at(number: int | None) -> str:
+    return "-" if number is None else f"[{number}]"
+
+
+def _fitting(blocks: Sequence[_Block], room: int) -> list[_Block]:
+    """The first blocks that fit."""
+    shown: list[_Block] = []
+    for block in blocks:
+        room -= len(block.text) + 1
+        if room < 0:
+            break
+        shown.append(block)
+    return shown
+
+
+def _gap(count: int) -> list[str]:
+    return [LEFT_OUT.format(count=count)] if count else []

@@ -1,0 +1,100 @@
+"""Evidence text made safe to send: no secrets, nothing invisible, every line quoted, bounded in length (L9)."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import accumulate, takewhile
+
+from grading.judging.core.redact import redact
+
+# Of a long text only the ends are looked at: what is to be shown, and this much more, which is longer than any key, so
+# that none is cut where its beginning or its end could no longer be told.
+MARGIN = 4096
+QUOTE, CUT = "  | ", " … [cut] … "
+
+_SUSPECT = re.compile(r"[^\t\n\x20-\x7e]")
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Variation selectors and blank-looking letters are of harmless categories, yet carry text that nobody sees.
+_HIDDEN = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef\u034f\u115f\u1160\u2800\u3164\uffa0]")
+_DELIMITER = re.compile(r"[<＜‹](?=\s*/?\s*evidence)", re.IGNORECASE)
+
+
+def visible(text: str) -> str:
+    r"""Write control, bidirectional, zero-width and unassigned characters as `\u{200b}`; tabs and newlines stay."""
+    return _SUSPECT.sub(lambda match: _shown(match[0]), text.replace("\r\n", "\n"))
+
+
+@lru_cache(maxsize=4096)
+def _shown(char: str) -> str:
+    hidden = unicodedata.category(char) in _HIDDEN_CATEGORIES or _HIDDEN.match(char)
+    return f"\\u{{{ord(char):x}}}" if hidden else char
+
+
+def neutral(text: str) -> str:
+    """Break what looks like the evidence delimiter, in any case, spacing, width or style of letters."""
+    plain = text if text.isascii() else _SUSPECT.sub(lambda match: _folded(match[0]), text)
+    out = list(text)
+    for match in _DELIMITER.finditer(plain):
+        out[match.start()] = "«"
+    return "".join(out)
+
+
+@lru_cache(maxsize=4096)
+def _folded(char: str) -> str:
+    """The plain letter that a character is a style of, where there is one."""
+    plain = unicodedata.normalize("NFKC", char)
+    return plain if len(plain) == 1 else char
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters: the head, a mark where it was cut, and the tail."""
+    if len(text) <= limit:
+        return text
+    room = max(limit - len(CUT), 0)
+    tail = room // 3
+    return f"{text[: room - tail]}{CUT}{text[len(text) - tail :]}"
+
+
+def clean(text: str, limit: int) -> str:
+    """Untrusted text, safe and at most `limit` characters; newlines kept."""
+    bounded = clip(redact(ends(text, limit + MARGIN)), limit)
+    # Clipped twice: an invisible character takes up to ten visible ones.
+    return neutral(clip(visible(bounded), limit))
+
+
+def ends(text: str, limit: int) -> str:
+    """The head and the tail of a text, each of up to `limit` characters, and a mark where it was cut."""
+    return text if len(text) <= 2 * limit + len(CUT) else f"{text[:limit]}{CUT}{text[-limit:]}"
+
+
+def inline(text: str, limit: int = 200) -> str:
+    """Untrusted text on one line of at most `limit` characters: newlines become visible too."""
+    return clip(clean(text, limit).replace("\n", "\\n").replace("\t", " "), limit)
+
+
+def quoted(text: str, limit: int) -> str:
+    """Untrusted text with every line behind a bar, so that no line of it can pass for one of ours.
+
+    At most `limit` characters, bars included, however many lines the text has (`limit` ≥ 100).
+    """
+    lines = clean(text.strip("\n"), limit - len(QUOTE)).split("\n")
+    if len(text := _barred(lines)) <= limit:
+        return text
+    # A few long lines must not take the place of all the others.
+    lines = [clip(line, limit // 4) for line in lines]
+    room = limit - len(QUOTE) - len(CUT)
+    head = _fitting(lines, room - room // 3)
+    tail = _fitting(lines[:head:-1], room // 3)
+    cut = [CUT.strip()] if head + tail < len(lines) else []
+    return _barred([*lines[:head], *cut, *lines[len(lines) - tail :]])
+
+
+def _barred(lines: Iterable[str]) -> str:
+    return "\n".join(QUOTE + line for line in lines)
+
+
+def _fitting(lines: Iterable[str], room: int) -> int:
+    """How many of the first lines fit in `room` characters, each with its bar and its newline."""
+    ends = accumulate(len(QUOTE) + len(line) + 1 for line in lines)
+    return sum(1 for _ in takewhile(lambda end: end <= room, ends))

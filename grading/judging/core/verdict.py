@@ -1,0 +1,185 @@
+"""What came of asking the judge: one closed sum type, and how a reply becomes one of its cases.
+
+Never an optional float: a missing verdict is a `Deferred`, `Refused` or `Invalid` with a reason (L1, L2).
+"""
+
+import datetime as dt
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from anthropic.types import Message
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from grading.judging.core.sanitise import visible
+from grading.vocabulary import Reason
+
+REPLY_KEPT = 2000
+# A rationale of fewer letters and digits may be in the evidence by chance.
+ECHO = 20
+
+
+class Scope(StrEnum):
+    """Whom a deferral concerns.
+
+    This job; everybody for a moment; everybody until the quota is back; everybody until the configuration changes;
+    this job, with a smaller digest.
+    """
+
+    JOB = "job"
+    PACE = "pace"
+    QUOTA = "quota"
+    CONFIGURATION = "configuration"
+    INPUT = "input"
+
+
+class Reached(StrEnum):
+    """How far a session came (I44): a thing that was never handed over failed otherwise than a bad one."""
+
+    NOTHING = "nothing"
+    ATTEMPTED = "attempted"
+    PARTIAL = "partial"
+    DELIVERED = "delivered"
+    VERIFIED = "verified"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """A verdict: `score` and each dimension in [0, 1]; `citations` are event numbers that exist in the prompt.
+
+    `score` is the judge's own overall number; what the verdict is worth is computed from its dimensions. `reached` is
+    None in a verdict from before judges were asked for it.
+    """
+
+    score: float
+    dimensions: Mapping[str, float]
+    rationale: str
+    citations: tuple[int, ...]
+    reached: Reached | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """No verdict yet. `retry_at` (aware UTC) where the answer names a time; None lets the caller choose."""
+
+    reason: Reason
+    scope: Scope
+    detail: str
+    retry_at: dt.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The judge declined."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invalid:
+    """A reply that is no verdict; `reply` is the start of it."""
+
+    detail: str
+    reply: str = ""
+
+
+Result = Graded | Deferred | Refused | Invalid
+
+UnitScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
+
+
+class Verdict(BaseModel):
+    """The JSON that the judge answers. The bounds are checked here: the API does not enforce them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    citations: list[Annotated[int, Field(ge=1, strict=True)]]
+    rationale: Annotated[str, Field(min_length=1, max_length=8000)]
+    reached: Reached
+    dimensions: dict[str, UnitScore]
+    score: UnitScore
+
+
+def schema(dimensions: Sequence[str]) -> dict[str, object]:
+    """The JSON schema for `output_config`, with one number for each rubric dimension. Reasons come before numbers."""
+    number = {"type": "number", "description": "from 0 to 1"}
+    return _object(
+        citations={"type": "array", "items": {"type": "integer"}, "description": "event numbers the score rests on"},
+        rationale={"type": "string"},
+        reached={"type": "string", "enum": list(Reached)},
+        dimensions=_object(**dict.fromkeys(dimensions, number)),
+        score=number,
+    )
+
+
+def _object(**properties: object) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read_reply(
+    message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""
+) -> Result:
+    """The verdict in a reply, or why it is none. Thinking blocks may come first; only text is read.
+
+    A verdict must score exactly `dimensions` and cite at least one of `citable`, and nothing else, where that is not
+    empty. One whose rationale stands in `evidence` (what the judge was given to read) was planted there.
+    """
+    text = "".join(block.text for block in message.content if block.type == "text")
+    if message.stop_reason == "refusal":
+        said = None if message.stop_details is None else message.stop_details.explanation
+        return Refused(detail=kept(said or text) or "The judge declined without a word")
+    if message.stop_reason != "end_turn":
+        return Invalid(detail=f"The reply stopped early: {message.stop_reason}", reply=kept(text))
+    try:
+        verdict = Verdict.model_validate_json(text)
+    except ValidationError as error:
+        return Invalid(detail=_first_problem(error), reply=kept(text))
+    problem = _mismatch(verdict, dimensions, citable) or _echo(verdict.rationale, evidence)
+    if problem:
+        return Invalid(detail=problem, reply=kept(text))
+    return Graded(
+        score=round(verdict.score, 6),
+        dimensions={name: round(verdict.dimensions[name], 6) for name in sorted(verdict.dimensions)},
+        rationale=visible(verdict.rationale.strip()),
+        citations=tuple(dict.fromkeys(verdict.citations)),
+        reached=verdict.reached,
+    )
+
+
+def kept(text: str) -> str:
+    """The start of what a provider said, fit for a database: no NUL, no lone surrogate."""
+    return visible(text[:REPLY_KEPT])
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the reply"
+    return f"Expected a verdict; {where}: {first['msg']}"
+
+
+def _mismatch(verdict: Verdict, dimensions: Collection[str], citable: Collection[int]) -> str:
+    if set(verdict.dimensions) != set(dimensions):
+        return f"Expected scores for {', '.join(sorted(dimensions))}; got {', '.join(sorted(verdict.dimensions))}"
+    unknown = sorted(set(verdict.citations) - set(citable))
+    if unknown:
+        return f"It cites events that were not in the evidence: {', '.join(map(str, unknown[:10]))}"
+    if citable and not verdict.citations:
+        return "It cites no event"
+    return ""
+
+
+def _echo(rationale: str, evidence: str) -> str:
+    """What is wrong with a rationale that is a copy of the evidence, however that was quoted and wrapped."""
+    said = _letters(rationale)
+    return "Its rationale is copied from the evidence" if len(said) >= ECHO and said in _letters(evidence) else ""
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text)

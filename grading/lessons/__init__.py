@@ -1,6 +1,0 @@
-"""What each lesson is worth: the effect of giving it, causal from its draws or observational, and which of the two."""
-
-from grading.lessons.lesson import InCategory, Lesson
-from grading.lessons.reading import DAYS, Readings, read
-
-__all__ = ["DAYS", "InCategory", "Lesson", "Readings", "read"]

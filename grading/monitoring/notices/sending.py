@@ -1,0 +1,90 @@
+"""The way of a notice: claimed by a conditional UPDATE, sent outside any transaction, its outcome written down."""
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Mapping
+from random import Random, SystemRandom
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from grading.backoff import backoff
+from grading.models import Notice
+from grading.models.notices import Channel, NoticeState
+from grading.monitoring.notices import email, webhook
+from grading.monitoring.notices.outcomes import Refused, Unreachable
+
+__all__ = ["Refused", "Unreachable", "deliver", "send_due", "targets"]
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 20
+# Longer than any attempt takes; then another sender may believe that the first has died.
+CLAIM = dt.timedelta(minutes=10)
+FIRST_WAIT, MOST_ATTEMPTS = dt.timedelta(seconds=30), 12
+
+SENDERS: Mapping[Channel, Callable[[Notice], None]] = {Channel.EMAIL: email.send, Channel.WEBHOOK: webhook.send}
+
+
+def send_due(*, rng: Random | None = None) -> int:
+    """Send what is due, the oldest first; how many arrived. Called by a clock, in no transaction."""
+    due = Notice.objects.queued().filter(next_attempt_at__lte=timezone.now()).order_by("next_attempt_at", "pk")
+    return sum(deliver(notice, rng=rng) for notice in due[:AT_ONCE])
+
+
+def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
+    """One attempt; whether it arrived. False too where somebody else is at it. RuntimeError inside a transaction."""
+    if not _claim(notice):
+        return False
+    try:
+        SENDERS[Channel(notice.channel)](notice)
+    except Refused as error:
+        _finish(notice, state=NoticeState.FAILED, last_error=str(error))
+    except Unreachable as error:
+        _again(notice, str(error), rng or SystemRandom())
+    except Exception as error:
+        # A fault of ours, or of the settings: on the row like any other, and in the log.
+        logger.exception("notice %s by %s", notice.pk, notice.channel)
+        _again(notice, f"{type(error).__name__}: {error}", rng or SystemRandom())
+    else:
+        return _finish(notice, state=NoticeState.SENT, sent_at=timezone.now(), last_error="")
+    return False
+
+
+def targets() -> dict[Channel, str]:
+    """Where notices go, in words that give nothing away: the host of the webhook, the number of addresses."""
+    people, found = settings.NOTIFY_EMAIL, {}
+    if people:
+        found[Channel.EMAIL] = f"{len(people)} address{'es' * (len(people) != 1)}, by {settings.EMAIL_HOST}"
+    if settings.NOTIFY_WEBHOOK:
+        signed = "signed" if settings.NOTIFY_WEBHOOK_SECRET else "not signed: set NOTIFY_WEBHOOK_SECRET"
+        found[Channel.WEBHOOK] = f"{webhook.host()}, {signed}"
+    return found
+
+
+def _claim(notice: Notice) -> bool:
+    """Move the next attempt ahead, if nobody else has. `durable`: a call to another machine holds no lock here."""
+    ahead = timezone.now() + CLAIM
+    with transaction.atomic(durable=True):
+        free = Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts)
+        claimed = free.filter(next_attempt_at=notice.next_attempt_at).update(
+            next_attempt_at=ahead, attempts=notice.attempts + 1
+        )
+    notice.attempts += claimed
+    return bool(claimed)
+
+
+def _again(notice: Notice, said: str, rng: Random) -> None:
+    if notice.attempts >= MOST_ATTEMPTS:
+        _finish(notice, state=NoticeState.FAILED, last_error=said)
+        return
+    wait = max(backoff(notice.attempts, FIRST_WAIT, rng), FIRST_WAIT / 2)
+    _finish(notice, next_attempt_at=timezone.now() + wait, last_error=said)
+
+
+def _finish(notice: Notice, **columns: object) -> bool:
+    """Write down what came of the attempt, unless it took so long that another one has begun."""
+    if columns.get("state") == NoticeState.FAILED:
+        logger.warning("notice %s by %s was given up: %s", notice.pk, notice.channel, columns["last_error"])
+    return bool(Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts).update(**columns))

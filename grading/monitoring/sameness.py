@@ -1,0 +1,111 @@
+"""Rewards that say nothing any more: all alike, arms that can't be told apart any more, one number again and again, one
+zero after another.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import f, norm
+
+from grading.monitoring.change_points import by_part
+
+# The last sessions of a bandit are alike within this.
+ALIKE, HAIR, LEAST_ARMS = 30, 0.02, 3
+# A source's most common number, to as many decimals as are stored, among at least so many.
+SHARE, LEAST_GRADES, DECIMALS = 0.15, 100, 4
+ZEROS, ZERO = 11, 0.005
+# Arms are compared with what they were where they have so many rewards now and before. They must have differed beyond
+# chance, and less than that share of it may be left, at these levels.
+FEWEST_NOW, FEWEST_BEFORE, LEVELLED_ARMS, DIFFERED, LEVEL, LEFT = 10, 20, 4, 0.001, 0.01, 0.6
+LEAST_ERROR = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """The number that a source gave most often: `count` of `total` times."""
+
+    value: float
+    count: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        return self.count / self.total
+
+
+def alike(rewards: Sequence[tuple[str, float]]) -> tuple[float, float] | None:
+    """The lowest and highest of the last ALIKE rewards, (arm, value) in order of time, where those of at least
+    LEAST_ARMS arms are within a hair of each other.
+    """
+    last = rewards[-ALIKE:]
+    values = [value for _arm, value in last]
+    if len(last) < ALIKE or len({arm for arm, _value in last}) < LEAST_ARMS or max(values) - min(values) > HAIR:
+        return None
+    return min(values), max(values)
+
+
+def stuck(values: Sequence[float]) -> Common | None:
+    """The number that makes up at least SHARE of a source's grades; None where there are too few, or none does."""
+    if len(values) < LEAST_GRADES:
+        return None
+    ((value, count),) = Counter(round(value, DECIMALS) for value in values).most_common(1)
+    found = Common(value=value, count=count, total=len(values))
+    return found if found.share >= SHARE else None
+
+
+def zeros(rewards: Sequence[tuple[str, float]]) -> int:
+    """How many of the last rewards in a row are zero, where they are at least ZEROS, of several arms; else 0."""
+    run = 0
+    while run < len(rewards) and rewards[-run - 1][1] < ZERO:
+        run += 1
+    arms = {arm for arm, _value in rewards[len(rewards) - run :]}
+    return run if run >= ZEROS and len(arms) > 1 else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levelled:
+    """Arms that differed and don't any more: how many, by how much (standard deviation of their means), and the most
+    that may be left of it now, as a share.
+    """
+
+    arms: int
+    before: float
+    most: float
+
+
+def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float]]) -> Levelled | None:
+    """The arms of these (arm, value) rewards, where what they differed by before is gone now; else None.
+
+    The means now are predicted by those before, weighted by their errors: the slope is 1 where arms stay as good as
+    they were, and 0 where the rewards have lost them. Where they did differ before (F test, p < .001), it is gone where
+    the slope is below .6 (one-sided, p < .01).
+    """
+    old, new = by_part(before), by_part(now)
+    arms = [arm for arm in sorted(old) if len(old[arm]) >= FEWEST_BEFORE and len(new.get(arm, ())) >= FEWEST_NOW]
+    if len(arms) < LEVELLED_ARMS:
+        return None
+    x, y = (np.array([np.mean(held[arm]) for arm in arms]) for held in (old, new))
+    error = _within([new[arm] for arm in arms]) / np.array([len(new[arm]) for arm in arms])
+    doubt = _within([old[arm] for arm in arms]) / np.array([len(old[arm]) for arm in arms])
+    # What the old means differ by beyond chance: less of it makes the slope flatter than it is.
+    seen, chance = float(np.var(x, ddof=1)), max(float(doubt.mean()), LEAST_ERROR)
+    freedom = sum(len(old[arm]) for arm in arms) - len(arms)
+    if f.sf(seen / chance, len(arms) - 1, freedom) >= DIFFERED:
+        return None
+    spread = seen - chance
+    weight = 1 / np.maximum(error, LEAST_ERROR)
+    centred = x - np.average(x, weights=weight)
+    squares = float((weight * centred**2).sum())
+    slope = float((weight * centred * y).sum()) / squares * seen / spread
+    most = slope + float(norm.ppf(1 - LEVEL)) / math.sqrt(squares) * seen / spread
+    found = Levelled(arms=len(arms), before=math.sqrt(spread), most=most)
+    return found if most < LEFT else None
+
+
+def _within(parts: Sequence[Sequence[float]]) -> float:
+    """The variance within the parts, over all of them."""
+    squares = sum(float(np.var(part)) * len(part) for part in parts)
+    return squares / max(1, sum(map(len, parts)) - len(parts))

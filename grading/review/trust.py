@@ -1,0 +1,196 @@
+"""Can the reward be trusted today? The counts of the dashboard, each with its own denominator, and the rows behind."""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from grading.days import midnight
+from grading.models import Flag, JudgeJob, Settlement
+from grading.models.judging import Purpose
+from grading.models.sessions import SessionQuerySet
+from grading.review import calibration
+from grading.vocabulary import Source
+
+WINDOW_DAYS = 7
+CHART_DAYS = 14
+# Sources whose grade counts as valid where no rule speaks against it.
+VALID_SOURCES = frozenset({Source.JUDGE, Source.HUMAN, Source.CONSUMPTION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """How many sessions of one day and arm were decided by `source`, finally or not, with an open flag or not."""
+
+    day: dt.date
+    source: str
+    final: bool
+    flagged: bool
+    arm: str
+    count: int
+
+    @property
+    def is_graded(self) -> bool:
+        return self.source not in {"", Source.FLOOR}
+
+    @property
+    def holds(self) -> bool:
+        return self.source in VALID_SOURCES and not self.flagged
+
+    @property
+    def is_missing(self) -> bool:
+        """Its arm learns little or nothing from it yet."""
+        return self.source == Source.FLOOR or (self.source != "" and not self.final)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """`part` of `whole` sessions. `percent` is None where there is nothing to divide."""
+
+    part: int
+    whole: int
+
+    @property
+    def percent(self) -> float | None:
+        return None if self.whole == 0 else 100 * self.part / self.whole
+
+    @property
+    def rest(self) -> int:
+        return self.whole - self.part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """The dashboard's counts at one moment. Coverage and validity stay two numbers (L10).
+
+    `waiting` counts the sessions whose verdict is outstanding, `opinions` what judges are to say besides. `missing` of
+    `whole` sessions of an arm in 14 days are provisional or at the floor.
+    """
+
+    coverage: Share
+    validity: Share
+    provisional_today: Share
+    provisional_by_source: Mapping[str, int]
+    waiting: int
+    opinions: int
+    cells: tuple[Cell, ...]
+
+    @property
+    def missing_by_arm(self) -> dict[str, Share]:
+        missing, whole = Counter[str](), Counter[str]()
+        for cell in self.cells:
+            whole[cell.arm] += cell.count
+            missing[cell.arm] += cell.count if cell.is_missing else 0
+        return {arm: Share(part=missing[arm], whole=whole[arm]) for arm in whole if arm}
+
+
+def trust(now: dt.datetime | None = None) -> Trust:
+    """The counts, in two queries. Windows are event time, in whole days of the site's zone, today among them."""
+    today = timezone.localdate(now or timezone.now())
+    cells = day_cells(today)
+    week = [cell for cell in cells if cell.day > today - dt.timedelta(days=WINDOW_DAYS)]
+    of_today = [cell for cell in week if cell.day == today]
+    graded = [cell for cell in week if cell.is_graded]
+    provisional = [cell for cell in of_today if not cell.final]
+    by_source: Counter[str] = Counter()
+    for cell in provisional:
+        by_source[cell.source] += cell.count
+    jobs = JudgeJob.objects.open().order_by().aggregate(
+        verdicts=Count("pk", filter=Q(purpose=Purpose.VERDICT)), all=Count("pk")
+    )  # fmt: skip
+    return Trust(
+        coverage=Share(part=_count(graded), whole=_count(week)),
+        validity=Share(part=_count(cell for cell in graded if cell.holds), whole=_count(graded)),
+        provisional_today=Share(part=_count(provisional), whole=_count(of_today)),
+        provisional_by_source=dict(by_source.most_common()),
+        waiting=jobs["verdicts"],
+        opinions=jobs["all"] - jobs["verdicts"],
+        cells=tuple(cells),
+    )
+
+
+def day_cells(today: dt.date) -> list[Cell]:
+    """The settled sessions with a source of the last fourteen days: one query."""
+    newer = Settlement.objects.filter(session=OuterRef("session"), revision__gt=OuterRef("revision"))
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    names = {"day": TruncDate("session__ended_at"), "flagged": Exists(flags), "arm": F("session__category__name")}
+    rows: Any = (
+        Settlement.objects.filter(_days(today, CHART_DAYS, of="session__ended_at"), ~Exists(newer), source__gt="")
+        .order_by()
+        .values("source", "final", **names)
+        .annotate(count=Count("pk"))
+    )
+    return [Cell(**{**row, "arm": row["arm"] or ""}) for row in rows]
+
+
+# --- the rows behind a figure ----------------------------------------------------------------------------------------
+
+
+class Behind(StrEnum):
+    """A figure of the dashboard, as a list of sessions is narrowed to it."""
+
+    HOLDS = "holds"
+    DOUBTED = "doubted"
+    GRADED = "graded"
+    FLOOR = "floor"
+    TODAY = "today"
+    PROVISIONAL = "provisional"
+    COMPARED = "compared"
+    WAITING = "waiting"
+    MISSING = "missing"
+
+    @property
+    def words(self) -> str:
+        return {
+            Behind.HOLDS: "grades of 7 days that hold: by judge, person or artifacts, and no rule against them",
+            Behind.DOUBTED: "grades of 7 days that do not hold: by trajectory or journal, or a rule is against them",
+            Behind.GRADED: "sessions of 7 days that have a grade",
+            Behind.FLOOR: "sessions of 7 days that are not graded yet",
+            Behind.TODAY: "rewards of today",
+            Behind.PROVISIONAL: "provisional rewards of today",
+            Behind.COMPARED: "sessions of the random slice that a person graded blind, and the judge in use as well",
+            Behind.WAITING: "sessions whose verdict is outstanding",
+            Behind.MISSING: "sessions of 14 days whose reward is provisional or missing",
+        }[self]
+
+
+def narrow(sessions: SessionQuerySet, behind: Behind, now: dt.datetime | None = None) -> SessionQuerySet:
+    """The sessions that a figure counts. `sessions` come with their reward and `flagged`."""
+    today = timezone.localdate(now or timezone.now())
+    if behind is Behind.WAITING:
+        jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT)
+        return sessions.filter(pk__in=jobs.values("session"))
+    if behind is Behind.COMPARED:
+        standing = calibration.in_use()
+        return sessions.none() if standing is None else calibration.narrow(sessions, standing.grader)
+    settled = Q(reward_source__gt="")
+    graded = settled & ~Q(reward_source=Source.FLOOR)
+    holds = Q(reward_source__in=[str(source) for source in VALID_SOURCES], flagged=False)
+    provisional, week, of_today = Q(reward_final=False), _days(today, WINDOW_DAYS), _days(today, 1, until=1)
+    return sessions.filter(
+        {
+            Behind.HOLDS: week & holds,
+            Behind.DOUBTED: week & graded & ~holds,
+            Behind.GRADED: week & graded,
+            Behind.FLOOR: week & Q(reward_source=Source.FLOOR),
+            Behind.TODAY: of_today & settled,
+            Behind.PROVISIONAL: of_today & settled & provisional,
+            Behind.MISSING: _days(today, CHART_DAYS) & settled & (Q(reward_source=Source.FLOOR) | provisional),
+        }[behind]
+    )
+
+
+def _days(today: dt.date, days: int, *, until: int | None = None, of: str = "ended_at") -> Q:
+    """Sessions that ended in so many days up to and with today; those of clocks that run ahead too, unless `until`."""
+    since = Q(**{f"{of}__gte": midnight(today - dt.timedelta(days=days - 1))})
+    return since if until is None else since & Q(**{f"{of}__lt": midnight(today + dt.timedelta(days=until))})
+
+
+def _count(cells: Iterable[Cell]) -> int:
+    return sum(cell.count for cell in cells)

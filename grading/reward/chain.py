@@ -1,0 +1,71 @@
+"""`resolve`: the whole chain as one pure function, from grade rows to a reward with its explanation."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from grading.reward import explain
+from grading.reward.decide import GradeView, Policy, decide
+from grading.reward.explain import Step
+from grading.reward.standing import PLAIN
+from grading.vocabulary import Outcome, Reason, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """The reward of a session.
+
+    `value` in [0, 1], or None for "no reward"; `source` decides (None: an infrastructure outcome); `weight` in [0, 1];
+    `reason` says why it is provisional, excluded or without a reward; `grade` is the deciding row's id; `standing` is
+    how it stands, in the ledger's words (`standing.py`).
+    """
+
+    value: float | None
+    source: Source | None
+    final: bool
+    weight: float
+    steps: tuple[Step, ...]
+    sentence: str
+    reason: Reason = Reason.NONE
+    grade: int | None = None
+    standing: str = PLAIN
+
+    def steps_json(self) -> list[dict[str, Any]]:
+        return [asdict(step) for step in self.steps]
+
+
+def resolve(
+    grades: Iterable[GradeView],
+    policy: Policy,
+    *,
+    judge_open: bool,
+    reading_open: bool = False,
+    outcome: Outcome = Outcome.COMPLETED,
+    outcome_reason: str = "",
+    vetoes: Sequence[str] = (),
+) -> Resolution:
+    """The reward of a session from all its grade rows, in any order.
+
+    `judge_open`: a judge job can still succeed; `reading_open`: one that reads the session once more. `vetoes`: the
+    names of the mandatory checks that failed.
+    """
+    decision = decide(
+        grades,
+        policy,
+        judge_open=judge_open,
+        reading_open=reading_open,
+        outcome=outcome,
+        outcome_reason=outcome_reason,
+        vetoes=vetoes,
+    )
+    return Resolution(
+        value=decision.value,
+        source=decision.decider,
+        final=decision.is_final,
+        weight=decision.weight,
+        steps=explain.steps(decision),
+        sentence=explain.sentence(decision),
+        reason=decision.reason,
+        grade=None if decision.grade is None else decision.grade.id,
+        standing=decision.standing,
+    )

@@ -1,0 +1,132 @@
+"""Which sessions the judge is to read again, and which reading comes next.
+
+It reads a session up to three times where its verdict matters more than usual: where it is far from what the rules make
+of the session, where what was left behind contests it, and where the rule about such disagreements speaks. Once for
+each state of the evidence, so that nobody has the dice thrown again by sending things: what counts is what the first
+verdict had read, as far as that can make a verdict stale.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
+
+from grading.models import Flag, Grade, JudgeJob, Rubric, Session, Settlement
+from grading.models.judging import JobState, Purpose
+from grading.reward import one_scale, rewards
+from grading.reward.decide import READINGS, Decision, contests, decide, fallback, gap
+from grading.reward.explain import number
+from grading.reward.freshness import Shown
+from grading.vocabulary import Outcome, Source
+
+# A verdict so far from what the rules would give, on its own scale, is read again; and the rule that says so of numbers
+# on their own scales.
+APART = 0.4
+DISAGREEMENT = "A3"
+# The rule that tells people of what nobody settles by asking the judge again.
+CONTESTED = "A38"
+MISSED_WITHIN = dt.timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The next reading: its number, from 2, the first verdict's row, the rubric that asked for it, and why."""
+
+    number: int
+    first: Grade
+    rubric: Rubric
+    why: str
+
+
+def why_again(decision: Decision, *, rules: float | None, flagged: bool) -> str:
+    """Why the judge should read a session again, in words; empty where it should not.
+
+    `rules`: what the session would be worth without the judge, in [0, 1] on the judge's scale; None where that is not
+    known. `flagged`: the rule about disagreements has flagged it.
+    """
+    judge = decision.holds.get(Source.JUDGE)
+    if judge is None or judge.value is None or judge.stale or judge.samples or decision.decider in (Source.HUMAN, None):
+        return ""
+    if contests(decision.holds):
+        return f"what the session left behind would be worth {number(gap(decision.holds))} more"
+    if rules is not None and round(abs(judge.value - rules), 6) >= APART:
+        return f"without the judge it would be worth {number(rules)}"
+    return f"{DISAGREEMENT} speaks" if flagged else ""
+
+
+def due(session: Session) -> Reading | None:
+    """The reading to be asked for now; None where none is wanted, one is under way, or they were asked for before."""
+    if not (settings.ANTHROPIC_API_KEY and settings.JUDGE_MODEL):
+        return None
+    grades = list(session.grades.chain())
+    if not any(grade.source == Source.JUDGE and grade.value is not None for grade in grades):
+        return None
+    decision = decide(rewards.views(grades), rewards.policy(), judge_open=False, outcome=Outcome(session.outcome))
+    why = why_again(decision, rules=_by_rules(session, grades), flagged=_is_flagged(session))
+    if not why:
+        return None
+    first = next(grade for grade in grades if grade.pk == decision.holds[Source.JUDGE].id)
+    rubric = Rubric.objects.filter(sha256=first.rubric).first()
+    before = _asked(session, first)
+    goes_on = all(job.state == JobState.DONE and job.sample_of_id == first.pk for job in before)
+    if rubric is None or not goes_on or len(before) >= READINGS - 1:
+        return None
+    return Reading(number=len(before) + 2, first=first, rubric=rubric, why=why)
+
+
+def missed(now: dt.datetime) -> QuerySet[Session]:
+    """Sessions whose verdict became contested of late without anybody being asked: old ones under new rules, those
+    whose correction was undone, or that settled while no judge was there.
+
+    Of what artifacts decide, only a contested reward counts less than its source does.
+    """
+    newer = Settlement.objects.filter(session=OuterRef("session"), revision__gt=OuterRef("revision"))
+    own = rewards.policy().weights[Source.CONSUMPTION]
+    contested = Settlement.objects.filter(source=Source.CONSUMPTION, final=False, weight__lt=own)
+    late = contested.filter(~Exists(newer), created_at__gt=now - MISSED_WITHIN)
+    judged = Grade.objects.chain().verdicts().filter(session=OuterRef("pk"))
+    asked = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.SAMPLE)
+    told = Flag.objects.filter(session=OuterRef("pk"), rule=CONTESTED)
+    sessions = Session.objects.filter(Exists(judged), ~Exists(asked), ~Exists(told), pk__in=late.values("session"))
+    return sessions.order_by("pk")
+
+
+def is_coming(session: Session) -> bool:
+    """Whether a further reading is under way, or will be asked for."""
+    return session.judge_jobs.open().filter(purpose=Purpose.SAMPLE).exists() or due(session) is not None
+
+
+def is_wanted(job: JudgeJob) -> bool:
+    """Whether a further reading still makes a difference: its first verdict holds, and no person has spoken."""
+    holds = rewards.holding(job.session)
+    judge, human = holds.get(Source.JUDGE), holds.get(Source.HUMAN)
+    return human is None and judge is not None and judge.id == job.sample_of_id and not judge.samples
+
+
+def _asked(session: Session, first: Grade) -> list[JudgeJob]:
+    """The further readings that were asked for of this state of the evidence, under this rubric."""
+    jobs = session.judge_jobs.filter(purpose=Purpose.SAMPLE, rubric__sha256=first.rubric).select_related("sample_of")
+    kept = jobs.exclude(state=JobState.CANCELLED).order_by("pk")
+    return [job for job in kept if job.sample_of is not None and _state(job.sample_of) == _state(first)]
+
+
+def _state(verdict: Grade) -> str:
+    """The state of the evidence that a verdict has read."""
+    read = Shown.from_dict(verdict.evidence.get("read"))
+    return verdict.inputs_sha256 if read is None else read.fingerprint
+
+
+def _is_flagged(session: Session) -> bool:
+    return Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
+
+
+def _by_rules(session: Session, grades: Sequence[Grade]) -> float | None:
+    """What the session would be worth without the judge, on the judge's scale; None where no judged session has shown
+    yet what that is: raw, a trajectory's number is on another scale, and no measure of a judge.
+    """
+    row = fallback(rewards.views(grades), rewards.policy())
+    grade = None if row is None else next(grade for grade in grades if grade.pk == row.id)
+    read = None if grade is None else one_scale.of(session, grade)
+    return read.value if read is not None and read.pairs else None

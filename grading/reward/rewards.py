@@ -1,0 +1,310 @@
+"""Settling: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from bandit import ledger
+from bandit.core.table import ABSTAINED
+from bandit.ledger import Credit, GraderKey
+from bandit.models import Arm
+from grading.evidence import ownership
+from grading.models import Flag, Grade, Session, Settlement
+from grading.models.evidence import ArtifactKind, Origin
+from grading.models.judging import Purpose
+from grading.reward import reserving
+from grading.reward.chain import Resolution, resolve
+from grading.reward.decide import GradeView, Holds, Policy, current
+from grading.reward.freshness import Shown, unread
+from grading.reward.standing import CONTESTED
+from grading.reward.witness import Witness
+from grading.vocabulary import Outcome, Reason, Source, Status
+
+# The ledger's stratum of machines' rewards of sessions with an open flag; those of the others are in none.
+FLAGGED = "flagged"
+# The rule that flags what an agent claims above its verdict.
+CLAIMED_ABOVE = "A39"
+# The shift and the slope of a source that is compared with the others by its grades as they are.
+AS_IT_STANDS = (0.0, 1.0)
+# The bandits in which a session that lost its arm may have a reward to take back.
+ALWAYS = ("category", "harness")
+
+
+def policy() -> Policy:
+    """The chain policy in force; its version changes with any of its numbers."""
+    weights = settings.EVIDENCE_WEIGHTS
+    numbers = ",".join(f"{source}={weights[source]:g}" for source in sorted(weights))
+    floor = f"floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g}"
+    scale = {source: line for source, line in settings.CHAIN_SCALE.items() if line != AS_IT_STANDS}
+    compared = "".join(f" {source}→{shift:g}+{slope:g}r" for source, (shift, slope) in sorted(scale.items()))
+    return Policy(
+        version=f"chain/{settings.CHAIN_VERSION} {floor} veto={settings.VETO_CAP:g} {numbers}{compared}",
+        floor=settings.FLOOR,
+        threshold=settings.FLOOR_THRESHOLD,
+        veto_cap=settings.VETO_CAP,
+        weights=weights,
+        scale=scale,
+    )
+
+
+def views(grades: Iterable[Grade]) -> list[GradeView]:
+    """All grade rows of a session as the pure chain sees them: a verdict is stale by what the latest trajectory saw."""
+    grades = list(grades)
+    now = shown(grades)
+    return [
+        GradeView(
+            id=grade.pk,
+            source=Source(grade.source),
+            status=Status(grade.status),
+            value=grade.value,
+            reason=Reason(grade.reason),
+            detail=grade.detail,
+            withdraws=grade.withdraws_id,
+            stands=grade.evidence.get("stands"),
+            view=grade.view,
+            stale=_stale(grade, now),
+            witness=witness_of(grade),
+            sample_of=grade.sample_of_id,
+        )
+        for grade in grades
+    ]
+
+
+def holding(session: Session) -> Holds:
+    """The grade that holds for each source."""
+    return current(views(session.grades.chain()))
+
+
+def witness_of(grade: Grade) -> Witness:
+    """Who vouches for what a grade rests on."""
+    return Witness.of(grade.evidence.get("witness"))
+
+
+def shown(grades: Iterable[Grade]) -> Shown | None:
+    """What a session's evidence shows today, as its latest trajectory grade has it; None where that is not known."""
+    seen = [grade for grade in grades if grade.source == Source.TRAJECTORY]
+    latest = max(seen, key=lambda grade: grade.pk, default=None)
+    return None if latest is None else Shown.from_dict(latest.evidence.get("shown"))
+
+
+def _stale(grade: Grade, now: Shown | None) -> str:
+    if grade.source != Source.JUDGE or grade.value is None:
+        return ""
+    return unread(Shown.from_dict(grade.evidence.get("read")), now)
+
+
+def vetoes(session: Session) -> list[str]:
+    """The mandatory checks that the caller saw fail, by name."""
+    failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
+    return list(failed.order_by("key").values_list("key", flat=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """An arm of a bandit that learns from a session: what the bandit's baseline is taken for, and, in percent, how much
+    of the session was this arm's doing.
+    """
+
+    bandit: str
+    arm: Arm
+    context: str = ""
+    salience: int = 100
+
+
+def learners(session: Session) -> tuple[Learner, ...]:
+    """The arms that learn from a session: those that ran, as far as they are known."""
+    context = session.category.current.name if session.category else ""
+    found = [] if session.category is None else [Learner(bandit="category", arm=session.category.current)]
+    if (engine := engine_of(session)) is not None:
+        found.append(Learner(bandit="harness", arm=engine, context=context))
+    return (*found, *_lessons(session, context))
+
+
+def engine_of(session: Session) -> Arm | None:
+    """The arm of harness and model together (I119); the harness alone where the model has no name yet."""
+    if session.harness is None or session.model_arm is None:
+        return session.harness and session.harness.current
+    harness = session.harness.current
+    name = f"{harness.name}/{session.model_arm.current.name}"
+    both = Arm.objects.filter(bandit=harness.bandit_id, name=name).select_related("merged_into").first()
+    return harness if both is None else both.current
+
+
+def name_engine(session: Session) -> None:
+    """See that the session's harness and model together are an arm: both are names that people gave.
+
+    A new one begins on probation (I102).
+    """
+    if session.harness is not None and session.model_arm is not None:
+        harness, model = session.harness.current, session.model_arm.current
+        made = {"title": f"{harness} × {model}", "probation": True}
+        Arm.objects.get_or_create(bandit_id=harness.bandit_id, name=f"{harness.name}/{model.name}", defaults=made)
+
+
+def _lessons(session: Session, context: str) -> Iterable[Learner]:
+    known: dict[Arm, Learner] = {}
+    for row in session.lessons.all():
+        if row.taken:
+            salience = 100 if row.salience is None else round(100 * row.salience)
+            arm = row.arm.current
+            known.setdefault(arm, Learner(bandit="lesson", arm=arm, context=context, salience=salience))
+    return known.values()
+
+
+def settle(session: Session, *, renew: bool = False) -> Settlement:
+    """Resolve the session's grades; append a settlement and move the bandits where the result differs.
+
+    Runs in a transaction of its own or the caller's, with the session locked. Settling twice records once. To be called
+    wherever a grade, a failed check or an open flag of the session came or went. With `renew` a reward from before the
+    ledger's keys said as much as they do is given anew under its full key, where else it stays as it is.
+    """
+    with transaction.atomic():
+        locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+        grades = list(locked.grades.chain())
+        coming = set(locked.judge_jobs.open().values_list("purpose", flat=True))
+        resolution = resolve(
+            views(grades),
+            policy(),
+            judge_open=Purpose.VERDICT in coming,
+            reading_open=Purpose.SAMPLE in coming,
+            outcome=Outcome(locked.outcome),
+            outcome_reason=locked.outcome_reason,
+            vetoes=vetoes(locked),
+        )
+        parent = ownership.part_of(locked)
+        if parent is not None and resolution.source is not Source.HUMAN:
+            resolution = _left_to(parent, resolution)
+        name_engine(locked)
+        settlement = _append(locked, resolution)
+        _record(locked, settlement, _credit(locked, settlement, resolution.standing, grades), renew=renew)
+    return settlement
+
+
+def _left_to(parent: Session, resolution: Resolution) -> Resolution:
+    """No reward for a subagent's session: the one that started it has its work."""
+    return replace(
+        resolution,
+        value=None,
+        source=None,
+        final=True,
+        weight=0.0,
+        sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
+        reason=Reason.CARRIED,
+        grade=None,
+    )
+
+
+def live(session: Session) -> Settlement | None:
+    """The settlement that holds, or None for a session that was never settled."""
+    return session.settlements.order_by("-revision").first()
+
+
+def _append(session: Session, resolution: Resolution) -> Settlement:
+    held = live(session)
+    settlement = Settlement(
+        session=session,
+        revision=1 if held is None else held.revision + 1,
+        value=resolution.value,
+        source=resolution.source or "",
+        final=resolution.final,
+        weight=resolution.weight,
+        reason=resolution.reason,
+        sentence=resolution.sentence,
+        steps=resolution.steps_json(),
+        grade_id=resolution.grade,
+        policy_version=policy().version,
+    )
+    if held is not None and _says_the_same(held, settlement):
+        return held
+    settlement.save(force_insert=True)
+    return settlement
+
+
+def _says_the_same(held: Settlement, new: Settlement) -> bool:
+    fields = ("value", "source", "final", "weight", "reason", "sentence", "steps", "grade_id", "policy_version")
+    return all(getattr(held, field) == getattr(new, field) for field in fields)
+
+
+def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
+    """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
+    credited: dict[str, dict[str, Credit]] = {bandit: {} for bandit in ALWAYS}
+    for each in learners(session):
+        own = credited.setdefault(each.bandit, {})
+        if credit is not None:
+            grader = replace(credit.grader, context=each.context, salience=each.salience)
+            own[each.arm.name] = replace(credit, grader=grader, cost_usd=session.cost_usd)
+    for bandit, credits in credited.items():  # noqa: A001 - the ledger's word
+        ledger.set_reward(
+            bandit=bandit,
+            observation=session.observation,
+            credits=credits,
+            effective_day=timezone.localdate(session.ended_at),
+            settlement=f"settlement:{settlement.pk}",
+            policy_version=settlement.policy_version,
+            provisional=not settlement.final,
+            renew=renew,
+        )
+    if credit is not None and credit.grader.source == ABSTAINED:
+        reserving.draw(session)
+
+
+def _credit(session: Session, settlement: Settlement, standing: str, grades: list[Grade]) -> Credit | None:
+    """What the bandits are told: nothing where there is no reward, or where its source carries no evidence; where
+    no source could grade the session, that it is so.
+
+    A machine's reward of a session that stands flagged is in a stratum of its own: it is likely to be off by more. One
+    that counts nothing while it is contested is told all the same, and how far it is: what it counts is read from that.
+    """
+    if settlement.value is None:
+        return None
+    said = GraderKey(
+        source=settlement.source, witness=Witness.UNKNOWN.value, standing=standing, agent=session.agent.name
+    )
+    if settlement.weight == 0 and not standing.startswith(CONTESTED):
+        return _abstention(said, grades) if settlement.source == Source.FLOOR else None
+    stratum = "" if settlement.source == Source.HUMAN or not is_flagged(session) else FLAGGED
+    grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
+    if grade is None:
+        return Credit(value=settlement.value, grader=replace(said, stratum=stratum))
+    return Credit(
+        value=settlement.value,
+        grader=replace(
+            said,
+            model=grade.model,
+            route=grade.route,
+            rubric=grade.rubric,
+            stratum=stratum,
+            witness=witness_of(grade).value,
+            version=grade.version,
+            view=grade.view,
+        ),
+    )
+
+
+def _abstention(said: GraderKey, grades: list[Grade]) -> Credit:
+    """That nobody could grade the session, and why: what the trajectory says, which looks at every one.
+
+    It is kept so that silence can be read at what such sessions were worth where somebody judged them. It has no value
+    and no weight; a grade that comes takes its place.
+    """
+    version, reason = abstained(grades)
+    return Credit(value=0.0, grader=replace(said, source=ABSTAINED, version=version, view=reason))
+
+
+def abstained(grades: Iterable[Grade]) -> tuple[str, str]:
+    """By which version, and why, nobody could grade a session with these grades, as the ledger's keys say it."""
+    rows = {grade.pk: grade for grade in grades}
+    holds = current(views(rows.values())).get(Source.TRAJECTORY)
+    if holds is None:
+        return "", Reason.NO_EVIDENCE.value
+    return rows[holds.id].version, rows[holds.id].reason or Reason.NO_EVIDENCE.value
+
+
+def is_flagged(session: Session) -> bool:
+    """Whether a rule's or a person's flag on the session waits for somebody. One that repeats what the agent says of
+    itself is none: it would choose its own stratum by it.
+    """
+    return Flag.objects.open().filter(session=session).exclude(rule=CLAIMED_ABOVE).exists()

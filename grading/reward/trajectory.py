@@ -1,0 +1,200 @@
+"""The trajectory grade: what can be seen of a session, from its log, its caller's facts and its patch, without a judge.
+
+A low number needs evidence of failure: a session of which nothing could be seen, read or understood is unscored and
+says why. Effort is not success: nothing here grows with the number of calls, turns or tokens.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from grading.reward.grade import SourceGrade, scored, unscored
+from grading.reward.trajectory_formula import LOWEST, Observed, Score, score
+from grading.signals import EffectKind, Signals
+from grading.signals.production import Facts, Production
+from grading.vocabulary import Reason, Source
+
+VERSION = "trajectory/2"
+# A category of looking (triage, monitoring, review): looked, found nothing to do, without trouble. A start, until
+# judges have said what such sessions are worth.
+LOOKED = 0.35
+LEAST_READS = 3
+TROUBLE = 0.25
+# A session without any effect that was seen to fail is worth no more than this.
+FAILED_AT_MOST = 0.2
+# From here on the journal has nothing to add: one commit, or evidence of failure.
+STANDS = 1.0
+
+
+class View(StrEnum):
+    """Which view of a session a grade rests on. Grades from different views are different measurements."""
+
+    FULL = "full"
+    PART = "part"
+    FACTS = "facts"
+    LOOKED = "looked"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What there is to grade a session by.
+
+    `signals` None: there is no transcript that may be used, and `absent` with `why` says so. `looking`: the category is
+    one where finding nothing to do is a right outcome.
+    """
+
+    signals: Signals | None = None
+    production: Production
+    facts: Facts
+    absent: Reason = Reason.NO_TRANSCRIPT
+    why: str = ""
+    looking: bool = False
+
+
+def grade(seen: Seen) -> SourceGrade:
+    """What can be said of a session, decided in this order.
+
+    The log was cut by its infrastructure: unscored. Something was confirmed: a score, from the log, or from facts and
+    patch alone where the log cannot be used. Nothing was, but a failure was observed: a low score. The log cannot be
+    read: unscored. A category of looking that looked and found nothing to do: 0.35. Else unscored: nothing observable.
+    """
+    log = seen.signals
+    if log is not None and was_cut(log):
+        detail = f"An API error ended the log ({log.cut or ', '.join(sorted(log.api_errors))}); its work is not graded"
+        return _abstain(seen, Reason.INFRASTRUCTURE, detail)
+    unusable, why = _unusable(seen)
+    usable = None if unusable else log
+    failures = list(_failures(usable, seen.facts))
+    if seen.production.is_work:
+        view = _view(usable) if usable else View.FACTS
+        # Where looking is the work, bringing something about as well is worth no less than finding nothing to do.
+        least = LOOKED if usable and seen.looking and has_looked(usable) and not failures else LOWEST
+        return _scored(seen, view, failures, _weighed(seen, usable, least=least), _told(seen, why))
+    if failures:
+        found = _weighed(seen, usable, most=FAILED_AT_MOST)
+        return _scored(seen, View.FAILED, failures, found, f"Nothing was brought about: {'; '.join(failures)}")
+    if unusable or usable is None:
+        return _abstain(seen, unusable, why)
+    if seen.looking and has_looked(usable):
+        detail = f"Looked at {usable.reads} things, found nothing to do, and said so"
+        return _scored(seen, View.LOOKED, failures, Score(value=LOOKED), detail)
+    # What the formula makes of conduct alone is kept beside the abstention, so that it can be held against verdicts.
+    withheld = _weighed(seen, usable)
+    return _abstain(seen, Reason.NOTHING_OBSERVABLE, _nothing(usable), withheld=round(withheld.value, 6))
+
+
+def was_cut(log: Signals) -> bool:
+    """Whether the log itself records that its infrastructure ended it: an API error after which nothing came, before
+    the session had concluded, merged or seen its tests pass.
+    """
+    if not log.has_model_turn:
+        return bool(log.api_errors)
+    return bool(log.cut) and not has_finished(log)
+
+
+def has_finished(log: Signals) -> bool:
+    """Whether a session had brought its work to an end: a final message, a merge, or its own last tests passed."""
+    return log.concluded or log.count(EffectKind.PR_MERGED) > 0 or log.last_tests is True
+
+
+def has_looked(log: Signals) -> bool:
+    """Whether a session read several things without trouble and reported."""
+    return log.reads >= LEAST_READS and log.error_rate < TROUBLE and log.concluded
+
+
+def _unusable(seen: Seen) -> tuple[Reason, str]:
+    """Why the log cannot be graded by; an empty reason where it can."""
+    log = seen.signals
+    if log is None:
+        return seen.absent, seen.why or seen.absent.words
+    if not log.has_model_turn:
+        return Reason.STUB_NO_TOOL_CALLS, "Neither an answer nor a tool call in the log; expected the whole transcript"
+    if log.calls == 0 and (seen.facts.show_work or seen.production.is_work):
+        return Reason.STUB_NO_TOOL_CALLS, f"{Reason.STUB_NO_TOOL_CALLS.words}; not graded from this log"
+    if log.is_blind:
+        return Reason.FORMAT_BLIND, blindness(log)
+    return Reason.NONE, ""
+
+
+def blindness(log: Signals) -> str:
+    """What could not be read of a blind log, in words."""
+    if log.results > 0 and log.known_results == 0:
+        return f"None of its {_counted(log.results, 'result')} says whether its call worked"
+    if 0 < log.shell_calls == log.bare_shell_calls:
+        return f"None of its {_counted(log.shell_calls, 'shell call')} shows its command"
+    return f"{log.unreadable_calls:,} of its {_counted(log.calls, 'call')} could not be read"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _failures(log: Signals | None, facts: Facts) -> Iterator[str]:
+    """What was seen to go wrong, in words. An error on the way is no failure of the session."""
+    for name in facts.failed_checks:
+        yield f"the mandatory check {name} failed"
+    if log is None:
+        return
+    if log.last_tests is False:
+        last = {run.runner: run.passed for run in log.test_runs}
+        yield f"the last run of {', '.join(sorted(name for name, passed in last.items() if not passed))} failed"
+    if log.undone:
+        yield f"its own {'commit was' if len(log.undone) == 1 else 'commits were'} taken back"
+    if log.rejected:
+        yield f"the user refused {log.rejected} of its calls"
+
+
+def _view(log: Signals) -> View:
+    return View.PART if log.truncated or log.unreadable_calls else View.FULL
+
+
+def _weighed(seen: Seen, log: Signals | None, *, least: float = LOWEST, most: float = 1.0) -> Score:
+    observed = Observed.of(log, units=seen.production.units, did_something=seen.production.is_work)
+    return score(observed, least=least, most=most)
+
+
+def _told(seen: Seen, why: str) -> str:
+    told = f"{seen.production.words}: {seen.production.units:.1f} commit-equivalents"
+    return f"{told}, from facts and patch alone ({why[:1].lower()}{why[1:]})" if why else told
+
+
+def _nothing(log: Signals) -> str:
+    """What was there to see, though it says neither good nor bad."""
+    if log.calls == 0:
+        return "No effect and no failure to see: it answered without a tool call"
+    opaque = f", {log.opaque_calls} of them of tools that the site does not know" if log.opaque_calls else ""
+    calls = _counted(log.calls, "tool call")
+    return f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
+
+
+def _scored(seen: Seen, view: View, failures: list[str], found: Score, detail: str) -> SourceGrade:
+    log = None if view is View.FACTS else seen.signals
+    return scored(
+        Source.TRAJECTORY,
+        found.value,
+        version=VERSION,
+        detail=detail,
+        weighed=[row.as_dict() for row in found.contributions],
+        view=view.value,
+        log=_unusable(seen)[0].value,
+        failures=failures,
+        stands=seen.production.units >= STANDS or bool(failures),
+        **_sum(seen.production),
+        **({} if log is None else _conduct(log)),
+    )
+
+
+def _abstain(seen: Seen, reason: Reason, detail: str, **more: Any) -> SourceGrade:
+    log = seen.signals
+    said = _sum(seen.production) | ({} if log is None else _conduct(log)) | more
+    return unscored(Source.TRAJECTORY, reason, version=VERSION, detail=detail, **said)
+
+
+def _sum(production: Production) -> dict[str, Any]:
+    return {"terms": [term.as_dict() for term in production.terms], "units": round(production.units, 6)}
+
+
+def _conduct(log: Signals) -> dict[str, Any]:
+    return {"error_rate": round(log.error_rate, 6)}

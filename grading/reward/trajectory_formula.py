@@ -1,0 +1,155 @@
+"""The formula of trajectory/2: what a log shows of a session as one number, and what each observation adds to it.
+
+    0.10 + 0.26·own tests + 0.205·(1 − exp(−units / 2)) + 0.14·did something + 0.125·few user turns + 0.11·got going
+         − 0.165·error rate − 0.05·empty results − 0.075·repeats
+
+Own tests are +1 where the last run of every runner passed, −1 where one failed, 0 where none ran. The other factors are
+in [0, 1]; few user turns is 1 for one turn and a half for five. The signs and the ratios of the weights were set
+beforehand; `benchmarks/truth.py` shows that weights fitted to other sets of sessions rank no better. The scale was
+chosen so that one commit and nothing wrong is 0.56, a few commits with green tests about 0.9, and red tests without
+any work below 0.1.
+
+Effort is not success: with what failed and what was done fixed, nothing here grows with the number of calls, turns or
+tokens. Each confirmed thing adds; each error, empty result and repeat takes away.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+from grading.signals import Signals
+
+HALF_LIFE = 2.0
+HALF_TURNS = 4.0
+LOWEST = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What the formula reads. All counts are at least 0.
+
+    `has_log`: there is a log to see the conduct in. `units`: confirmed work in commit-equivalents. `did_something`:
+    there is any besides bookkeeping. `last_tests`: as in `Signals`.
+    """
+
+    has_log: bool = True
+    units: float = 0.0
+    did_something: bool = False
+    last_tests: bool | None = None
+    failed_calls: int = 0
+    known_results: int = 0
+    user_turns: int = 0
+    dead_start: bool = False
+    empty_results: int = 0
+    must_print: int = 0
+    repeats: int = 0
+    repeatable: int = 0
+
+    @classmethod
+    def of(cls, signals: Signals | None, *, units: float, did_something: bool) -> Self:
+        """The conduct of a session by its log, and its work as summed from all evidence.
+
+        Without a log nothing is known of its conduct: nothing is held against it, and nothing speaks for it.
+        """
+        if signals is None:
+            return cls(has_log=False, units=units, did_something=did_something)
+        return cls(
+            units=units,
+            did_something=did_something,
+            last_tests=signals.last_tests,
+            failed_calls=signals.failed_calls,
+            known_results=signals.known_results,
+            user_turns=signals.user_turns,
+            dead_start=signals.dead_start,
+            empty_results=signals.empty_results,
+            must_print=signals.must_print,
+            repeats=signals.repeats,
+            repeatable=signals.repeatable,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What a factor of 1 adds to the grade, or takes from it."""
+
+    base: float = 0.10
+    tests: float = 0.26
+    units: float = 0.205
+    did_something: float = 0.14
+    few_turns: float = 0.125
+    got_going: float = 0.11
+    errors: float = -0.165
+    empty_results: float = -0.05
+    repeats: float = -0.075
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """One row of the sum. `kind` is the weight's name, or `limit`; `factor` in [-1, 1] is what was observed."""
+
+    kind: str
+    words: str
+    factor: float
+    weight: float
+
+    @property
+    def adds(self) -> float:
+        return self.factor * self.weight
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "words": self.words, "factor": round(self.factor, 6), "adds": round(self.adds, 6)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A grade in [0.02, 1] and the rows that add up to it; none where the grade is no sum."""
+
+    value: float
+    contributions: tuple[Contribution, ...] = ()
+
+
+WEIGHTS = Weights()
+
+
+def score(observed: Observed, weights: Weights = WEIGHTS, *, least: float = LOWEST, most: float = 1.0) -> Score:
+    """The grade of a session by what was observed of it, between `least` and `most`: a row says where those decide.
+
+    What was not observed adds 0, and its row says so.
+    """
+    rows = tuple(
+        Contribution(kind=kind, words=words, factor=factor, weight=getattr(weights, kind))
+        for kind, words, factor in _factors(observed)
+    )
+    total = math.fsum(row.adds for row in rows)
+    value = min(max(total, least), most)
+    if value != total:
+        words = f"at most {most} here" if value < total else f"at least {least} here"
+        rows = (*rows, Contribution(kind="limit", words=words, factor=1.0, weight=value - total))
+    return Score(value=value, contributions=rows)
+
+
+def _factors(seen: Observed) -> tuple[tuple[str, str, float], ...]:
+    """(the weight's name, what was observed in words, the factor) of each row."""
+    tests = {None: ("no test run", 0.0), True: ("last test run passed", 1.0), False: ("last test run failed", -1.0)}
+    work = (
+        ("base", "what every session begins with", 1.0),
+        ("tests", *tests[seen.last_tests]),
+        ("units", f"{seen.units:.1f} commit-equivalents of confirmed work", -math.expm1(-seen.units / HALF_LIFE)),
+        ("did_something", "did something" if seen.did_something else "no work was seen", float(seen.did_something)),
+    )
+    if not seen.has_log:
+        unseen = ("few_turns", "got_going", "errors", "empty_results", "repeats")
+        return (*work, *((kind, "not known without a log", 0.0) for kind in unseen))
+    turns = max(1, seen.user_turns)
+    return (
+        *work,
+        ("few_turns", f"{seen.user_turns} user turn{'s' * (seen.user_turns != 1)}", 1 / (1 + (turns - 1) / HALF_TURNS)),
+        ("got_going", "dead start" if seen.dead_start else "got going", float(not seen.dead_start)),
+        ("errors", *_share(seen.failed_calls, seen.known_results, "results are failures")),
+        ("empty_results", *_share(seen.empty_results, seen.must_print, "results are empty that cannot be")),
+        ("repeats", *_share(seen.repeats, seen.repeatable, "calls were made again for nothing")),
+    )
+
+
+def _share(part: int, whole: int, what: str) -> tuple[str, float]:
+    return f"{part} of {whole} {what}", min(1.0, part / whole) if whole > 0 else 0.0

@@ -1,0 +1,43 @@
+"""Models that transcripts show and nobody has named: a person says which is which (L13)."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from bandit import arms
+from bandit.models import Arm
+from grading.intake import naming
+from grading.screens.arms.view import CHANGE, LISTED, require_operator
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    """The models that transcripts show and nobody has named; a POST names one."""
+    if request.method == "POST":
+        require_operator(request)
+        _name(request)
+        return redirect("admin:models")
+    context = {
+        "title": "Models without a name",
+        "rows": naming.unnamed()[:LISTED],
+        "waiting": naming.waiting(),
+        "models": Arm.objects.of(naming.BANDIT).filter(merged_into=None),
+        "bandit": naming.BANDIT,
+        "may": request.user.has_perm(CHANGE),
+        "longest": arms.LONGEST,
+    }
+    return TemplateResponse(request, "arms/models.html", context)
+
+
+def _name(request: HttpRequest) -> None:
+    text, chosen = request.POST.get("text", ""), request.POST.get("arm", "")
+    try:
+        is_one = chosen.isdecimal() and len(chosen) < 19  # noqa: PLR2004 - 64 bits
+        arm = Arm.objects.of(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
+        made = naming.name_it(text, by=request.user.get_username(), name=request.POST.get("name", "").strip(), arm=arm)
+    except ValueError as error:
+        messages.error(request, str(error))
+        return
+    left = naming.waiting()
+    more = f" {left} more sessions get it within minutes." if left else ""
+    messages.success(request, f"{text} is {made} from now on, and its sessions were settled as such.{more}")

@@ -1,0 +1,178 @@
+"""A bandit's arms: their names and states, what people did to them, and doing it, each act with a name and a reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+
+from bandit import arms
+from bandit.eligibility import is_on_probation
+from bandit.models import Arm, ArmEvent, Bandit, Bucket, Kind, PolicyVersion
+from bandit.reading import version_of
+from grading.intake import naming
+from grading.models import Session
+from grading.screens.arms.arm_acts import ACTS, ASKED
+
+LISTED = 100
+CHANGE = "bandit.change_arm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRow:
+    """An arm in the list; `sessions` that count for it today, its state in words, its latest event."""
+
+    arm: Arm
+    aliases: tuple[str, ...]
+    sessions: int
+    state: str
+    event: ArmEvent | None
+
+
+def show(request: HttpRequest, name: str) -> HttpResponse:
+    """The list; a POST adds an arm."""
+    bandit = bandit_or_404(name)
+    typed = {"name": "", "title": "", "near": ""}
+    if request.method == "POST":
+        require_operator(request)
+        typed = _typed(request.POST)
+        typed["near"] = "" if "anyway" in request.POST else arms.near(name, typed["name"]) or ""
+        if not typed["near"]:
+            return _added(request, bandit, typed)
+    context = {
+        "title": f"Arms of {bandit}",
+        "bandit": bandit,
+        "bandits": Bandit.objects.order_by("pk"),
+        "rows": rows(bandit),
+        "events": ArmEvent.objects.filter(arm__bandit=bandit).select_related("arm", "other")[:LISTED],
+        "typed": typed,
+        "names": bandit.kind == Kind.NAMES,
+        "unnamed": len(naming.unnamed()) if name == naming.BANDIT else 0,
+        "may": request.user.has_perm(CHANGE),
+    }
+    return TemplateResponse(request, "arms/arms.html", context)
+
+
+def rows(bandit: Bandit) -> list[ArmRow]:
+    """Every arm, those that may be chosen first, merged ones last. Five queries."""
+    held = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
+    sessions, latest = _sessions(bandit), _latest_events(bandit)
+    version = version_of(bandit)
+    found = [
+        ArmRow(
+            arm=arm,
+            aliases=tuple(sorted(alias.alias for alias in arm.aliases.all())),
+            sessions=sessions.get(arm.pk, 0),
+            state=state(arm, sessions.get(arm.pk, 0), version),
+            event=latest.get(arm.pk),
+        )
+        for arm in held
+    ]
+    return sorted(found, key=lambda row: (row.arm.merged_into_id is not None, not row.arm.is_choosable, row.arm.name))
+
+
+def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
+    """What an arm is now, in words; empty where there is nothing to say."""
+    if arm.merged_into is not None:
+        return f"merged into {arm.merged_into}"
+    if arm.retired_at is not None:
+        return "retired"
+    if arm.paused:
+        return "paused"
+    if is_on_probation(arm, sessions, version):
+        return f"on probation, {sessions} of {version.probation_sessions} sessions"
+    return "probation passed" if arm.probation else ""
+
+
+def _sessions(bandit: Bandit) -> dict[int, int]:
+    if bandit.kind == Kind.NAMES:
+        seen = Session.objects.exclude(model_arm=None).order_by().values_list("model_arm")
+        return dict(seen.annotate(n=Count("pk")))
+    counted = Bucket.objects.rewards().filter(bandit=bandit).order_by().values_list("arm")
+    return {arm: int(n) for arm, n in counted.annotate(total=Sum("n"))}
+
+
+def _latest_events(bandit: Bandit) -> dict[int, ArmEvent]:
+    events = ArmEvent.objects.filter(arm__bandit=bandit).select_related("other").order_by("created_at", "pk")
+    return {event.arm_id: event for event in events}
+
+
+def _typed(post: Mapping[str, str]) -> dict[str, str]:
+    return {"name": post.get("name", "").strip(), "title": post.get("title", "").strip()}
+
+
+def _added(request: HttpRequest, bandit: Bandit, typed: Mapping[str, str]) -> HttpResponse:
+    flags = {"probation": "probation" in request.POST, "is_low_stakes": "is_low_stakes" in request.POST}
+    try:
+        by, why = request.user.get_username(), request.POST.get("why", "").strip()
+        made = arms.add(bandit.name, typed["name"], by=by, why=why, title=typed["title"][: arms.LONGEST], **flags)
+    except ValueError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, f"{made} is an arm of {bandit} now.")
+    return redirect("admin:arms", name=bandit.name)
+
+
+# --- one arm ---------------------------------------------------------------------------------------------------------
+
+
+def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
+    """One arm: its record and its acts; with `do`, what a merge, a retirement or a part would do, before it is done."""
+    arm = get_object_or_404(Arm.objects.select_related("bandit", "merged_into"), bandit__name=name, pk=pk)
+    if request.method == "POST":
+        require_operator(request)
+        _act(request, arm)
+        return redirect("admin:arm", name=name, pk=pk)
+    asked = ASKED.get(request.GET.get("do", ""))
+    if asked is not None:
+        try:
+            context = asked(arm, request.GET)
+        except ValueError as error:
+            messages.error(request, str(error))
+            return redirect("admin:arm", name=name, pk=pk)
+        context |= {"title": context["heading"], "arm": arm, "bandit": arm.bandit, "may": request.user.has_perm(CHANGE)}
+        return TemplateResponse(request, "arms/arm_act.html", context)
+    sessions = _sessions(arm.bandit).get(arm.pk, 0)
+    context = {
+        "title": str(arm),
+        "arm": arm,
+        "bandit": arm.bandit,
+        "sessions": sessions,
+        "state": state(arm, sessions, version_of(arm.bandit)),
+        "aliases": arm.aliases.order_by("alias"),
+        "merged": arm.merged.order_by("name"),
+        "others": arm.bandit.arms.filter(merged_into=None).exclude(pk=arm.pk),
+        "events": arm.events.select_related("other")[:LISTED],
+        "may": request.user.has_perm(CHANGE),
+        "learns": arm.bandit.kind != Kind.NAMES,
+        "longest": arms.LONGEST,
+    }
+    return TemplateResponse(request, "arms/arm.html", context)
+
+
+def _act(request: HttpRequest, arm: Arm) -> None:
+    act = ACTS.get(request.POST.get("do", ""))
+    if act is None:
+        messages.error(request, f"Nothing was done: expected one of {', '.join(ACTS)}.")
+        return
+    try:
+        by, why = request.user.get_username(), request.POST.get("why", "").strip()
+        messages.success(request, act(arm, request.POST, by, why))
+    except ValueError as error:
+        messages.error(request, str(error))
+
+
+def require_operator(request: HttpRequest) -> None:
+    if not request.user.has_perm(CHANGE):
+        raise PermissionDenied
+
+
+def bandit_or_404(name: str) -> Bandit:
+    bandit = Bandit.objects.filter(name=name).first()
+    if bandit is None:
+        raise Http404(f"there is no bandit {name}")
+    return bandit

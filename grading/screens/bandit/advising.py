@@ -1,0 +1,95 @@
+"""The facts that advice is given on, and where each piece of it leads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from bandit.core.advice import Advice, ArmFacts, Facts, Kind, advise, jumps
+from bandit.eligibility import LATEST, supply_bound
+from bandit.models import Arm, Bandit, Selection
+from grading.screens.bandit.decisions import Log
+from grading.screens.bandit.travel import Belief, Moments
+from grading.screens.bandit.what_if import UNJUDGED
+
+# The bandits by whose arms the list of sessions is filtered.
+FILTERS = ("category", "harness")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One piece of advice with a link to where it is done."""
+
+    advice: Advice
+    link: str
+    url: str
+
+
+def pieces(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs: int | None) -> list[Piece]:
+    """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
+    return [_linked(belief.bandit, arms, advice) for advice in advise(facts(belief, arms, log, at, pairs))]
+
+
+def facts(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs: int | None) -> Facts:
+    """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
+    posterior, chances = belief.outlook.posterior, belief.outlook.chances
+    jump, decided = jumps(belief.rows, posterior), _decided(belief.bandit, at)
+    bound = {} if at.is_past else supply_bound(belief.bandit)
+    found = []
+    for name, arm in belief.outlook.arms.items():
+        if arms[name].merged_into_id is not None:
+            continue
+        fact = ArmFacts(
+            name=str(arms[name]),
+            live=name in chances,
+            tried=belief.is_tried(arms[name]),
+            rewards=belief.rewarded(name),
+            mean=arm.mean,
+            record=belief.plain_means.get(name),
+            evidence=sum(each.pseudo for each in arm.evidence),
+            fallback=sum(each.pseudo for each in arm.evidence if each.source in UNJUDGED),
+            jump=jump[name],
+            chance=chances.get(name, 0.0),
+            decisions=decided.get(name, 0),
+            unfinished=log.unfinished(name),
+            unsupplied=bound.get(name, 0),
+        )
+        found.append(fact)
+    return Facts(arms=found, decisions=LATEST, pairs=pairs)
+
+
+def _decided(bandit: Bandit, at: Moments) -> dict[str, int]:
+    """How many decisions chose each arm until then."""
+    rows = Selection.objects.filter(bandit=bandit, created__lte=at.until).order_by()
+    return dict(rows.values_list("arm__name").annotate(n=Count("pk")))
+
+
+def _linked(bandit: Bandit, arms: Mapping[str, Arm], advice: Advice) -> Piece:
+    first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
+    link, url = _link(bandit, advice.kind, first)
+    return Piece(advice=advice, link=link, url=url)
+
+
+def _link(bandit: Bandit, kind: Kind, arm: Arm | None) -> tuple[str, str]:
+    policy = reverse("admin:policy", args=[bandit.name])
+    named = "" if arm is None else arm.name.partition("/")[0]
+    places = {
+        Kind.UNFINISHED: ("The decisions", "#decisions"),
+        Kind.SUPPLY: ("The decisions", "#decisions"),
+        Kind.FROZEN: ("The policy", policy),
+        Kind.DRAINED: ("The policy", policy),
+        Kind.STARVED: ("The arms", reverse("admin:arms", args=[bandit.name])),
+        Kind.FLAT: ("Calibration", reverse("admin:calibration")),
+        Kind.UNCALIBRATED: ("Review", reverse("admin:review")),
+    }
+    if named and kind is Kind.FALLBACK and bandit.name in FILTERS:
+        return f"Sessions of {named}", f"{reverse('admin:sessions')}?{urlencode({bandit.name: named})}"
+    return places.get(kind, ("Its rewards", ledger_of(arm)))
+
+
+def ledger_of(arm: Arm | None) -> str:
+    """The very entries that an arm's posterior is folded from."""
+    query = "" if arm is None else f"?arm__id__exact={arm.pk}"
+    return reverse("admin:bandit_ledgerentry_changelist") + query

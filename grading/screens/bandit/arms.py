@@ -1,0 +1,117 @@
+"""The arms as the page shows them: what is believed, what it is compared with, and what it rests on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from bandit.core.posterior import ArmPosterior
+from bandit.core.table import ABSTAINED
+from bandit.models import Arm
+from bandit.selection import Outlook
+from grading.screens import charts
+from grading.screens.bandit.advising import ledger_of
+from grading.screens.bandit.moves import Move
+from grading.screens.bandit.record import Record
+from grading.screens.bandit.travel import Belief
+from grading.screens.bandit.what_if import UNJUDGED
+from grading.screens.scale import view as scales
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What the arms are compared with: another outlook, drawn as dashed lines of the class `css`.
+
+    `heading` names it in a table's head, `words` say what moves and why; it is `about` these arms above all.
+    """
+
+    outlook: Outlook
+    moves: Mapping[str, Move]
+    css: str
+    heading: str
+    words: str
+    about: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmRow:
+    """One arm on the page: `spread` is half the central 90 % interval; `pending` counts verdicts still to come.
+
+    `fallback` is the percentage of its evidence that no judge, person or artifact stands behind, None without any.
+    """
+
+    arm: Arm
+    posterior: ArmPosterior
+    ridge: SafeString
+    spread: float
+    share: float
+    proof: SafeString
+    graded: float
+    fallback: float | None
+    pending: int
+    record: Record
+    ledger: str
+    move: Move | None = None
+    is_asked_about: bool = False
+    is_tried: bool = False
+
+    @property
+    def by_source(self) -> list[float]:
+        """Pseudo-observations, in the order of the legend; what abstentions are read as at the end."""
+        found = {each.source: each.pseudo for each in self.posterior.evidence}
+        return [found.get(source, 0.0) for source in (*charts.STACK[:-1], ABSTAINED)]
+
+    @property
+    def mapped(self) -> list[str]:
+        """What was read on the judge's scale, a sentence a source."""
+        return scales.said_by_source(self.posterior.evidence)
+
+
+def arm_rows(
+    belief: Belief,
+    arms: Mapping[str, Arm],
+    records: Mapping[str, Record],
+    pending: Mapping[str, int],
+    beside: Beside | None,
+) -> list[ArmRow]:
+    """The arms, the most chosen first and retired ones last; those merged into others are left out."""
+    shown = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
+    drawn = charts.ridges(_betas(shown), _beside(shown, beside), "" if beside is None else beside.css)
+    weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
+    full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
+    rows = [
+        ArmRow(
+            arm=arms[name],
+            posterior=arm,
+            ridge=drawn[name],
+            spread=(arm.high - arm.low) / 2,
+            share=belief.outlook.share_of_next_100(name),
+            proof=charts.proof(weights[name], pending.get(name, 0), full),
+            graded=sum(weights[name].values()),
+            fallback=_fallback(weights[name]),
+            pending=pending.get(name, 0),
+            record=records[name],
+            ledger=ledger_of(arms[name]),
+            move=None if beside is None else beside.moves[name],
+            is_asked_about=beside is not None and name in beside.about,
+            is_tried=belief.is_tried(arms[name]),
+        )
+        for name, arm in shown.items()
+    ]
+    return sorted(rows, key=lambda row: (row.arm.retired_at is not None, -row.share, row.arm.name))
+
+
+def _betas(arms: Mapping[str, ArmPosterior]) -> dict[str, charts.Beta]:
+    return {name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in arms.items()}
+
+
+def _beside(shown: Mapping[str, ArmPosterior], beside: Beside | None) -> dict[str, charts.Beta]:
+    """The other curves of the arms that are seen to move."""
+    if beside is None:
+        return {}
+    return _betas({name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_drawn})
+
+
+def _fallback(weights: Mapping[str, float]) -> float | None:
+    whole = sum(weights.values())
+    return 100 * sum(n for source, n in weights.items() if source in UNJUDGED) / whole if whole else None

@@ -1,0 +1,149 @@
+"""The log of decisions: chances, what was chosen and what ran, and how far the three agree."""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from bandit.models import Bandit, Selection
+from grading.models import Session
+from grading.screens import charts
+
+LISTED, COUNTED = 25, 100
+# So many finished decisions are looked at, and so large a share of them that ran otherwise is much (A11, I83).
+FINISHED, MUCH = 20, 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One line of the log. `session` is what came of it, None while that is not known."""
+
+    row: Selection
+    session: Session | None
+    left_out: list[str]
+
+    @property
+    def is_substituted(self) -> bool:
+        return is_substituted(self.row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One arm's part of the latest decisions: `expected` by its chances, how often `chosen`, how often it `ran`."""
+
+    title: str
+    expected: float
+    chosen: int
+    ran: int
+    picture: SafeString
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """The latest decisions: the first of them as `lines`, all of them counted."""
+
+    lines: list[Decision]
+    shares: list[Share]
+    counted: Sequence[Selection]
+    agreement: str
+    is_much: bool
+
+    @property
+    def insisted(self) -> int:
+        """How many of them a caller insisted on."""
+        return sum(row.override is not None for row in self.counted)
+
+    def unfinished(self, arm: str) -> int:
+        """Decisions for the arm since one last ran to an end as that arm (A13)."""
+        count = 0
+        for row in (row for row in self.counted if row.arm.name == arm):
+            if row.executed_arm is not None and not is_substituted(row):
+                break
+            count += 1
+        return count
+
+
+def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> Log:
+    """The decisions made by `until`: two queries."""
+    rows = Selection.objects.filter(bandit=bandit, created__lte=until).select_related(
+        "arm__merged_into", "executed_arm__merged_into"
+    )
+    counted = list(rows.defer("explanation", "requested")[:COUNTED])
+    finished = [row for row in counted if row.executed_arm_id][:FINISHED]
+    differed = [row for row in finished if is_substituted(row)]
+    return Log(
+        lines=lines(counted[:LISTED]),
+        shares=shares(counted, titles),
+        counted=counted,
+        agreement=agreement(len(finished), differed),
+        is_much=len(differed) >= MUCH * max(len(finished), 1),
+    )
+
+
+def is_substituted(row: Selection) -> bool:
+    """Whether another arm ran than the one chosen; arms that were merged since are one."""
+    return row.executed_arm is not None and row.executed_arm.current != row.arm.current
+
+
+def lines(rows: Sequence[Selection]) -> list[Decision]:
+    """The rows with their sessions, in one query."""
+    sessions = Session.objects.with_reward().by_observation(row.observation for row in rows)
+    return [Decision(row=row, session=sessions.get(row.observation), left_out=left_out(row.eligible)) for row in rows]
+
+
+def left_out(eligible: Mapping[str, Any]) -> list[str]:
+    """The arms that were not eligible, together where they share the reason: "news, social: 2 of 2 used today"."""
+    arms: dict[str, list[str]] = {}
+    for arm, why in sorted(eligible.items()):
+        if isinstance(why, str):
+            arms.setdefault(why, []).append(arm)
+    return [f"{', '.join(names)}: {why}" for why, names in arms.items()]
+
+
+def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[Share]:
+    """Every arm that could have been chosen, was, or ran; the most expected first."""
+    expected: Counter[str] = Counter()
+    for row in rows:
+        for name, chance in row.eligible.items():
+            expected[name] += 0 if isinstance(chance, str) else chance
+    chosen = Counter(row.arm.name for row in rows)
+    ran = Counter(row.executed_arm.name for row in rows if row.executed_arm is not None)
+    names = [name for name in {*expected, *chosen, *ran} if expected[name] or chosen[name] or ran[name]]
+    most = max([*expected.values(), *chosen.values(), 1])
+    found = [
+        Share(
+            title=titles.get(name, name),
+            expected=expected[name],
+            chosen=chosen[name],
+            ran=ran[name],
+            picture=charts.tally(titles.get(name, name), chosen[name], expected[name], most),
+        )
+        for name in names
+    ]
+    return sorted(found, key=lambda share: (-share.expected, share.title))
+
+
+def agreement(finished: int, differed: Sequence[Selection]) -> str:
+    """How many of the finished decisions ran as something else, and as what."""
+    if not finished:
+        return "None of them has come to an end yet, so that nothing says whether what is chosen is what runs."
+    if not differed:
+        whole = "The one that came to an end ran" if finished == 1 else f"All of the last {finished} that ended ran"
+        return f"{whole} as chosen."
+    pairs = Counter((row.arm, row.executed_arm) for row in differed)
+    (chosen, ran), count = pairs.most_common(1)[0]
+    most = (
+        f", {count} time{'' if count == 1 else 's'} {ran} for {chosen}"
+        if len(differed) > 1
+        else f", {ran} for {chosen}"
+    )
+    said = (
+        f"Of the last {finished} that came to an end {len(differed)} ran as something else "
+        f"({100 * len(differed) / finished:.0f} %){most}."
+    )
+    if len(differed) < MUCH * finished:
+        return f"{said} Rewards go to what ran."
+    return f"{said} From {100 * MUCH:g} % on, choosing says little about what is done; rewards go to what ran."

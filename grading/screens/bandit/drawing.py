@@ -1,0 +1,81 @@
+"""The draw, tried out: what a made-up decision would choose now, and what a hundred would. No row is written."""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from bandit.core.thompson import draw, uniform
+from bandit.selection import NothingEligible, preview
+from grading.screens import charts
+from grading.screens.bandit.asked import Refused, shown
+
+DRAWS = 100
+MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One arm: why it is expected so often, `expected` of a hundred, and how often a hundred draws came to it."""
+
+    title: str
+    numbers: Mapping[str, float]
+    expected: float
+    drawn: int
+    picture: SafeString
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """What the made-up decision `decision_id` would be. `chosen` is empty, and `sentences` say why, for no choice."""
+
+    number: int
+    decision_id: str
+    chosen: str
+    sentences: tuple[str, ...]
+    arms: tuple[Tried, ...] = ()
+
+
+def tried(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime) -> Draw | None:
+    """The draw number `text`; None for an empty one. Raises Refused."""
+    if not text.strip():
+        return None
+    if not (text.isascii() and text.isdecimal() and 0 < int(text[:8]) <= MOST):
+        raise Refused(f"A try of the draw has a number from 1 to {MOST:,}; got {shown(text)}.")
+    number, decision_id = int(text), f"preview-{int(text)}"
+    try:
+        choice, explained = preview(bandit, decision_id, now)
+    except NothingEligible as nothing:
+        return Draw(number=number, decision_id=decision_id, chosen="", sentences=(str(nothing),))
+    return Draw(
+        number=number,
+        decision_id=decision_id,
+        chosen=titles.get(choice.arm.name, choice.arm.name),
+        sentences=tuple(explained["sentences"]),
+        arms=_arms(bandit, decision_id, choice.odds, explained["arms"], titles),
+    )
+
+
+def _arms(
+    bandit: str,
+    decision_id: str,
+    odds: Mapping[str, float],
+    numbers: Mapping[str, Mapping[str, Any]],
+    titles: Mapping[str, str],
+) -> tuple[Tried, ...]:
+    drawn = Counter(draw(odds, uniform(bandit, f"{decision_id}/{n}")) for n in range(1, DRAWS + 1))
+    most = max([*drawn.values(), *(DRAWS * chance for chance in odds.values())])
+    found = [
+        Tried(
+            title=titles.get(name, name),
+            numbers=numbers[name],
+            expected=DRAWS * chance,
+            drawn=drawn[name],
+            picture=charts.tally(titles.get(name, name), drawn[name], DRAWS * chance, most),
+        )
+        for name, chance in odds.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.expected, each.title)))

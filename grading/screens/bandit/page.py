@@ -1,0 +1,167 @@
+"""Bandits: what the next hundred sessions will be about, and how much of that rests on a real grade."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.request import QueryDict
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from bandit.models import Arm, Bandit, Kind
+from grading.judging.outlook.standing import standings
+from grading.models.judging import JudgeRole
+from grading.screens import charts
+from grading.screens.bandit import advising, comparing, decisions, drawing, record, travel, what_if
+from grading.screens.bandit.arms import Beside, arm_rows
+from grading.screens.bandit.asked import Refused
+from grading.screens.bandit.drawing import Draw
+from grading.screens.bandit.moves import Move, in_words, moves
+from grading.screens.bandit.travel import Belief, Moments
+from grading.screens.bandit.what_if import Outage, WhatIf
+from grading.screens.scale import rectifier
+from grading.screens.scale import view as scales
+
+
+def first(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - a view
+    bandit = Bandit.objects.that_learn().first()
+    if bandit is None:
+        raise Http404("there is no bandit yet; add one under Settings")
+    return redirect("admin:bandit", name=bandit.name)
+
+
+def show(request: HttpRequest, name: str) -> TemplateResponse:
+    """What the bandit believes now; by the address, what it believed then, or would believe if."""
+    bandits = list(Bandit.objects.that_learn().select_related("baseline"))
+    bandit = next((each for each in bandits if each.name == name), None)
+    if bandit is None:
+        raise Http404(f"there is no bandit {name}")
+    context = {
+        "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
+        "bandit": bandit,
+        "bandits": bandits,
+        "sources": charts.STACK[:-1],
+        **_shown(bandit, request.GET, timezone.now(), may_operate=request.user.has_perm("grading.change_quota")),
+    }
+    return TemplateResponse(request, "bandit/bandit.html", context)
+
+
+def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime, *, may_operate: bool) -> dict[str, Any]:
+    """Everything that depends on the moments and the questions of the address; what cannot be read is said."""
+    problems: list[str] = []
+    at = Moments(now=now, day=timezone.localdate(now))
+    try:
+        at = travel.moments(asked, now)
+    except Refused as refused:
+        problems.append(str(refused))
+    held = {arm.name: arm for arm in bandit.arms.select_related("merged_into")}
+    page = Page(bandit=bandit, at=at, belief=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
+    judge = standings().get(JudgeRole.FIRST)
+    sliders = travel.sliders(bandit, judge, now)
+    context = page.then() if at.is_past else page.now(what_if.known_outages(judge, sliders.start, now))
+    if not at.is_past:
+        context["card"] = scales.card(bandit, now, may_operate=may_operate)
+    return {
+        "problems": problems,
+        "moments": at,
+        "sliders": sliders,
+        "belief": page.belief,
+        "policy": page.belief.policy,
+        "scale": page.belief.outlook.posterior.evidence_scale,
+        **context,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One showing of the page: what is read, and what the address asks of it. `problems` grows by what is refused."""
+
+    bandit: Bandit
+    at: Moments
+    belief: Belief
+    arms: Mapping[str, Arm]
+    asked: QueryDict
+    problems: list[str]
+
+    def then(self) -> dict[str, Any]:
+        """The past, beside what is believed now."""
+        if what_if.asks(self.asked) or self.asked.get("draw"):
+            self.problems.append("What if, and the draw, are of what holds now: go back to now, then ask again.")
+        present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
+        moved = moves(self.belief.outlook, present.outlook, self.titles)
+        words = f"Since then: {in_words(moved)}.{dashed(moved, 'what is believed now')}"
+        beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
+        return self.body(beside, {}, None)
+
+    def now(self, outages: Sequence[Outage]) -> dict[str, Any]:
+        """What holds now, beside what would if the question were answered yes."""
+        card = rectifier.card(self.bandit.name)
+        question = self.answered(outages)
+        beside = None
+        if question is not None:
+            drawn = dashed(question.moves, "what would be believed")
+            words = f"{question.words}, {question.what}. Nothing is saved.{drawn}"
+            moved = by_arm(question.moves)
+            beside = Beside(
+                outlook=question.after,
+                moves=moved,
+                css="if",
+                heading=question.short,
+                words=words,
+                about=question.about,
+            )
+        return {
+            **card,
+            **self.body(beside, record.pending(self.bandit, self.arms), card["proposal"].pairs),
+            "question": question,
+            "draw": self.drawn(),
+            "left_outs": what_if.choices(self.belief),
+            "outages": outages,
+        }
+
+    def body(self, beside: Beside | None, pending: Mapping[str, int], pairs: int | None) -> dict[str, Any]:
+        """What the page shows of any moment."""
+        log = decisions.log(self.bandit, self.at.until, self.titles)
+        records = record.records(self.belief, self.arms, self.at)
+        rows = arm_rows(self.belief, self.arms, records, pending, beside)
+        names = [row.arm.name for row in rows]
+        return {
+            "rows": rows,
+            "beside": beside,
+            "log": log,
+            "is_known": any(row.record.n for row in rows),
+            "advice": advising.pieces(self.belief, self.arms, log, self.at, pairs),
+            "comparison": comparing.comparison(self.belief.rewards, names, self.titles),
+        }
+
+    def answered(self, outages: Sequence[Outage]) -> WhatIf | None:
+        try:
+            return what_if.answer(self.belief, self.asked, outages, self.titles, self.at.now)
+        except Refused as refused:
+            self.problems.append(str(refused))
+            return None
+
+    def drawn(self) -> Draw | None:
+        if self.bandit.kind != Kind.CHOICE:
+            return None
+        try:
+            return drawing.tried(self.bandit.name, self.asked.get("draw", ""), self.titles, self.at.now)
+        except Refused as refused:
+            self.problems.append(str(refused))
+            return None
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return {name: str(arm) for name, arm in self.arms.items()}
+
+
+def by_arm(found: Sequence[Move]) -> dict[str, Move]:
+    return {move.arm: move for move in found}
+
+
+def dashed(found: Sequence[Move], what: str) -> str:
+    """What the dashed lines are; nothing where there are none."""
+    return f" Dashed below: {what}." if any(move.is_drawn for move in found) else ""

@@ -1,0 +1,132 @@
+"""What stands behind each arm, side by side (I79): how many rewards, what they were, and what never became one."""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Sum
+
+from bandit.core.evidence import oldest_day
+from bandit.core.table import MICRO
+from bandit.models import Arm, Bandit, LedgerEntry
+from bandit.reading import sign_of_entry
+from bandit.silence import heard
+from grading.models import Flag, JudgeJob, Session
+from grading.monitoring import UNHEARD
+from grading.review.unheard import VOICES
+from grading.review.worth import BANDIT
+from grading.screens.bandit.travel import Belief, Moments
+from grading.vocabulary import Outcome
+
+# The session's columns that name the arm of each bandit; of several the arm is "a/b" where there is one, else "a".
+COLUMNS = {"category": ("category__name",), "harness": ("harness__name", "model_arm__name")}
+# A reward above this counts as a productive session.
+PRODUCTIVE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One arm's rewards: `n` of them, `productive` ones above .5, their plain mean and the mean as they are read.
+
+    `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions that ended
+    without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade. Where it
+    `is_heard`, judge or person graded one that nothing else could; so many were `asked` of a person, and still wait.
+    """
+
+    n: int
+    productive: int
+    raw: float | None
+    as_read: float | None
+    cost_usd: float | None
+    costed: int
+    infrastructure: int
+    ungraded: int
+    is_heard: bool
+    asked: int
+
+    @property
+    def sessions(self) -> int:
+        """With a reward, and without one because nothing was seen."""
+        return self.n + self.ungraded
+
+    @property
+    def is_only_seen(self) -> bool:
+        """Whether nobody knows what those were worth that left nothing to grade by."""
+        return self.ungraded > 0 and not self.is_heard
+
+
+def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
+    """By the arms' names: four queries."""
+    productive, died = _productive(belief, at), infrastructure(belief.bandit, arms, at)
+    known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by)
+    asked = _asked(belief.bandit, arms)
+    sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
+    for row in belief.rewards:
+        sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
+    return {
+        name: Record(
+            n=found["n"],
+            productive=productive.get(name, 0),
+            raw=found["s"] / found["n"] / MICRO if found["n"] else None,
+            as_read=belief.plain_means.get(name),
+            cost_usd=found["cost"] / found["costed"] / MICRO if found["costed"] else None,
+            costed=found["costed"],
+            infrastructure=died.get(name, 0),
+            ungraded=belief.ungraded.get(name, 0),
+            is_heard=name in known,
+            asked=asked.get(name, 0),
+        )
+        for name, found in sums.items()
+    }
+
+
+def _productive(belief: Belief, at: Moments) -> dict[str, int]:
+    """Live rewards above .5 by arm: applies less reverses, so that the past is counted as it was."""
+    read = (oldest_day(belief.policy.long_run_half_life, at.day), at.day)
+    entries = LedgerEntry.objects.filter(bandit=belief.bandit, effective_day__range=read)
+    entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
+    if at.known_by is not None:
+        entries = entries.filter(recorded_at__lte=at.known_by)
+    return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign_of_entry())))
+
+
+def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:
+    """Sessions that infrastructure ended, by the arm that ran."""
+    if bandit.name not in COLUMNS:
+        return {}
+    died = Session.objects.filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=_known(at))
+    rows = died.order_by().values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk"))
+    return by_arm(arms, rows)
+
+
+def _asked(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
+    """Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by."""
+    if bandit.name != BANDIT:
+        return {}
+    waiting = Flag.objects.open().filter(rule=UNHEARD).order_by()
+    return by_arm(arms, waiting.values_list("session__category__name").annotate(n=Count("pk")))
+
+
+def _known(at: Moments) -> dt.datetime:
+    return at.known_by or at.now
+
+
+def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
+    """Verdicts still to come, by arm."""
+    if bandit.name not in COLUMNS:
+        return {}
+    columns = [f"session__{column}" for column in COLUMNS[bandit.name]]
+    return by_arm(arms, JudgeJob.objects.open().order_by().values_list(*columns).annotate(n=Count("pk")))
+
+
+def by_arm(arms: Mapping[str, Arm], rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
+    """Counts by names of arms as counts by the arms that they stand for now; names that are no arm are left out."""
+    found: Counter[str] = Counter()
+    for *names, count in rows:
+        joined = "/".join(name for name in names if name)
+        arm = arms.get(joined) or arms.get(names[0] or "")
+        if arm is not None:
+            found[arm.current.name] += count
+    return dict(found)

@@ -1,0 +1,246 @@
+"""Two clocks (N13): the day that is believed of, and the moment by which it was known."""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from django.db.models import Min
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from bandit import calibrating, rectifying
+from bandit.core.policy import Policy
+from bandit.core.posterior import plain_means
+from bandit.core.residual import Baseline
+from bandit.core.table import ABSTAINED, Row
+from bandit.eligibility import is_on_probation
+from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
+from bandit.reading import abstentions_of, outlook, policy_from, rows_of, version_of, with_baseline
+from bandit.selection import Outlook
+from grading.days import midnight
+from grading.judging.outlook.standing import Standing
+from grading.screens import charts
+from grading.screens.bandit.asked import Refused, shown
+from grading.screens.quota.outage_marks import outage_marks
+from grading.templatetags.house import stamp
+
+DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
+# The sliders reach back to the first evidence, but no further than a year, and at least a fortnight.
+FARTHEST, NEAREST = 365, 13
+FIRST_YEAR = 2000
+
+Day = TypeVar("Day", dt.date, dt.datetime)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """The evidence of the days up to `day`, as far as it was known by `known_by` (None: all that is known)."""
+
+    now: dt.datetime
+    day: dt.date
+    known_by: dt.datetime | None = None
+
+    @property
+    def is_past(self) -> bool:
+        return self.known_by is not None or self.day < timezone.localdate(self.now)
+
+    @property
+    def until(self) -> dt.datetime:
+        """What happened later is not shown."""
+        end = self.now if self.day == timezone.localdate(self.now) else midnight(self.day + DAY)
+        return min(end, self.known_by or end)
+
+    @property
+    def as_then(self) -> str:
+        """The address of the same day with nothing known of later ones; empty where that is what is shown."""
+        then = midnight(self.day + DAY)
+        if not self.is_past or then > self.now or self.known_by == then:
+            return ""
+        return f"?at={self.day}&known={timezone.localtime(then):%Y-%m-%dT%H:%M}"
+
+    @property
+    def in_hindsight(self) -> str:
+        """The address of the same day with all that is known now; empty where that is what is shown."""
+        return f"?at={self.day}" if self.known_by is not None and self.day < timezone.localdate(self.now) else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belief:
+    """A bandit as of some moments: what was in force then, the rows that it read and what it believed.
+
+    Abstentions are among the rows where the calibration says what they are worth; none of them is a reward.
+    """
+
+    bandit: Bandit
+    version: PolicyVersion
+    rectifier: Rectifier | None
+    calibration: CalibrationVersion | None
+    rows: list[Row]
+    ungraded: Mapping[str, int]
+    outlook: Outlook
+
+    @property
+    def policy(self) -> Policy:
+        return self.outlook.posterior.policy
+
+    def is_tried(self, arm: Arm) -> bool:
+        """Whether the arm was on probation."""
+        return is_on_probation(arm, self.rewarded(arm.name), self.version)
+
+    def rewarded(self, arm: str) -> int:
+        """How many rewards the arm has had."""
+        return sum(each.n for each in self.outlook.arms[arm].evidence if each.source != ABSTAINED)
+
+    @cached_property
+    def rewards(self) -> list[Row]:
+        """The rows without abstentions."""
+        return [row for row in self.rows if row.source != ABSTAINED]
+
+    @cached_property
+    def plain_means(self) -> Mapping[str, float]:
+        """The mean of each arm's rewards as they are read, without prior and decay."""
+        posterior = self.outlook.posterior
+        return plain_means(self.rows, arms=posterior.names, policy=self.policy, today=posterior.day)
+
+    @property
+    def baseline(self) -> Baseline | None:
+        """What the rewards were freed of; None where this bandit has no such baseline."""
+        return None if self.bandit.baseline is None else Baseline(offsets=self.policy.baseline, mean=0)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether anything was read through the calibration."""
+        return any(each.mapped is not None for arm in self.outlook.arms.values() for each in arm.evidence)
+
+    @property
+    def mapped_by(self) -> int:
+        """The calibration's version, 0 for none."""
+        return 0 if self.calibration is None else self.calibration.version
+
+    @property
+    def is_rectified(self) -> bool:
+        """Whether any offset was in force that does not rest."""
+        return self.rectifier is not None and bool(self.policy.rectifier)
+
+    @property
+    def read_as(self) -> str:
+        """What the rewards are once they are read, in the head of a column."""
+        parts = ["less their cost"] * bool(self.policy.cost_weight) + ["residual"] * bool(self.policy.baseline)
+        parts += ["on the judge’s scale"] * self.is_mapped + ["recalibrated"] * bool(self.policy.rectifier)
+        return f"Mean as read{': ' if parts else ''}{', '.join(parts)}"
+
+    @property
+    def how(self) -> str:
+        """What became of the rewards when they were read."""
+        parts = [f"less {self.policy.cost_weight:g} for each dollar"] * bool(self.policy.cost_weight)
+        parts += [f"freed of the {self.bandit.baseline and self.bandit.baseline.name} mean"] * bool(
+            self.policy.baseline
+        )
+        parts += [f"fallbacks on the judge’s scale by calibration version {self.mapped_by}"] * self.is_mapped
+        parts += [f"moved by recalibration version {self.rectifier and self.rectifier.version}"] * self.is_rectified
+        read = f"As read: {', '.join(parts)}." if parts else "The rewards are read as they were given."
+        return f"{read} Raw: as the graders gave them."
+
+    @property
+    def offsets(self) -> list[tuple[str, float]]:
+        """What the baseline adds to the rewards of each context, the most first."""
+        return sorted(self.policy.baseline.items(), key=lambda each: -each[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sliders:
+    """The two lines from `start` to now, of so many `days` and `hours`, with the outages as `marks`."""
+
+    start: dt.datetime
+    days: int
+    hours: int
+    picture: SafeString
+    marks: list[charts.Outage]
+
+    @property
+    def last(self) -> str:
+        """The latest outage in words."""
+        return self.marks[-1].words if self.marks else ""
+
+
+def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
+    """The moments that `at` (a day) and `known` (a moment) name; what is empty is now. Raises Refused."""
+    day, today = _day(asked.get("at", "").strip()), timezone.localdate(now)
+    known = _moment(asked.get("known", "").strip())
+    if day is not None and day > today:
+        raise Refused(f"{day:%-d %B %Y} has not come yet; expected a day up to today.")
+    if known is not None and known > now:
+        raise Refused(f"{stamp(known)} has not come yet; expected a moment up to now, or nothing for now.")
+    return Moments(now=now, day=day or today, known_by=known)
+
+
+def _day(text: str) -> dt.date | None:
+    if not text:
+        return None
+    try:
+        found = dt.date.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"{shown(text)} is no day; expected one like 2026-03-31, or nothing for today.") from None
+    return _later(found, text)
+
+
+def _moment(text: str) -> dt.datetime | None:
+    if not text:
+        return None
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"{shown(text)} is no moment; expected one like 2026-03-31T19:40, or nothing for now.") from None
+    found = _later(found, text)
+    return found if timezone.is_aware(found) else timezone.make_aware(found)
+
+
+def _later(found: Day, text: str) -> Day:
+    if found.year < FIRST_YEAR:
+        raise Refused(f"{shown(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
+    return found
+
+
+def read(bandit: Bandit, at: Moments) -> Belief:
+    """What the bandit believed then: policy, recalibration and calibration as in force, and the rewards then known.
+
+    Some seven queries, and four more with a baseline.
+    """
+    version, rectifier = version_of(bandit, at.known_by), rectifying.in_force(bandit, at.known_by)
+    calibration = calibrating.in_force(bandit, at.known_by)
+    policy = with_baseline(bandit, policy_from(version, rectifier, calibration), at.day, at.known_by)
+    rows = rows_of(bandit, policy, at.day, at.known_by)
+    return Belief(
+        bandit=bandit,
+        version=version,
+        rectifier=rectifier,
+        calibration=calibration,
+        rows=rows,
+        ungraded=abstentions_of(bandit, policy, at.day, at.known_by),
+        outlook=outlook(bandit, policy, rows, at.day),
+    )
+
+
+def sliders(bandit: Bandit, first: Standing | None, now: dt.datetime) -> Sliders:
+    """How far back one may look, and the first judge's outages of that time."""
+    today = timezone.localdate(now)
+    days = min(max((today - _first_day(bandit, today)).days, NEAREST), FARTHEST)
+    since = midnight(today - days * DAY)
+    marks = outage_marks(first, now, days + 1)
+    return Sliders(
+        start=timezone.localtime(since),
+        days=days,
+        hours=(now - since) // HOUR,
+        picture=charts.track(marks, timezone.localtime(since), timezone.localtime(now)),
+        marks=marks,
+    )
+
+
+def _first_day(bandit: Bandit, today: dt.date) -> dt.date:
+    """The first day of which anything is recorded, or on which anything was."""
+    of_day = Bucket.objects.rewards().filter(bandit=bandit).aggregate(day=Min("effective_day"))["day"]
+    entry = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").first()
+    days = [of_day, entry and timezone.localdate(entry.recorded_at)]
+    return min((day for day in days if day), default=today)

@@ -1,0 +1,204 @@
+"""Correct many sessions at once: what is chosen, what it would do, and one button. Saved and undone as a whole."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from grading.models.review import Answer
+from grading.review import bulk
+from grading.review.bulk import BulkRefused, BulkStale, Chosen
+from grading.review.corrections import CorrectionError
+from grading.review.promises import Effect
+from grading.reward.explain import number
+from grading.screens.desk.verdict_form import VerdictForm
+from grading.templatetags.house import signed2
+
+SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
+# The longest id that the database knows.
+LARGEST = 2**63
+
+
+class BulkForm(VerdictForm):
+    """One verdict for all: a grade, each as it is, or no reward; and why."""
+
+    takes_value = (Answer.GRADE,)
+
+    answer = forms.ChoiceField(
+        choices=[(each.value, each.value) for each in bulk.VERDICTS],
+        error_messages={"required": "Say what all of them get: a grade, their own as it is, or no reward."},
+    )
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    given = request.POST if request.method == "POST" else request.GET
+    seen = _seen(given)
+    form = BulkForm(request.POST) if request.method == "POST" else BulkForm(initial=_suggested(request.GET))
+    context: dict[str, Any] = {"name": _name(given)}
+    if request.method == "POST" and "preview" not in request.POST and form.is_valid():
+        try:
+            total = _save(request, form, seen, context["name"])
+        except CorrectionError as error:
+            context |= _refused(error)
+        else:
+            messages.success(request, f"Corrected {_sessions(total)}. Each is final, with your name and reason on it.")
+            return redirect(f"{reverse('admin:history')}?bulk={context['name']}")
+    chosen = bulk.choose(list(seen)[: bulk.MOST + 1], request.user)  # type: ignore[arg-type] # the screen needs a login
+    context |= {"effect": effect(chosen, form)}
+    if request.POST.get("preview") == "panel":
+        return render(request, "bulk/_effect.html", context)
+    context |= {
+        "title": "Correct many",
+        "form": form,
+        "rows": _rows(chosen, context),
+        "total": len(seen),
+        "most": bulk.MOST,
+        "too_many": len(seen) > bulk.MOST,
+    }
+    return TemplateResponse(request, "bulk/bulk.html", context)
+
+
+def _suggested(given: QueryDict) -> dict[str, str]:
+    """What the page that led here proposes; nothing is saved by that."""
+    answer = given.get("answer", "")
+    return {"answer": answer if answer in bulk.VERDICTS else Answer.GRADE}
+
+
+def _save(request: HttpRequest, form: BulkForm, seen: Mapping[int, int], name: str) -> int:
+    return bulk.submit(
+        seen,
+        request.user,  # type: ignore[arg-type] # the screen needs a login
+        answer=form.verdict,
+        value=form.grade,
+        reason=form.cleaned_data["reason"],
+        bulk=name,
+    )
+
+
+def _refused(error: CorrectionError) -> dict[str, Any]:
+    """What the page says of a refusal, and of which sessions."""
+    stale = {each.session.pk: each for each in error.stale} if isinstance(error, BulkStale) else {}
+    problems = {session.pk: text for session, text in error.problems} if isinstance(error, BulkRefused) else {}
+    return {"problem": str(error), "stale": stale, "problems": problems}
+
+
+def _rows(chosen: Sequence[Chosen], context: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The table: what changed, and what cannot be done, first."""
+    stale, problems = context.get("stale", {}), context.get("problems", {})
+    rows = [
+        {"chosen": each, "stale": stale.get(each.session.pk), "problem": problems.get(each.session.pk)}
+        for each in chosen
+    ]
+    return sorted(rows, key=lambda row: row["stale"] is None and row["problem"] is None)
+
+
+def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
+    """What submitting would do to all of it together, and the words on the button."""
+    count = _sessions(len(chosen))
+    panel: dict[str, Any] = {"names": f"Correct {count}", "count": len(chosen)}
+    if not form.is_bound or not chosen:
+        return {**panel, "say": SAY if chosen else "Tick at least one session."}
+    if not form.is_valid():
+        return {**panel, "say": next(str(error) for errors in form.errors.values() for error in errors)}
+    told = bulk.preview(chosen, form.verdict, form.grade)
+    without = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
+    return {
+        "names": {
+            Answer.GRADE: f"Grade {count} {number(form.grade)}",
+            Answer.ACCEPT: f"Accept {count} as {'it is' if len(chosen) == 1 else 'they are'}",
+            Answer.EXCLUDE: f"Exclude {count}",
+        }[form.verdict],
+        "count": len(chosen),
+        "told": told,
+        "sentences": _sentences(told),
+        "without": without,
+        "bandits": _by_bandit(told.arms),
+        "others": not all(each.named for each in told.arms),
+    }
+
+
+def _sentences(told: bulk.Preview) -> list[str]:
+    """The sum of it in words."""
+    found = []
+    if told.moves:
+        spread = "" if len(told.moves) == 1 else f" on average, from {_range(told.moves)}"
+        found.append(f"{_rewards(len(told.moves))} by {signed2(fmean(told.moves))}{spread}.")
+    if told.first:
+        found.append(f"{_sessions(told.first)} {_verb(told.first, 'get')} a first grade.")
+    if told.lost:
+        found.append(
+            f"{_sessions(told.lost)} {_verb(told.lost, 'lose')} the reward; what was learned from it goes too."
+        )
+    if told.same:
+        found.append(f"{_sessions(told.same)} {_verb(told.same, 'keep')} the value, and it becomes final.")
+    if told.beside:
+        found.append(f"{_sessions(told.beside)} {_verb(told.beside, 'get')} an opinion beside the grade that holds.")
+    if told.flags:
+        found.append(f"{told.flags} flag{'' if told.flags == 1 else 's'} {'is' if told.flags == 1 else 'are'} cleared.")
+    return found
+
+
+def _range(moves: Sequence[float]) -> str:
+    return f"{signed2(min(moves))} to {signed2(max(moves))}"
+
+
+def _rewards(count: int) -> str:
+    return f"{count} reward{' moves' if count == 1 else 's move'}"
+
+
+def _sessions(count: int) -> str:
+    return f"{count} session{'' if count == 1 else 's'}"
+
+
+def _verb(count: int, verb: str) -> str:
+    return f"{verb}s" if count == 1 else verb
+
+
+def _by_bandit(arms: Sequence[Effect]) -> list[dict[str, Any]]:
+    """Each arm as the pages write it; a difference is taken between the numbers shown."""
+    bandits: dict[str, list[dict[str, Any]]] = {}
+    for each in arms:
+        means = (round(each.before.mean, 3), round(each.after.mean, 3))
+        shares = (round(each.share_before), round(each.share_after))
+        shown = {"mean_moves": means[1] - means[0], "shares": shares, "share_moves": shares[1] - shares[0]}
+        bandits.setdefault(each.bandit, []).append({"moved": each, **shown})
+    return [{"name": name, "arms": rows} for name, rows in bandits.items()]
+
+
+def undo(request: HttpRequest, name: UUID) -> HttpResponse:
+    """Take back what holds of a bulk correction; the form is on its page of the history."""
+    there = f"{reverse('admin:history')}?bulk={name}"
+    if request.method == "POST":
+        try:
+            total = bulk.undo(str(name), request.user, request.POST.get("reason", ""))  # type: ignore[arg-type] # login
+        except CorrectionError as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, f"Undone: what held of {_sessions(total)} before holds again, exactly.")
+    return redirect(there)
+
+
+def _seen(given: QueryDict) -> dict[int, int]:
+    """The ticked sessions' ids, each with the revision that was on the screen; 0 where none was."""
+    ids = (int(text) for text in given.getlist("session") if text.isdecimal() and text.isascii())
+    return {pk: _revision(given.get(f"seen-{pk}", "")) for pk in ids if pk < LARGEST}
+
+
+def _revision(text: str) -> int:
+    return int(text) if text.isdecimal() and text.isascii() else 0
+
+
+def _name(given: QueryDict) -> str:
+    """The name under which all of it is saved: the form's own, so that a second click saves nothing twice."""
+    try:
+        return str(UUID(given.get("bulk", "")))
+    except ValueError:
+        return str(uuid.uuid4())

@@ -1,0 +1,21 @@
+"""Calibration: each judge against people, blind, on the random slice; and fallbacks against the judge, by bandit."""
+
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from grading.review import calibration
+from grading.screens.scale import view as scales
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    """A constant number of queries, and one more for each five hundred judged sessions."""
+    standing = calibration.in_use()
+    context = {
+        "title": "Calibration",
+        "graders": calibration.calibrations(),
+        "standing": standing,
+        "enough": calibration.ENOUGH,
+        "scales": scales.parts(timezone.now()),
+    }
+    return TemplateResponse(request, "calibration/calibration.html", context)

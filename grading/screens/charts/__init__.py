@@ -1,0 +1,48 @@
+"""Pictures drawn on the server: pure functions from numbers to SVG that prints, tests and needs no script.
+
+Sizes are attributes and colours are classes, so that a strict content policy holds. Text is escaped here.
+"""
+
+from grading.screens.charts.days import STACK, Bar, Cost, by_day, costs
+from grading.screens.charts.effects import Difference, difference, effects_scale, reach
+from grading.screens.charts.outages import Outage
+from grading.screens.charts.pairs import Dot, against
+from grading.screens.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
+from grading.screens.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
+from grading.screens.charts.scale import band_of, scale
+from grading.screens.charts.tally import tally
+from grading.screens.charts.track import track
+
+__all__ = [
+    "BACKLOG",
+    "SMALL_BACKLOG",
+    "STACK",
+    "Bar",
+    "Beta",
+    "Cost",
+    "Curve",
+    "Difference",
+    "Dot",
+    "Note",
+    "Outage",
+    "Span",
+    "against",
+    "backlog",
+    "band_of",
+    "before_after",
+    "by_day",
+    "costs",
+    "difference",
+    "effects_scale",
+    "gauge",
+    "proof",
+    "reach",
+    "ridges",
+    "scale",
+    "share_bar",
+    "shift",
+    "tally",
+    "thousandths",
+    "timeline",
+    "track",
+]

@@ -1,0 +1,98 @@
+"""Bars by day: grades by what decided them, and what the judge cost."""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from grading.screens.charts.outages import Column, Outage, draw
+from grading.screens.charts.svg import Box, hatch, level, rect, round_up, svg, text, wide, wide_rect, wide_text
+
+STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
+DAYS = (880, 240)
+COSTS = 176
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """`count` sessions of one day that `source` decided, finally or not."""
+
+    day: dt.date
+    source: str
+    final: bool
+    count: int
+
+
+def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[Outage] = ()) -> SafeString:
+    """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
+    width, height = DAYS
+    left, base = 34.0, height - 24.0
+    top = 40.0 if outages else 12.0
+    cells = {(bar.day, bar.source, bar.final): bar.count for bar in bars}
+    totals = [sum(n for (on, _, _), n in cells.items() if on == day) for day in days]
+    ceiling = round(round_up(max(totals, default=0)))
+    unit, step = (base - top) / ceiling, (width - left) / max(len(days), 1)
+    marks = [level(str(n), base - n * unit, left, width, axis=not n) for n in (0, ceiling // 2, ceiling)]
+    columns = []
+    for index, day in enumerate(days):
+        x, last = left + (index + 0.25) * step, index == len(days) - 1
+        stack, y = _stack(cells, day, (x, base, step / 2, unit))
+        columns.append(Column(day=day, left=x, width=step / 2, top=y))
+        label = text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last)
+        marks += [*stack, label]
+    marks.append(draw(outages, columns, width - 4))
+    return svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
+
+
+def _stack(cells: Mapping[tuple[dt.date, str, bool], int], day: dt.date, at: Box) -> tuple[list[str], float]:
+    """One day's sources on each other, final ones first, and where they end; `at`: left, base, width, unit."""
+    x, y, width, unit = at
+    marks = []
+    for source, final in ((s, f) for f in (True, False) for s in STACK):
+        if sessions := cells.get((day, source, final), 0):
+            y -= sessions * unit
+            box = (x, y, width, max(sessions * unit - 1, 0.5))
+            title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
+            marks += [rect(f"f-{source}", box, title), *([] if final else [hatch(box)])]
+    return marks, y
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one day cost in dollars: `known`, and `expected` for calls whose price was never told."""
+
+    day: dt.date
+    known: float
+    expected: float
+    words: str
+
+
+def costs(bars: Sequence[Cost]) -> SafeString:
+    """Money by day, oldest first; what is only estimated is hatched."""
+    base, top, left = COSTS - 24.0, 12.0, 4.0
+    ceiling = round_up(max((bar.known + bar.expected for bar in bars), default=0), least=0.02)
+    unit, step = (base - top) / ceiling, (100 - left) / max(len(bars), 1)
+    marks = [_money(amount, base - amount * unit) for amount in (0, ceiling / 2, ceiling)]
+    every = max(1, round(len(bars) / 30))
+    for index, bar in enumerate(bars):
+        x, known, expected = left + index * step, bar.known * unit, bar.expected * unit
+        for css, bottom, height in (("f-ink", base, known), ("", base - known, expected)):
+            marks += [wide_rect(css, (x, bottom - height, step * 0.6, height), bar.words)] if height else []
+        last = index == len(bars) - 1
+        if (len(bars) - 1 - index) % every == 0:
+            label = _day_label(bar.day, first=index == 0, last=last)
+            marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" * last))
+    total = sum(bar.known for bar in bars)
+    return wide(COSTS, "".join(marks), f"Cost by day, {len(bars)} days: ${total:.2f} known")
+
+
+def _money(amount: float, y: float) -> str:
+    line = f'<line class="{"grid" if amount else "axis"}" x1="4%" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/>'
+    return line + wide_text(3.5, y + 4, f"${amount:g}", "end")
+
+
+def _day_label(day: dt.date, *, first: bool, last: bool) -> str:
+    if last:
+        return "today"
+    return f"{day:%-d %b}" if first or day.day == 1 else f"{day:%-d}"

@@ -1,0 +1,201 @@
+"""What a bandit believes: densities on an axis, before and after a correction, and what each belief rests on."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from django.utils.safestring import SafeString
+
+from grading.reward.explain import number
+from grading.screens.charts.days import STACK
+from grading.screens.charts.svg import area, line, open_path, rect, svg, text
+
+RIDGE = (520, 58)
+CURVES = (348, 148)
+PROOF = (348, 12)
+SHIFT = (520, 24)
+POINTS = 160
+# A ridge ends where its density is less than this share of its peak.
+VISIBLE = 0.002
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beta:
+    """A posterior Beta(`alpha`, `beta`), both positive."""
+
+    alpha: float
+    beta: float
+
+    @property
+    def mean(self) -> float:
+        return self.alpha / (self.alpha + self.beta)
+
+    def density(self, x: float) -> float:
+        """The density at x in (0, 1)."""
+        norm = math.lgamma(self.alpha + self.beta) - math.lgamma(self.alpha) - math.lgamma(self.beta)
+        return math.exp(norm + (self.alpha - 1) * math.log(x) + (self.beta - 1) * math.log1p(-x))
+
+
+def ridges(
+    posteriors: Mapping[str, Beta], others: Mapping[str, Beta] = MappingProxyType({}), css: str = ""
+) -> dict[str, SafeString]:
+    """One density a name on a shared 0–1 axis; height ∝ √peak, so that a weak arm stays visible.
+
+    `others` are what some of them are compared with, drawn as dashed lines of the class `css`.
+    """
+    curves = {name: _curve(posterior, 0, 1) for name, posterior in posteriors.items()}
+    dashed = {name: _curve(posterior, 0, 1) for name, posterior in others.items()}
+    top = math.sqrt(max((_peak(curve) for curve in (*curves.values(), *dashed.values())), default=1))
+    return {
+        name: _ridge(
+            f"{name}: mean {thousandths(posteriors[name].mean)}{_beside(others.get(name))}",
+            posteriors[name].mean,
+            _scaled(curve, top),
+            open_path(css, _scaled(dashed[name], top)) if name in dashed else "",
+        )
+        for name, curve in curves.items()
+    }
+
+
+def _peak(curve: Sequence[tuple[float, float]]) -> float:
+    return max(y for _, y in curve)
+
+
+def _scaled(curve: Sequence[tuple[float, float]], top: float) -> list[tuple[float, float]]:
+    """The visible part of a curve in a ridge's pixels; `top` is the square root of the highest peak of all."""
+    width, height = RIDGE
+    peak = _peak(curve)
+    scale = (height - 12) / (top * math.sqrt(peak))
+    return [(x * width, height - 0.5 - y * scale) for x, y in curve if y > VISIBLE * peak]
+
+
+def _ridge(label: str, mean: float, path: list[tuple[float, float]], beside: str) -> SafeString:
+    width, height = RIDGE
+    base = height - 0.5
+    grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
+    tick = line("is-mean", mean * width, _height_at(path, mean * width) - 2, mean * width, base)
+    return svg(width, height, grid + area("is", path, base) + beside + tick, label, stretch=True)
+
+
+def _beside(other: Beta | None) -> str:
+    return "" if other is None else f", beside {thousandths(other.mean)}"
+
+
+def before_after(before: Beta | None, after: Beta) -> SafeString:
+    """The posterior as it is (dashed) and as it would be (filled, in the colour of people), means labelled.
+
+    Without `before`, nothing in the picture tells of it: its window and its height are of `after` alone.
+    """
+    if before is None:
+        return _after(after)
+    width, height = CURVES
+    low, high = _window(before, after)
+    curves = [_curve(posterior, low, high) for posterior in (before, after)]
+    peak = max(y for curve in curves for _, y in curve)
+    base, room = height - 18.0, height - 36.0
+
+    def place(curve: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        return [((x - low) / (high - low) * width, base - y / peak * room) for x, y in curve]
+
+    paths = [place(curve) for curve in curves]
+    at = [(posterior.mean - low) / (high - low) * width for posterior in (before, after)]
+    marks = [
+        axis(low, high, width, base),
+        area("will", paths[1], base),
+        open_path("was", paths[0]),
+        line("was-mean", at[0], _height_at(paths[0], at[0]), at[0], base),
+        line("will-mean", at[1], _height_at(paths[1], at[1]), at[1], base),
+        *_labels(before, after, at),
+    ]
+    label = f"Mean now {thousandths(before.mean)}, after {thousandths(after.mean)}"
+    return svg(width, height, "".join(marks), label)
+
+
+def _after(after: Beta) -> SafeString:
+    width, height = CURVES
+    base, room = height - 18.0, height - 36.0
+    low, high = _window(after)
+    curve = _curve(after, low, high)
+    peak = max(y for _, y in curve)
+    path = [((x - low) / (high - low) * width, base - y / peak * room) for x, y in curve]
+    at = (after.mean - low) / (high - low) * width
+    marks = [
+        axis(low, high, width, base),
+        area("will", path, base),
+        line("will-mean", at, _height_at(path, at), at, base),
+        text(at + 4, 12, f"after {thousandths(after.mean)}", "start", "human"),
+    ]
+    return svg(width, height, "".join(marks), f"Mean after {thousandths(after.mean)}")
+
+
+def _labels(before: Beta, after: Beta, at: Sequence[float]) -> tuple[str, str]:
+    """Both means above the curves, the lower one to the left, so that they never overlap."""
+    forward = at[1] >= at[0]
+    now = text(at[0] + (-4 if forward else 4), 12, f"now {thousandths(before.mean)}", "end" if forward else "start")
+    then = text(
+        at[1] + (4 if forward else -4), 12, f"after {thousandths(after.mean)}", "start" if forward else "end", "human"
+    )
+    return now, then
+
+
+def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeString:
+    """How much of a posterior rests on what: pseudo-observations by source, pending ones hatched, of `full` in all."""
+    width, height = PROOF
+    marks, x = [f'<rect class="f-track" width="{width}" height="{height}" rx="2"/>'], 0.0
+    for source in (*STACK, *sorted(evidence.keys() - set(STACK))):
+        share = evidence.get(source, 0.0) / full * width if full else 0.0
+        if share > 0:
+            shown = max(share, 2.0)
+            marks.append(rect(f"f-{source}", (x, 0, shown, height), f"{source} {evidence[source]:.1f}"))
+            x += shown + 1
+    if pending and full:
+        share = min(max(pending / full * width, 3.0), width - x - 1)
+        box = f'x="{x + 0.5:.1f}" y="0.5" width="{max(share - 1, 1):.1f}" height="{height - 1}"'
+        marks.append(f'<rect fill="url(#hatch-line)" {box}/><rect class="outline" {box}/>')
+    label = ", ".join(f"{source} {amount:.1f}" for source, amount in evidence.items()) or "no evidence yet"
+    return svg(width, height, "".join(marks), f"{label}, {pending:g} pending")
+
+
+def shift(name: str, before: float, after: float) -> SafeString:
+    """Two means of one arm on a 0–1 axis: without (thin) and with (thick, in the colour of people)."""
+    width, height = SHIFT
+    middle = height / 2
+    grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
+    marks = [
+        line("will-mean", before * width, middle, after * width, middle),
+        line("was-mean solid", before * width, 4, before * width, height - 4),
+        line("will-mean thick", after * width, 3, after * width, height - 3),
+    ]
+    label = f"{name}: mean {thousandths(before)} without, {thousandths(after)} with"
+    return svg(width, height, grid + "".join(marks), label, stretch=True)
+
+
+def thousandths(value: float) -> str:
+    """A posterior's mean as people read it: three digits, no leading zero."""
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _curve(posterior: Beta, low: float, high: float) -> list[tuple[float, float]]:
+    xs = [low + (high - low) * (i + 0.5) / POINTS for i in range(POINTS)]
+    return [(x, posterior.density(min(max(x, 1e-6), 1 - 1e-6))) for x in xs]
+
+
+def _window(*posteriors: Beta) -> tuple[float, float]:
+    """The tenths that hold four standard deviations of each curve."""
+    spreads = [math.sqrt(p.mean * (1 - p.mean) / (p.alpha + p.beta + 1)) for p in posteriors]
+    low = min(p.mean - 4 * spread for p, spread in zip(posteriors, spreads, strict=True))
+    high = max(p.mean + 4 * spread for p, spread in zip(posteriors, spreads, strict=True))
+    return max(0.0, math.floor(low * 10) / 10), min(1.0, math.ceil(high * 10) / 10)
+
+
+def _height_at(path: Sequence[tuple[float, float]], x: float) -> float:
+    return min(path, key=lambda point: abs(point[0] - x))[1]
+
+
+def axis(low: float, high: float, width: float, base: float) -> str:
+    marks = [line("axis", 0, base + 0.5, width, base + 0.5)]
+    for tenth in range(round(low * 10) + 1, round(high * 10)):
+        x = (tenth / 10 - low) / (high - low) * width
+        marks += [line("grid", x, 18, x, base), text(x, base + 14, number(tenth / 10).rstrip("0"), "middle")]
+    return "".join(marks)

@@ -1,0 +1,138 @@
+"""Costs: what the judge cost by day, agent, model and purpose, and every attempt, on the page and as CSV."""
+
+import datetime as dt
+from typing import Any
+
+from django import forms
+from django.core.paginator import Paginator
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import TruncDate
+from django.http import HttpRequest, StreamingHttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from grading.days import start_of_day
+from grading.judging.outlook import costs
+from grading.judging.outlook.attempts import BY_NAME, KINDS
+from grading.judging.outlook.costs import Spend
+from grading.models import Agent, JudgeAttempt
+from grading.models.judging import Purpose
+from grading.screens import charts
+from grading.screens.exports import view as exports
+from grading.templatetags.house import usd
+
+PAGE_SIZE = 50
+DAYS = 30
+COLUMNS = (
+    "started_at", "finished_at", "agent", "session", "purpose", "judge", "model", "batch", "outcome", "reason",
+    "http_status", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd",
+    "estimated_usd", "request_id", "detail",
+)  # fmt: skip
+
+
+class Filters(forms.Form):
+    """What the page is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
+
+    days = forms.ChoiceField(
+        required=False,
+        label="Time",
+        choices=[("1", "today"), ("7", "7 days"), ("30", "30 days"), ("90", "90 days")],
+    )
+    agent = forms.ModelChoiceField(Agent.objects.all(), required=False, to_field_name="name", empty_label="any")
+    model = forms.ChoiceField(required=False, choices=[])
+    purpose = forms.ChoiceField(required=False, choices=[("", "any"), *((each, each.words) for each in Purpose)])
+    outcome = forms.ChoiceField(required=False, choices=[("", "any"), *((kind.name, kind.words) for kind in KINDS)])
+
+    def __init__(self, data: Any) -> None:
+        super().__init__({"days": DAYS, **{name: data[name] for name in data}})
+        models = JudgeAttempt.objects.exclude(model="").order_by("model").values_list("model", flat=True).distinct()
+        choices = [("", "any"), *((name, name) for name in models)]
+        self.fields["model"].choices = choices  # type: ignore[attr-defined] # a ChoiceField, declared above
+        self.is_valid()
+
+    @property
+    def start(self) -> dt.datetime:
+        days = int(self.cleaned_data.get("days") or DAYS)
+        return start_of_day(timezone.now()) - dt.timedelta(days=days - 1)
+
+    def attempts(self) -> QuerySet[JudgeAttempt]:
+        chosen = self.cleaned_data
+        rows = costs.since(self.start)
+        for path, name in (("job__session__agent", "agent"), ("model", "model"), ("job__purpose", "purpose")):
+            if chosen.get(name):
+                rows = rows.filter(**{path: chosen[name]})
+        return rows.filter(BY_NAME[chosen["outcome"]].rows) if chosen.get("outcome") else rows
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    """A constant number of queries."""
+    filters = Filters(request.GET)
+    attempts = filters.attempts()
+    rows = attempts.select_related("job__session__category", "job__session__agent").order_by("-started_at", "-pk")
+    query = request.GET.copy()
+    query.pop("page", None)
+    by_day = costs.spend_by(attempts, day=TruncDate("started_at"))
+    context = {
+        "title": "Costs",
+        "filters": filters,
+        "total": costs.spend(attempts),
+        "chart": chart(by_day, timezone.localdate(filters.start)),
+        "tables": tables(attempts),
+        "days": _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
+        "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
+        "query": query.urlencode(),
+        "narrowed": any(query.values()),
+    }
+    return TemplateResponse(request, "costs/costs.html", context)
+
+
+def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
+    """Every day since `first`, also those that cost nothing."""
+    spends = {day: spend for (day,), spend in by_day}
+    days = (timezone.localdate() - first).days + 1
+    return charts.costs([_bar(first + dt.timedelta(days=n), spends) for n in range(days)])
+
+
+def _bar(day: dt.date, spends: dict[dt.date, Spend]) -> charts.Cost:
+    spend = spends.get(day, Spend())
+    words = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
+    if spend.untold:
+        words += f", {spend.untold} more estimated at {usd(spend.expected_usd)}"
+    return charts.Cost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words)
+
+
+def tables(attempts: QuerySet[JudgeAttempt]) -> list[dict[str, Any]]:
+    """The same figures by agent, model and purpose."""
+    by_purpose = costs.spend_by(attempts, purpose=F("job__purpose"), batched=Q(batch__isnull=False))
+    return [
+        _table(
+            "agent", [(name, spend) for (name,), spend in costs.spend_by(attempts, name=F("job__session__agent__name"))]
+        ),
+        _table("model", [(name or "not said", spend) for (name,), spend in costs.spend_by(attempts, name=F("model"))]),
+        _table("purpose", [(_purpose(*key), spend) for key, spend in by_purpose]),
+    ]
+
+
+def _table(by: str, rows: list[tuple[str, Spend]]) -> dict[str, Any]:
+    return {"by": by, "rows": [{"name": name, "spend": spend} for name, spend in rows]}
+
+
+def _purpose(purpose: str, batched: bool) -> str:  # noqa: FBT001 - a column
+    return Purpose(purpose).words.capitalize() + (", in a batch at half price" if batched else "")
+
+
+def export(request: HttpRequest) -> StreamingHttpResponse:
+    """The attempts that the page shows as CSV, one row each. An unknown cost is an empty cell."""
+    rows = Filters(request.GET).attempts().select_related("job__session__agent").order_by("pk")
+    return exports.as_csv("judge-attempts", COLUMNS, (record(row) for row in rows.iterator(chunk_size=500)))
+
+
+def record(row: JudgeAttempt) -> dict[str, Any]:
+    session = row.job.session
+    held = {
+        "agent": session.agent.name,
+        "session": session.external_id,
+        "purpose": row.job.purpose,
+        "batch": row.batch_id,
+    }
+    return {name: held[name] if name in held else getattr(row, name) for name in COLUMNS}

@@ -1,0 +1,140 @@
+"""Dashboard: can the reward be trusted today?"""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from grading import monitoring, review
+from grading.days import start_of_day
+from grading.judging.outlook import costs
+from grading.judging.outlook.costs import Spend
+from grading.judging.outlook.forecast import Outlook, outlook
+from grading.judging.outlook.standing import Standing, headroom, standings
+from grading.models import Flag, JudgePolicy, ReviewItem, Session
+from grading.models.judging import JudgeRole
+from grading.models.review import Entry
+from grading.review import calibration
+from grading.review.calibration import Calibration
+from grading.review.seen import judged
+from grading.review.trust import CHART_DAYS, Trust, trust
+from grading.screens import charts
+from grading.screens.dashboard.starving import starving
+from grading.screens.desk.answer import Facts, answer
+from grading.screens.quota import quota_figures
+from grading.screens.quota.judge_state import judge_trouble
+from grading.screens.quota.outage_marks import outage_marks
+from grading.screens.quota.quota_cards import card, unconfigured
+from grading.templatetags.house import is_advisory, moment
+
+LISTED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """Today's calls of judges and what they cost, against the budget (None: no limit)."""
+
+    spend: Spend
+    budget: float | None
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    """A constant number of queries, whatever came in, waits or failed."""
+    now, policy = timezone.now(), JudgePolicy.objects.current()
+    first = standings().get(JudgeRole.FIRST)
+    figures, alarms = trust(now), list(monitoring.open_alarms())
+    pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
+    money = Money(spend=costs.spend(costs.since(start_of_day(now))), budget=policy.daily_budget_usd)
+    compared, queue = _compared(), review.count()
+    facts = Facts(
+        any_sessions=bool(figures.cells) or Session.objects.exists(),
+        today=figures.provisional_today,
+        contradicted=_waiting(rule=monitoring.IMPOSSIBLE_PAIR),
+        trouble=judge_trouble(None if first is None else first.quota, alarms),
+        alarms=tuple(alarm.rule for alarm in alarms),
+        compared=compared,
+        blind=_waiting(entered_as=Entry.SLICE),
+        queue=queue.open,
+        may_review=request.user.has_perm("grading.add_grade"),
+        may_operate=request.user.has_perm("grading.add_apitoken"),
+    )
+    context = {
+        "title": "Dashboard",
+        "trust": figures,
+        "answer": answer(facts),
+        "chart": grades_by_day(figures, first, now),
+        "sources": charts.STACK,
+        "money": money,
+        "compared": compared,
+        "judge": unconfigured() if first is None else card(first, policy, now),
+        "alarms": pressing[:LISTED],
+        "alarm_count": len(pressing),
+        "queue": queue,
+        "items": next_items(request.user),  # type: ignore[arg-type] # the screen needs a login
+        "starving": starving(figures, now)[:LISTED],
+        **_backlog(first, policy, money),
+    }
+    return TemplateResponse(request, "dashboard/dashboard.html", context)
+
+
+def _waiting(**filters: str) -> int:
+    """How many items the review queue lists under these filters."""
+    return review.waiting(None, review.Filters(**filters)).count()
+
+
+def _compared() -> Calibration | None:
+    """The grader in use against people; None before its first verdict."""
+    standing = calibration.in_use()
+    return None if standing is None else calibration.of(standing.grader)
+
+
+def _backlog(first: Standing | None, policy: JudgePolicy, money: Money) -> dict[str, object]:
+    """What waits for the first judge, as it was and as it is forecast."""
+    if first is None:
+        return {}
+    left = None if money.budget is None else money.budget - money.spend.committed_usd
+    view = outlook(first, headroom(first), policy, left_usd=left)
+    worth_drawing = view.waiting or any(waiting for _at, waiting in view.past)
+    return {
+        "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
+        "forecast": quota_figures.sentence(view),
+        "drained": _drained(view),
+    }
+
+
+def _drained(view: Outlook) -> str:
+    """The forecast in the few words that a figure has room for."""
+    found = view.forecast
+    parts = []
+    if found.opening is not None and found.opening > view.waiting:
+        parts.append(f"{found.opening:,.0f} when judging goes on")
+    if found.at is not None and view.waiting:
+        parts.append(f"none left at about {_when(found.at)}")
+    return ", ".join(parts)
+
+
+def _when(at: dt.datetime) -> str:
+    """The hour alone within a day: nobody mixes that up."""
+    return f"{timezone.localtime(at):%H:%M}" if at - timezone.now() < dt.timedelta(days=1) else moment(at)
+
+
+def grades_by_day(figures: Trust, first: Standing | None, now: dt.datetime) -> SafeString:
+    today = timezone.localdate(now)
+    days = [today - dt.timedelta(days=back) for back in range(CHART_DAYS - 1, -1, -1)]
+    totals: dict[tuple[dt.date, str, bool], int] = {}
+    for cell in figures.cells:
+        key = (cell.day, cell.source, cell.final)
+        totals[key] = totals.get(key, 0) + cell.count
+    bars = [charts.Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
+    return charts.by_day(bars, days, outage_marks(first, now, CHART_DAYS))
+
+
+def next_items(viewer: User) -> list[ReviewItem]:
+    """The first of the queue. `hidden` where a judge has answered: nobody reads here what they are to grade blind."""
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    return list(review.waiting(viewer).annotate(hidden=judged(), flagged=Exists(flags))[:LISTED])

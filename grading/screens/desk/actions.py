@@ -1,0 +1,241 @@
+"""What people do at the desk. Every act is a form sent by POST that goes through `grading.review`, script or not."""
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from grading import review
+from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
+from grading.models.review import GRADING, ItemState
+from grading.plain import plain_text
+from grading.review import answers
+from grading.reward import rewards
+from grading.screens.desk import page, rail
+from grading.screens.desk.page import claim_of, filters_of, new_claim, person
+from grading.screens.desk.panel import AnswerForm, effect
+from grading.screens.desk.story import Said
+
+REFUSED, STALE = 422, 409
+LONGEST_REASON = 5000
+
+
+@require_GET
+def start(request: HttpRequest) -> HttpResponseBase:
+    """Claim what should be looked at next and go there; the empty state where nothing waits."""
+    if "view" in request.GET:
+        chosen = review.Filters.parse(QueryDict(request.GET["view"])).query
+        return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
+    found = _next(request, person(request))
+    return page.empty(request) if found is None else redirect(_address(request, found.session))
+
+
+@require_GET
+def show(request: HttpRequest, pk: int) -> HttpResponse:
+    return page.render(request, _session(pk))
+
+
+@require_GET
+def show_effect(request: HttpRequest, pk: int) -> HttpResponse:
+    """The parts of the panel that follow the grade being typed. Saves nothing."""
+    session = _session(pk)
+    held = rewards.live(session)
+    hides = review.hides_judge(session, person(request))
+    told = effect(session, held, AnswerForm(request.GET), blind=hides)
+    return render(request, "desk/_effect.html", {"effect": told, "session": session})
+
+
+@require_POST
+def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Record an answer and go on to the next; or say in place why not, with what was typed kept."""
+    session, user, form = _session(pk), person(request), AnswerForm(request.POST)
+    if "preview" in request.POST:
+        return page.render(request, session, form=form)
+    if not form.is_valid():
+        return page.render(
+            request, session, form=form, said=Said(text=form.problem, grave=True, at="id_value"), status=REFUSED
+        )
+    was_open = ReviewItem.objects.open().filter(session=session).exists()
+    try:
+        given = review.submit(
+            session,
+            user,
+            answer=form.verdict,
+            value=form.grade,
+            reason=form.cleaned_data["reason"],
+            claim=claim_of(request),
+            seen_revision=form.cleaned_data["seen_revision"],
+            seen_evidence=form.cleaned_data["seen_evidence"],
+            seconds=form.seconds,
+        )
+    except review.StaleReview as error:
+        return _stale(request, session, form, error)
+    except review.ClaimLost as error:
+        return page.render(request, session, form=form, said=Said(text=str(error), grave=True), status=STALE)
+    except review.CorrectionError as error:
+        return _refused(request, session, form, str(error))
+    return _go_on(request, given, was_open=was_open)
+
+
+@require_POST
+def reveal(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show the judge's answer. What was typed until then is kept as the blind grade; the first time counts."""
+    session, form = _session(pk), AnswerForm(request.POST)
+    form.is_valid()
+    review.reveal(session, person(request), form.grade)
+    return page.render(request, session, form=form)
+
+
+@require_POST
+def renew(request: HttpRequest, pk: int) -> JsonResponse:
+    """Keep the session for an open page; take it again where the claim ran out and nobody else has it."""
+    item = get_object_or_404(ReviewItem.objects.with_people().select_related("assigned_to"), session=pk)
+    claim, user = claim_of(request), person(request)
+    if item.state != ItemState.OPEN:
+        return JsonResponse({"said": "It was answered meanwhile; J goes on, or submit to answer too."}, status=STALE)
+    if claim and review.take(item, user, claim):
+        item.refresh_from_db(fields=["claimed_until"])
+        return JsonResponse({"until": f"{timezone.localtime(item.claimed_until):%H:%M}"})
+    item.refresh_from_db()
+    return JsonResponse({"said": f"{page.taken_by(item, user)} What you typed is kept here."}, status=STALE)
+
+
+@require_POST
+def release(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let go of the session as its page is left. A claim that is not this page's stays."""
+    item = ReviewItem.objects.filter(session=pk).first()
+    if item is not None:
+        review.release(item, claim_of(request))
+    return HttpResponse(status=204)
+
+
+@require_POST
+def comment(request: HttpRequest, pk: int) -> HttpResponseBase:
+    return _noted(request, pk, review.comment)
+
+
+@require_POST
+def flag(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Put the session up for others, with a reason; or take a person's flag back."""
+    if "unflag" not in request.POST:
+        return _noted(request, pk, review.flag)
+    raised = get_object_or_404(Flag.objects.open(), session=pk, rule=Flag.BY_A_PERSON)
+    review.unflag(raised, person(request))
+    return redirect(_address(request, _session(pk)))
+
+
+@require_POST
+def undo(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Take an answer back; its session is on the desk again."""
+    given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
+    session = _session(given.session_id)
+    try:
+        back = answers.undo(given, person(request), reason=_reason(request))
+    except review.CorrectionError as error:
+        return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
+    return redirect(_address(request, session, saved=back.pk))
+
+
+@require_POST
+def hold(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Make a grade that stands beside the one that holds."""
+    given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
+    session = _session(given.session_id)
+    try:
+        review.let_hold(given, person(request), _reason(request))
+    except review.CorrectionError as error:
+        return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
+    return redirect(_address(request, session))
+
+
+@require_POST
+def assign(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Say who shall answer (nobody: anyone), and how many people."""
+    session, user = _session(pk), person(request)
+    item = get_object_or_404(ReviewItem, session=session)
+    name, wanted = request.POST.get("to", ""), request.POST.get("wanted", "")
+    review.assign(item, get_object_or_404(User, username=name) if name else None, user)
+    if wanted.isdecimal() and 1 <= int(wanted) <= page.MOST_WANTED:
+        review.want(item, int(wanted))
+    return redirect(_address(request, session))
+
+
+def _session(pk: int) -> Session:
+    return get_object_or_404(Session.objects.with_people(), pk=pk)
+
+
+def _reason(request: HttpRequest) -> str:
+    """Why, in words that any database keeps."""
+    return plain_text(request.POST.get("reason", ""), LONGEST_REASON).strip()
+
+
+def _noted(request: HttpRequest, pk: int, note: Callable[[Session, User, str], object]) -> HttpResponseBase:
+    """Leave words on the session, and show it again."""
+    session = _session(pk)
+    try:
+        note(session, person(request), _reason(request))
+    except review.CorrectionError as error:
+        return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
+    return redirect(_address(request, session))
+
+
+def _address(request: HttpRequest, session: Session, **more: int) -> str:
+    return rail.address(session, filters_of(request), **more)
+
+
+def _next(request: HttpRequest, user: User, after: ReviewItem | None = None) -> ReviewItem | None:
+    filters = filters_of(request)
+    if not user.has_perm(page.MAY_GRADE):
+        return review.waiting(user, filters).first()
+    return review.next_for(user, new_claim(), filters, after=after)
+
+
+def _go_on(request: HttpRequest, given: ReviewAnswer, *, was_open: bool) -> HttpResponseBase:
+    """To the next that waits, with a line on what was saved; where the session waited for nobody, it stays."""
+    if not was_open:
+        return redirect(_address(request, given.session, saved=given.pk))
+    found = _next(request, person(request))
+    if found is not None:
+        return redirect(_address(request, found.session, saved=given.pk))
+    query = "&".join(part for part in (filters_of(request).query, urlencode({"saved": given.pk})) if part)
+    return redirect(f"{reverse('admin:review')}?{query}")
+
+
+def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:
+    """Reward or evidence moved on since the form was opened: refused, with the difference, and what was typed is kept.
+
+    The page that comes back has seen the new state, so that submitting again is on purpose.
+    """
+    hides = review.hides_judge(session, person(request))
+    said = Said(
+        text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
+        grave=True,
+        then=_told(error.seen, hides=hides),
+        now=_told(error.held, hides=hides),
+        added=", ".join(f"{row.kind} {row.filename}".strip() for row in error.added),
+    )
+    return page.render(request, session, form=form, said=said, status=STALE)
+
+
+def _told(settlement: Settlement | None, *, hides: bool) -> str:
+    if settlement is None:
+        return "not settled"
+    if hides:
+        return f"settlement {settlement.revision}; what it says is hidden until you grade"
+    return settlement.sentence
+
+
+def _refused(request: HttpRequest, session: Session, form: AnswerForm, problem: str) -> HttpResponse:
+    """Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first."""
+    user = person(request)
+    wants_reason = form.verdict in GRADING and not form.cleaned_data["reason"]
+    if wants_reason and review.hides_judge(session, user):
+        review.reveal(session, user, form.grade)
+        problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
+    said = Said(text=problem, grave=True, at="id_reason" if wants_reason else "")
+    return page.render(request, session, form=form, said=said, status=REFUSED)

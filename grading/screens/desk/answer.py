@@ -1,0 +1,164 @@
+"""Can the reward be trusted today? One word, one sentence and one thing to do; pure, so that every state is told."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from grading.monitoring import RULES
+from grading.review.calibration import ENOUGH, Calibration
+from grading.review.trust import Share
+from grading.reward.explain import number
+from grading.templatetags.house import is_advisory
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+# What these find is told in words of its own.
+TOLD = frozenset({"A1", "A2"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the answer rests on.
+
+    `today`: provisional of today's rewards. `contradicted`: open items with a commit or pull request and no real
+    grade. `trouble`: what keeps the judge from answering, in words; empty while it answers. `alarms`: ids of open
+    alarms. `compared`: the judge against people. `blind`: open items of the random slice; `queue`: all open items.
+    """
+
+    any_sessions: bool = True
+    today: Share = field(default_factory=lambda: Share(part=0, whole=0))
+    contradicted: int = 0
+    trouble: str = ""
+    alarms: tuple[str, ...] = ()
+    compared: Calibration | None = None
+    blind: int = 0
+    queue: int = 0
+    may_review: bool = False
+    may_operate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The one thing to do: what the button says, the screen's name and its query."""
+
+    words: str
+    screen: str
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    word: str
+    sentence: str
+    step: Step | None
+    is_bad: bool = False
+
+
+def answer(facts: Facts) -> Answer:
+    """The worst that holds decides the word; the sentence says all that is true beside it."""
+    others = [rule for rule in facts.alarms if rule not in TOLD and not is_advisory(rule)]
+    step = next(_steps(facts, others), None)
+    if not facts.any_sessions:
+        return Answer(
+            word="Nothing to trust yet.",
+            sentence="No session has come in. Connect an agent, or load the samples.",
+            step=step,
+        )
+    if facts.trouble:
+        told = ", and ".join(filter(None, (_provisional(facts.today), _against(facts.contradicted))))
+        return Answer(word="Not fully.", sentence=f"{facts.trouble}: {told}.", step=step, is_bad=True)
+    if facts.contradicted:
+        rest = f"; {_provisional(facts.today)}" if facts.today.part else ""
+        sentence = _capital(_against(facts.contradicted)) + f"{rest}."
+        return Answer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
+    if others or "A1" in facts.alarms:
+        return Answer(word="Not fully.", sentence=_alarm(facts, others), step=step, is_bad=True)
+    return _without_trouble(facts, step)
+
+
+def _without_trouble(facts: Facts, step: Step | None) -> Answer:
+    compared = facts.compared
+    if compared is not None and not compared.is_calibrated:
+        so_far = f"{compared.whole.n} of the {ENOUGH} blind grades that it takes"
+        return Answer(
+            word="Unproven.",
+            sentence=f"No rule speaks against a reward and {_provisional(facts.today)}, but nobody knows how good the "
+            f"judge is: {so_far} are in.",
+            step=step,
+        )
+    if facts.today.part:
+        sentence = f"The judge is open; {_provisional(facts.today)} until a verdict or a person makes them final."
+        return Answer(word="Mostly.", sentence=sentence, step=step)
+    word = "Yes." if facts.today.whole else "Yes, so far."
+    sentence = f"{_capital(_provisional(facts.today))}, no rule speaks against one{_measured(facts.compared)}."
+    return Answer(word=word, sentence=sentence, step=step)
+
+
+def _provisional(today: Share) -> str:
+    if not today.whole:
+        return "no session has ended today"
+    if not today.part:
+        return "no reward of today is provisional"
+    if today.whole == 1:
+        return "today's one reward is provisional"
+    return f"{today.part} of today's {today.whole} rewards {'is' if today.part == 1 else 'are'} provisional"
+
+
+def _against(contradicted: int) -> str:
+    if not contradicted:
+        return ""
+    rewards = "1 reward contradicts" if contradicted == 1 else f"{contradicted} rewards contradict"
+    return f"{rewards} a commit or a pull request"
+
+
+def _alarm(facts: Facts, others: list[str]) -> str:
+    rule = others[0] if others else "A1"
+    title = RULES[rule].title if rule in RULES else "a rule fired"
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    found = title if others else "this week's sessions without a real grade were too many, though none waits any more"
+    return f"Alarm {rule}{more} is open: {_lower(found)}; {_provisional(facts.today)}."
+
+
+def _measured(compared: Calibration | None) -> str:
+    if compared is None or compared.whole.error is None:
+        return ""
+    whole, error = compared.whole, compared.whole.error
+    return f", and the judge is {number(error.mean)} from people on average, over {whole.n} blind grades"
+
+
+def _steps(facts: Facts, others: list[str]) -> Iterator[Step]:
+    """What there is to do, the most urgent first."""
+    if not facts.any_sessions:
+        if facts.may_operate:
+            yield Step(words="Connect an agent", screen="connect")
+        return
+    verb, compared = "Review" if facts.may_review else "See", facts.compared
+    if facts.contradicted:
+        yield Step(words=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
+    if facts.trouble:
+        yield Step(words="See the judge's quota", screen="quota")
+    if others or "A1" in facts.alarms:
+        yield Step(words=f"Look at alarm {others[0] if others else 'A1'}", screen="alarms")
+    if compared is not None and not compared.is_calibrated and facts.blind and facts.may_review:
+        words = f"Grade {count(min(ENOUGH - compared.whole.n, facts.blind))} blind"
+        yield Step(words=words, screen="review", query="entered_as=slice")
+    if facts.today.part:
+        yield Step(
+            words=f"See the {count(facts.today.part)} provisional", screen="sessions", query="behind=provisional"
+        )
+    if facts.queue:
+        yield Step(words=f"{verb} the {count(facts.queue)} waiting", screen="review")
+    if facts.today.whole:
+        yield Step(words="See today's rewards", screen="sessions", query="behind=today")
+    yield Step(words="See the sessions", screen="sessions")
+
+
+def count(n: int) -> str:
+    """A number as one says it: in words up to twelve."""
+    return NUMBERS[n] if n < len(NUMBERS) else f"{n:,}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

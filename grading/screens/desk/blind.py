@@ -1,0 +1,37 @@
+"""Blind first: what of a session is kept from a person until they have graded it or looked on purpose.
+
+Everything that a page of the desk says of the reward goes through here, so that nothing in its source tells it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from grading.reward.explain import StepState
+from grading.screens.session.history import Entry as Line
+from grading.vocabulary import Source
+
+
+def tiles(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The chain with the judge's tile closed, and no tile filled: which one decides would tell something of it."""
+    return [_closed(tile) if tile["source"] == Source.JUDGE else _neutral(tile) for tile in shown]
+
+
+def _closed(tile: dict[str, Any]) -> dict[str, Any]:
+    told = {"value": None, "headline": "Hidden", "why": "Until you grade", "css": "hidden", "stale": ""}
+    return {**tile, **told, "state": StepState.WAITING, "provisional": False}
+
+
+def _neutral(tile: dict[str, Any]) -> dict[str, Any]:
+    if tile["state"] != StepState.DECIDES:
+        return tile
+    return {**tile, "css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
+
+
+def history(lines: Iterable[Line]) -> Iterator[Line]:
+    """The history without what judges said and what was settled and learned."""
+    for line in lines:
+        if line.while_blind:
+            yield replace(line, what=f"{line.while_blind}: hidden until you grade", detail="", source="")
+        else:
+            yield line

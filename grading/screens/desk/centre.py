@@ -1,0 +1,138 @@
+"""The middle of the desk, and what the panel tells beside the grade: rationale, history, answers, comments."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+from grading.models import Grade, JudgeAttempt, JudgeJob, ReviewAnswer, Session, Settlement
+from grading.models.evidence import EvidenceKind
+from grading.models.judging import Purpose
+from grading.reward.explain import StepState
+from grading.screens.desk import blind, story
+from grading.screens.quota.judge_state import first_quota
+from grading.screens.quota.view import not_before
+from grading.screens.session import transcript
+from grading.screens.session import view as shown
+from grading.templatetags.house import CITATION, NUMBER
+from grading.vocabulary import Source
+
+LISTED = 50
+
+
+TABS = {"transcript": "Transcript", "work": "Artifacts & patch", "journal": "Journal", "attempts": "Attempts"}
+
+
+def of(
+    request: HttpRequest, session: Session, settlements: list[Settlement], person: User, *, hides: bool, waits: bool
+) -> dict[str, Any]:
+    """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
+    grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
+    flags = list(session.flags.select_related("cleared_by", "raised_by"))
+    said = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
+    received = list(session.evidence.all())
+    judge = shown.latest_of(grades, Source.JUDGE)
+    tiles = [_awaiting(tile) if waits else tile for tile in shown.tiles(settlements[-1] if settlements else None)]
+    return {
+        "tiles": blind.tiles(tiles) if hides else tiles,
+        "flags": [flag for flag in flags if flag.cleared_at is None],
+        "judge": judge is not None,
+        "rationale": None if hides or judge is None else rationale(judge),
+        "history": story.lines(
+            session,
+            person,
+            received=received,
+            grades=grades,
+            settlements=settlements,
+            flags=flags,
+            said=said,
+            hides=hides,
+        ),
+        "answers": [] if hides else _values(said),
+        "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
+        **_tab(request, session, received, citations=[] if hides else shown.citations(judge)),
+    }
+
+
+def _awaiting(tile: dict[str, Any]) -> dict[str, Any]:
+    """The tile of people says that it waits for the one who looks at it."""
+    if tile["source"] != Source.HUMAN or tile["state"] != StepState.SKIPPED:
+        return tile
+    return {**tile, "css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
+
+
+def rationale(judge: Grade) -> dict[str, Any]:
+    """The judge's words, its dimensions, and the citations that its words leave out."""
+    text = str(judge.evidence.get("rationale") or judge.detail)[:4000]
+    cited = shown.citations(judge)
+    named = {int(found) for group in CITATION.findall(text) for found in NUMBER.findall(group)}
+    return {
+        "text": text,
+        "rest": [number for number in cited if number not in named],
+        "dimensions": shown.dimensions(judge),
+        "reached": judge.evidence.get("reached", ""),
+        "model": judge.model,
+        "value": judge.value,
+    }
+
+
+def _values(said: list[ReviewAnswer]) -> list[ReviewAnswer]:
+    """The grades that people gave and did not take back, newest first."""
+    return [each for each in reversed(said) if each.value is not None and getattr(each, "undone_by", None) is None]
+
+
+def _tab(request: HttpRequest, session: Session, received: list[Any], *, citations: list[int]) -> dict[str, Any]:
+    """What the chosen tab shows, and the tabs with their counts."""
+    asked = request.GET.get("tab", "")
+    current = asked if asked in TABS else "transcript"
+    attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")
+    work = shown.work(session)
+    counts = {"work": sum(len(group["items"]) for group in work), "attempts": attempts.count()}
+    context: dict[str, Any] = {
+        "work_counts": [_named(group) for group in work],
+        "tab": current,
+        "tabs": [
+            shown.Tab(
+                name=name, title=title, url=_tab_url(request, name), current=name == current, count=counts.get(name)
+            )
+            for name, title in TABS.items()
+        ],
+        "refused": [row for row in received if row.problem],
+        "citations": citations,
+    }
+    if current == "transcript":
+        context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
+    elif current == "work":
+        context |= {
+            "work": work,
+            "patch": shown.patch(session),
+            "terms": shown.consumption_terms(_consumption(session)),
+        }
+    elif current == "journal":
+        context["journal"] = shown.text(session, EvidenceKind.JOURNAL, shown.JOURNAL_LIMIT)
+    else:
+        context |= {"attempts": attempts[:LISTED], **_job(session)}
+    return context
+
+
+def _named(group: dict[str, Any]) -> dict[str, Any]:
+    """What was left behind, for the line of facts; a single pull request by its address."""
+    single = group["kind"] == "pull request" and len(group["items"]) == 1
+    return {**group, "url": group["items"][0].key.removeprefix("https://") if single else ""}
+
+
+def _tab_url(request: HttpRequest, name: str) -> str:
+    query = request.GET.copy()
+    for key in ("tab", "event", "saved"):
+        query.pop(key, None)
+    query["tab"] = name
+    return "?" + query.urlencode()
+
+
+def _consumption(session: Session) -> list[Grade]:
+    return list(session.grades.filter(source=Source.CONSUMPTION).order_by("pk"))
+
+
+def _job(session: Session) -> dict[str, Any]:
+    job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
+    return {"job": job, "next_attempt": not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None}

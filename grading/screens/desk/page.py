@@ -1,0 +1,161 @@
+"""The page of the desk: one session to grade, the queue beside it, everything the grade rests on."""
+
+import datetime as dt
+from dataclasses import dataclass
+from math import floor
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.crypto import get_random_string
+
+from grading import review
+from grading.days import start_of_day
+from grading.models import ReviewAnswer, ReviewItem, Session
+from grading.models.review import Answer, ItemState
+from grading.screens.desk import centre, rail, story
+from grading.screens.desk.panel import AnswerForm, effect, held_value
+
+MAY_GRADE, MAY_ASSIGN = "grading.add_grade", "grading.change_reviewitem"
+MOST_WANTED = 9
+LONGEST_CLAIM = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Whether this page may answer. `until` is when the claim ends; `why_not` says in words why there is none."""
+
+    claim: str = ""
+    until: dt.datetime | None = None
+    why_not: str = ""
+
+
+def person(request: HttpRequest) -> User:
+    """Whoever is logged in; every screen needs a login."""
+    return cast("User", request.user)
+
+
+def filters_of(request: HttpRequest) -> review.Filters:
+    return review.Filters.parse(request.GET)
+
+
+def new_claim() -> str:
+    return get_random_string(24)
+
+
+def claim_of(request: HttpRequest) -> str:
+    """The name under which the page that sent this holds its session; empty where it holds none."""
+    sent = request.POST.get("claim", "")
+    return sent if sent.isascii() and sent.isalnum() and len(sent) <= LONGEST_CLAIM else ""
+
+
+def render(
+    request: HttpRequest,
+    session: Session,
+    *,
+    form: AnswerForm | None = None,
+    said: story.Said | None = None,
+    status: int = 200,
+) -> TemplateResponse:
+    """The desk with this session on it; with what was typed, where a form came back."""
+    user, filters = person(request), filters_of(request)
+    grades = user.has_perm(MAY_GRADE)
+    item = ReviewItem.objects.with_people().select_related("assigned_to").filter(session=session).first()
+    settlements = list(session.settlements.order_by("revision"))
+    held = settlements[-1] if settlements else None
+    hides = grades and review.hides_judge(session, user)
+    typed = form.data if form is not None else {}
+    hold = _hold(item, user, claim_of(request), grades=grades)
+    beside = rail.of(user, filters, current=session, grades=grades)
+    context: dict[str, Any] = {
+        "title": f"Review {session.category or 'a session'} {session.short_id}",
+        "session": session,
+        "item": item,
+        "settlement": held,
+        "blind": hides,
+        "hold": hold,
+        "said": said or _saved(request, user),
+        "rail": beside,
+        "query": filters.query,
+        "typed": typed,
+        "bad_value": bool(form is not None and form.is_bound and form.errors.get("value")),
+        "effect": effect(session, held, form, blind=hides),
+        "accepts": None if hides else held_value(held),
+        # Rounded down: a page is never opened after it was answered.
+        "opened": typed.get("opened") or f"{floor(timezone.now().timestamp() * 10) / 10:.1f}",
+        "locked": bool(hold.why_not) and form is None,
+        "seen_evidence": review.evidence_version(session),
+        "may_assign": user.has_perm(MAY_ASSIGN),
+        "people": _reviewers() if user.has_perm(MAY_ASSIGN) else [],
+        **_person(user, grades=grades),
+        **centre.of(request, session, settlements, user, hides=hides, waits=grades and not hold.why_not),
+    }
+    return TemplateResponse(request, "desk/review.html", context, status=status)
+
+
+def empty(request: HttpRequest) -> TemplateResponse:
+    """Nothing waits for this person, or nothing that these filters let through: what would appear, what to do."""
+    user, filters = person(request), filters_of(request)
+    grades = user.has_perm(MAY_GRADE)
+    beside = rail.of(user, filters, current=None, grades=grades)
+    context = {
+        "title": "Review",
+        "said": _saved(request, user),
+        "rail": beside,
+        "query": filters.query,
+        **_person(user, grades=grades),
+        "slice": settings.REVIEW_SLICE,
+        "everyone": review.count(),
+    }
+    return TemplateResponse(request, "desk/review_empty.html", context)
+
+
+def _person(user: User, *, grades: bool) -> dict[str, Any]:
+    """What the page says of the person before it. Scripts read the CSRF token from its cookie, by its name."""
+    context: dict[str, Any] = {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": None}
+    if not grades:
+        return context
+    today = ReviewAnswer.objects.holding().filter(reviewer=user, created_at__gte=start_of_day(timezone.now()))
+    return {**context, "last": review.last_of(user), "done_today": today.exclude(answer=Answer.SKIP).count()}
+
+
+def _reviewers() -> list[str]:
+    """Those who may be asked for an answer, by name."""
+    may = User.objects.with_perm(MAY_GRADE)
+    return list(may.order_by("username").values_list("username", flat=True))
+
+
+def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
+    """Take the session for this page. One person's newest page has it; another person's claim keeps it."""
+    if not grades:
+        return Hold(why_not="You read here; reviewers answer.")
+    if item is None or item.state != ItemState.OPEN:
+        return Hold(claim=claim or new_claim())
+    mine = claim or new_claim()
+    if review.take(item, user, mine, from_own_page=True):
+        item.refresh_from_db(fields=["claimed_until", "claimed_by", "claim"])
+        return Hold(claim=mine, until=item.claimed_until)
+    item = ReviewItem.objects.with_people().select_related("assigned_to").get(pk=item.pk)
+    return Hold(claim=mine, why_not=taken_by(item, user))
+
+
+def taken_by(item: ReviewItem, user: User) -> str:
+    """Why `user` can't have the item, in words."""
+    other = rail.holder(item, user)
+    if other and item.claimed_until is not None:
+        return f"{other} has it until {timezone.localtime(item.claimed_until):%H:%M}."
+    if item.assigned_to is not None and item.assigned_to != user:
+        return f"It is assigned to {item.assigned_to.get_username()}."
+    return "It could not be taken just now; reload in a moment."
+
+
+def _saved(request: HttpRequest, user: User) -> story.Said | None:
+    """What the person's answer did, right after it: `?saved=` names it."""
+    answer = request.GET.get("saved", "")
+    if not answer.isdecimal() or len(answer) > 18:  # noqa: PLR2004 - no absurd numbers
+        return None
+    found = ReviewAnswer.objects.filter(pk=int(answer), reviewer=user).first()
+    return None if found is None else story.said(found)

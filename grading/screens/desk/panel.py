@@ -1,0 +1,154 @@
+"""What a person is saying of a session, and what that would do: the form, and the effect of a grade being typed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from grading import review
+from grading.judging.rubrics.first_rubrics import FIRST
+from grading.models import Rubric, Session, Settlement
+from grading.models.review import Answer
+from grading.reward import rewards
+from grading.reward.explain import number
+from grading.screens import charts
+from grading.screens.desk.verdict_form import VerdictForm
+from grading.vocabulary import Source
+
+LONGEST_SECONDS = 86_400.0
+GIVEN = [(str(answer), str(answer)) for answer in Answer if answer is not Answer.UNDO]
+
+
+class AnswerForm(VerdictForm):
+    """What a person says: an answer, with a grade where it is one, why, and what was on the screen."""
+
+    answer = forms.ChoiceField(choices=GIVEN, required=False)
+    seen_revision = forms.IntegerField(required=False, min_value=0)
+    seen_evidence = forms.CharField(required=False, max_length=64)
+    opened = forms.FloatField(required=False)
+
+    def clean_answer(self) -> str:
+        return self.cleaned_data["answer"] or Answer.GRADE
+
+    @property
+    def seconds(self) -> float | None:
+        """From opening the page to answering; None where the page did not say, or nonsense."""
+        opened = self.cleaned_data.get("opened")
+        since = None if opened is None else timezone.now().timestamp() - opened
+        return since if since is not None and 0 <= since <= LONGEST_SECONDS else None
+
+    @property
+    def problem(self) -> str:
+        return next((str(error) for errors in self.errors.values() for error in errors), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a grade would do to one arm of one bandit. The figures before are None where they are kept back."""
+
+    bandit: str
+    arm: str
+    chart: SafeString
+    mean: float
+    share: int
+    mean_before: float | None = None
+    share_before: int | None = None
+
+    @property
+    def mean_moves(self) -> float | None:
+        """Between the numbers as they are shown."""
+        return None if self.mean_before is None else round(self.mean, 3) - round(self.mean_before, 3)
+
+    @property
+    def share_moves(self) -> int | None:
+        return None if self.share_before is None else self.share - self.share_before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """The panel for a grade being typed: `say` where it is none, `moves` None where it moves nothing or is hidden.
+
+    `learners` is how many bandits learn from the session, so that the panel keeps room for them.
+    """
+
+    scale: SafeString
+    value: float | None = None
+    held: float | None = None
+    band: Mapping[str, Any] | None = None
+    say: str = ""
+    blind: bool = False
+    learners: int = 0
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def names(self) -> str:
+        return "Submit" if self.value is None else f"Submit {number(self.value)}"
+
+    @property
+    def moves(self) -> float | None:
+        if self.value is None or self.held is None:
+            return None
+        return round(self.value, 2) - round(self.held, 2)
+
+    @property
+    def needs_reason(self) -> bool:
+        """Said before it is sent; while the reward is hidden that would tell of it."""
+        if self.value is None or self.held is None:
+            return False
+        return abs(self.value - self.held) > review.REASON_NEEDED_ABOVE
+
+
+def bands(session: Session) -> Sequence[Mapping[str, Any]]:
+    """The bands of the rubric in force for such sessions, so that people and the judge grade by the same words."""
+    rubric = Rubric.objects.active(session.work)
+    found: Sequence[Mapping[str, Any]] = rubric.bands if rubric and rubric.bands else FIRST[session.work].bands
+    return found
+
+
+def effect(session: Session, settlement: Settlement | None, form: AnswerForm | None, *, blind: bool) -> Effect:
+    """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
+    held, source, rows = held_value(settlement), settlement.source if settlement else "", bands(session)
+    shown = None if blind else held
+    learners = len(rewards.learners(session))
+    valid = form is not None and form.is_valid()
+    value = form.grade if form is not None and valid else None
+    picture = charts.scale(rows, value=value, held=shown, source=source)
+    if value is None:
+        typed = form is not None and bool(str(form.data.get("value", "")).strip())
+        say = form.problem if form is not None and typed else ""
+        return Effect(scale=picture, held=shown, say=say, blind=blind, learners=learners)
+    return Effect(
+        scale=picture,
+        value=value,
+        held=shown,
+        band=charts.band_of(rows, value),
+        blind=blind,
+        learners=learners,
+        changes=tuple(changes(session, value, blind=blind)),
+    )
+
+
+def held_value(settlement: Settlement | None) -> float | None:
+    """The reward as it stands. The floor is no grade (L2)."""
+    return None if settlement is None or settlement.source == Source.FLOOR else settlement.value
+
+
+def changes(session: Session, value: float, *, blind: bool) -> list[Change]:
+    """What a person's `value` in [0, 1] would do to each bandit that learns from this session."""
+    return [_change(effect, blind=blind) for effect in review.preview(session, value)]
+
+
+def _change(told: review.Effect, *, blind: bool) -> Change:
+    was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (told.before, told.after))
+    return Change(
+        bandit=told.bandit,
+        arm=told.arm,
+        chart=charts.before_after(None if blind else was, will),
+        mean=will.mean,
+        share=round(told.share_after),
+        mean_before=None if blind else was.mean,
+        share_before=None if blind else round(told.share_before),
+    )

@@ -1,0 +1,42 @@
+"""Withdraw a person's verdict, with a reason: what held before it holds again."""
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+
+from grading import review
+from grading.models import Grade
+from grading.review import answers
+from grading.reward import rewards
+from grading.vocabulary import Source
+
+
+def show(request: HttpRequest, pk: int) -> HttpResponse:
+    """Withdraw a person's verdict, with a reason. What held before it holds again."""
+    grade = get_object_or_404(Grade.objects.select_related("session", "author"), pk=pk, source=Source.HUMAN)
+    reason = request.POST.get("reason", "").strip()
+    problem = ""
+    if request.method == "POST" and not reason:
+        problem = "Say in a few words why: the history keeps it."
+    elif request.method == "POST":
+        try:
+            _undo(grade, request.user, reason)  # type: ignore[arg-type] # the screen needs a login
+        except review.CorrectionError as error:
+            problem = str(error)
+        else:
+            settlement = rewards.live(grade.session)
+            messages.success(request, f"Undone. {settlement.sentence if settlement else ''}")
+            return redirect("admin:session", pk=grade.session_id)
+    context = {"title": "Undo a correction", "grade": grade, "problem": problem, "session": grade.session}
+    return TemplateResponse(request, "history/undo.html", context)
+
+
+def _undo(grade: Grade, by: User, reason: str) -> None:
+    """Through the answer that gave it, so that the history says so and the queue follows."""
+    given = getattr(grade, "answer", None)
+    if given is None:
+        review.undo(grade, by, reason=reason)
+    else:
+        answers.undo(given, by, reason)

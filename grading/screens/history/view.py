@@ -1,0 +1,138 @@
+"""History: every act of a person, on the page and as CSV or JSONL; and the blind pairs that calibrate judges."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
+from django.template.response import TemplateResponse
+
+from bandit.models import Arm
+from grading.models import ReviewAnswer, Session
+from grading.models.review import Answer, View
+from grading.review import audit, exported
+from grading.review.acts import Act, Kind
+from grading.review.audit import Cursor
+from grading.screens.exports import view as exports
+from grading.screens.sessions import saved_views
+
+# The ids that one search may name.
+MATCHES = 200
+DAY = forms.DateInput(attrs={"type": "date"})
+
+
+class Filters(forms.Form):
+    """What the history is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
+
+    person = forms.ModelChoiceField(
+        User.objects.filter(is_staff=True).order_by("username"),
+        required=False,
+        to_field_name="username",
+        empty_label="any",
+    )
+    kind = forms.ChoiceField(
+        required=False, label="What", choices=[("", "any"), *((kind, kind.words) for kind in Kind)]
+    )
+    arm = forms.ModelChoiceField(
+        Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="any"
+    )
+    since = forms.DateField(required=False, label="From", widget=DAY)
+    until = forms.DateField(required=False, label="To", widget=DAY)
+    session = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "id"}))
+    bulk = forms.CharField(required=False, max_length=36, widget=forms.HiddenInput)
+
+    def narrowed(self) -> audit.Filters:
+        """The filters as the audit takes them."""
+        self.is_valid()
+        given = self.cleaned_data
+        person, arm = given.get("person"), given.get("arm")
+        return audit.Filters(
+            person=person.username if person else "",
+            kind=Kind(given["kind"]) if given.get("kind") else None,
+            arm=arm.name if arm else "",
+            sessions=_named(given["session"]) if given.get("session") else None,
+            bulk=given.get("bulk", ""),
+            since=given.get("since"),
+            until=given.get("until"),
+        )
+
+
+def _named(text: str) -> tuple[int, ...]:
+    """The latest sessions whose id has `text` in it."""
+    return tuple(Session.objects.filter(external_id__icontains=text).values_list("pk", flat=True)[:MATCHES])
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    """A constant number of queries."""
+    filters, query = Filters(request.GET), _query(request.GET)
+    narrowed = filters.narrowed()
+    page = audit.page(narrowed, before=Cursor.parse(request.GET.get("before", "")))
+    context = {
+        "title": "History",
+        "filters": filters,
+        "rows": [{"act": act, "changed": changed(act)} for act in page.acts],
+        "older": page.older,
+        "is_first": "before" not in request.GET,
+        "query": query.urlencode(),
+        "narrowed": any(query.values()),
+        "bulk": bulk(narrowed.bulk) if narrowed.bulk else None,
+        "saved_views": saved_views.menu(request, View.HISTORY),
+    }
+    return TemplateResponse(request, "history/history.html", context)
+
+
+def changed(act: Act) -> dict[str, Any] | None:
+    """Everything that an answer changed (I152), for its row; None where it says nothing."""
+    effects = act.effects
+    moved = [_moved(each) for each in effects.get("bandits", [])]
+    told = {
+        "bandits": [each for each in moved if each["is_shown"]],
+        "flags": effects.get("flags_cleared", []),
+        "alarms": effects.get("alarms", []),
+    }
+    return told if act.answer and (any(told.values()) or act.answer.seconds or act.answer.revealed) else None
+
+
+def _moved(effect: Mapping[str, Any]) -> dict[str, Any]:
+    means = (effect["mean_before"], effect["mean_after"])
+    shares = (effect["share_before"], effect["share_after"])
+    return {
+        **effect,
+        "mean_moves": round(means[1], 3) - round(means[0], 3),
+        "share_moves": round(shares[1]) - round(shares[0]),
+        "is_shown": means != shares or means[0] != means[1],
+    }
+
+
+def bulk(name: str) -> dict[str, Any] | None:
+    """What a bulk correction comes to now; None where there is none of that name."""
+    answers = ReviewAnswer.objects.filter(bulk=name).exclude(answer=Answer.UNDO)
+    total = answers.count()
+    if not total:
+        return None
+    first = answers.select_related("reviewer").latest("pk")
+    return {"id": name, "total": total, "holding": answers.filter(undone_by=None).count(), "first": first}
+
+
+def export_csv(request: HttpRequest) -> StreamingHttpResponse:
+    """What the page shows, all of it, as CSV."""
+    acts = audit.each(Filters(request.GET).narrowed())
+    return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
+
+
+def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
+    """The same as JSONL, each line with everything that the act changed."""
+    acts = audit.each(Filters(request.GET).narrowed())
+    return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
+
+
+def calibration(request: HttpRequest) -> StreamingHttpResponse:  # noqa: ARG001 - a view
+    """The blind pairs as CSV, for whoever calibrates a judge."""
+    return exports.as_csv("calibration", exported.PAIR, exported.pairs())
+
+
+def _query(given: QueryDict) -> QueryDict:
+    query = given.copy()
+    query.pop("before", None)
+    return query

@@ -1,0 +1,85 @@
+"""What stands on every page: navigation with its counts, the judge's state, open alarms, notices."""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from grading import monitoring
+from grading.models import Alarm, Quota, ReviewItem, Session
+from grading.monitoring.outage import about_quota
+from grading.review import calibration
+from grading.review.calibration import Standing
+from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
+
+NAV = (
+    ("Dashboard", "admin:index", "/"),
+    ("Review", "admin:review", "/review/"),
+    ("Sessions", "admin:sessions", "/sessions/"),
+    ("Bandits", "admin:bandits", "/bandits/"),
+    ("Quota", "admin:quota", "/quota/"),
+    ("Alarms", "admin:alarms", "/alarms/"),
+    ("Settings", "admin:settings", "/settings/"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NavItem:
+    title: str
+    url: str
+    current: bool
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    now: dt.datetime
+    nav: tuple[NavItem, ...]
+    judge: JudgeState
+    # Whether anybody knows how good its grades are; None before its first verdict.
+    calibration: Standing | None
+    banner: Banner | None
+    # Said by the banner, and acknowledged there.
+    judge_alarm: Alarm | None
+    alarms: tuple[Alarm, ...]
+    simulated: bool
+    samples: bool
+    may_correct: bool
+    may_operate: bool
+    may_remove_samples: bool
+
+
+def house(request: HttpRequest) -> House:
+    """Five queries, whatever the page, and one more while grades wait for the judge."""
+    alarms, quota = tuple(monitoring.open_alarms()), first_quota()
+    said = None if request.path == reverse("admin:quota") else banner(quota)
+    counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
+    return House(
+        now=timezone.now(),
+        nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),
+        judge=answering(judge_state(quota), alarms),
+        calibration=calibration.in_use(),
+        banner=said,
+        judge_alarm=_judge_alarm(alarms, quota) if said else None,
+        alarms=alarms,
+        simulated=settings.SIMULATED,
+        samples=Session.objects.samples().exists(),
+        may_correct=request.user.has_perm("grading.add_grade"),
+        may_operate=request.user.has_perm("grading.change_quota"),
+        may_remove_samples=request.user.has_perm("grading.delete_session"),
+    )
+
+
+def _judge_alarm(alarms: tuple[Alarm, ...], quota: Quota | None) -> Alarm | None:
+    """The alarm of the first judge's outage, as long as nobody has put a name on it."""
+    waiting = (alarm for alarm in alarms if alarm.rule == monitoring.JUDGE_OUT and alarm.acknowledged_at is None)
+    return next((alarm for alarm in waiting if quota is not None and alarm.about == about_quota(quota)), None)
+
+
+def _item(title: str, name: str, prefix: str, counts: dict[str, int], path: str) -> NavItem:
+    url = reverse(name)
+    current = path == url or (prefix != "/" and path.startswith(url))
+    return NavItem(title=title, url=url, current=current, count=counts.get(title, 0))

@@ -1,0 +1,211 @@
+"""Lessons: what giving each one does to a session's reward, and whether a draw stands behind the figure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+from django.db.models import Q
+from django.http import Http404, HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from bandit.core.effect import STRIKING, Effect, Kind, Verdict, Window
+from bandit.core.posterior import ArmPosterior
+from bandit.models import Arm, Assignment, Bandit
+from bandit.models import Kind as BanditKind
+from bandit.reading import posterior_of, version_of
+from grading.models import Session, SessionLesson
+from grading.reward import lessons
+from grading.reward.lessons import Lesson, Readings
+from grading.screens import charts
+from grading.screens.scale import view as scales
+
+LATEST = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A window of one kind of figure; it `strikes` beyond ±.15 (I111)."""
+
+    kind: Kind
+    window: Window
+
+    @property
+    def first(self) -> date:
+        return date.fromordinal(self.window.first)
+
+    @property
+    def last(self) -> date:
+        return date.fromordinal(self.window.last)
+
+    @property
+    def strikes(self) -> bool:
+        return abs(self.window.difference) > STRIKING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One lesson in the table: `spread` is half the central 90 % of its mean."""
+
+    lesson: Lesson
+    posterior: ArmPosterior
+    picture: SafeString
+
+    @property
+    def looks(self) -> list[Stretch]:
+        return [each for each in stretches(self.lesson) if each.strikes]
+
+    @property
+    def spread(self) -> float:
+        return (self.posterior.high - self.posterior.low) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The figures over the lessons in use. A mean is of causal differences alone: the kinds are never mixed."""
+
+    lessons: int
+    left_out: int
+    kinds: Counter[str]
+    mean: float | None
+    helping: int
+    harmful: int
+    striking: int
+
+
+def index(request: HttpRequest) -> TemplateResponse:
+    return show(request, Bandit.objects.select_related("baseline").get(name="lesson"))
+
+
+def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
+    """Every lesson of a bandit of which many arms are taken, those to be looked at first."""
+    now = timezone.now()
+    readings = lessons.read(bandit, now)
+    outlook = posterior_of(bandit.name, now)
+    used = sorted((each for each in readings.lessons if not each.left_out), key=_order)
+    far = charts.reach(shown for each in used if (shown := _difference(each.effect)))
+    rows = [
+        Row(
+            lesson=each,
+            posterior=outlook.arms[each.arm.name],
+            picture=charts.difference(_difference(each.effect), far),
+        )
+        for each in used
+    ]
+    left_out = [each for each in readings.lessons if each.left_out]
+    context = {
+        "title": f"{bandit} bandit",
+        "rows": rows,
+        "scale": charts.effects_scale(far),
+        "left_out": left_out,
+        "head": headline(used, left_out),
+        "site": request.build_absolute_uri("/").rstrip("/"),
+        "card": scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota")),
+        **_basis(bandit, readings),
+    }
+    return TemplateResponse(request, "lessons/lessons.html", context)
+
+
+def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
+    """One lesson: both kinds of figure, windows, categories, its sessions, its draws."""
+    arm = Arm.objects.select_related("bandit__baseline", "merged_into").filter(pk=pk).first()
+    if arm is None or arm.bandit.kind != BanditKind.MANY:
+        raise Http404(f"there is no lesson {pk}")
+    readings, arm = lessons.read(arm.bandit, timezone.now()), arm.current
+    lesson = next(each for each in readings.lessons if each.arm == arm)
+    kinds = (lesson.causal, lesson.observational)
+    far = charts.reach(shown for each in kinds if (shown := _difference(each)))
+    context = {
+        "title": str(arm),
+        "lesson": lesson,
+        "figures": [
+            {"effect": each, "counts": each is lesson.effect, "picture": charts.difference(_difference(each), far)}
+            for each in kinds
+        ],
+        "scale": charts.effects_scale(far),
+        "windows": stretches(lesson),
+        "categories": lesson.by_category(),
+        "sessions": sessions_of(lesson),
+        "draws": draws_of(arm),
+        **_basis(arm.bandit, readings),
+    }
+    return TemplateResponse(request, "lessons/lesson.html", context)
+
+
+def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> Headline:
+    """What is said over all of them leaves out what the draws leave out (I113)."""
+    effects = [each.effect for each in used]
+    causal = [each.difference.mean for each in effects if each.kind is Kind.CAUSAL and each.difference]
+    verdicts = Counter(each.verdict for each in effects if each.kind is Kind.CAUSAL)
+    return Headline(
+        lessons=len(used),
+        left_out=len(left_out),
+        kinds=Counter(each.kind.name.lower() for each in effects),
+        mean=float(np.mean(causal)) if causal else None,
+        helping=verdicts[Verdict.HELPS],
+        harmful=verdicts[Verdict.HARMFUL],
+        striking=sum(each.striking for each in used),
+    )
+
+
+def stretches(lesson: Lesson) -> list[Stretch]:
+    """Its windows of 50 sessions and more, of both kinds."""
+    return [
+        Stretch(kind=each.kind, window=window)
+        for each in (lesson.causal, lesson.observational)
+        for window in each.windows
+    ]
+
+
+def sessions_of(lesson: Lesson) -> list[dict[str, Any]]:
+    """The latest sessions that the lesson matched, each with its reward and what is left of that. Two queries."""
+    rows = SessionLesson.objects.filter(_is(lesson.arm)).select_related("assignment").order_by("-session__ended_at")
+    held = list(rows[:LATEST])
+    sessions = Session.objects.with_reward().select_related("category").in_bulk([row.session_id for row in held])
+    return [
+        {"row": row, "session": sessions[row.session_id], "residual": lesson.sample.residual(row.session_id)}
+        for row in held
+        if row.session_id in sessions
+    ]
+
+
+def draws_of(arm: Arm) -> list[dict[str, Any]]:
+    """The latest draws of a lesson, each with the session that came of it. Two queries."""
+    rows = list(Assignment.objects.filter(_is(arm))[:LATEST])
+    sessions = Session.objects.by_observation(row.observation for row in rows)
+    return [{"row": row, "session": sessions.get(row.observation)} for row in rows]
+
+
+def _is(arm: Arm) -> Q:
+    return Q(arm=arm) | Q(arm__merged_into=arm)
+
+
+def _basis(bandit: Bandit, readings: Readings) -> dict[str, Any]:
+    """What every figure on the page rests on."""
+    version = version_of(bandit)
+    return {
+        "bandit": bandit,
+        "bandits": Bandit.objects.that_learn(),
+        "policy": version,
+        "rest_of_credit": 1 - version.salience_floor,
+        "baseline": readings.baseline,
+        "days": lessons.DAYS,
+    }
+
+
+def _difference(effect: Effect) -> charts.Difference | None:
+    found = effect.difference
+    if found is None:
+        return None
+    return charts.Difference(mean=found.mean, low=found.low, high=found.high, is_causal=effect.kind is Kind.CAUSAL)
+
+
+def _order(lesson: Lesson) -> tuple[bool, int, float, str]:
+    """To be looked at first; then causal, observational, cannot tell; the best first in each."""
+    kinds = list(Kind)
+    found = lesson.effect.difference
+    return not lesson.striking, kinds.index(lesson.effect.kind), 0.0 if found is None else -found.mean, lesson.arm.name

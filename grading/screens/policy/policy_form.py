@@ -1,0 +1,242 @@
+"""The numbers of a bandit's policy as people read and type them: what each does, in which unit, and what differs."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from bandit.core.caps import CapAdvice
+from bandit.models import Bandit, Kind, PolicyVersion
+from bandit.policies import NEVER, numbers_of
+from bandit.reading import weights_of
+from grading.templatetags.house import plain
+from grading.vocabulary import Source
+
+SOURCES = tuple(source.value for source in Source if source.value != NEVER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """One number: `unit` stands behind its value, `empty` for an empty field where it may be."""
+
+    name: str
+    label: str
+    help: str
+    unit: str = ""
+    empty: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Numbers that do one thing together, for the kinds of bandits that use them."""
+
+    title: str
+    numbers: tuple[Number, ...]
+    kinds: frozenset[str] = frozenset({Kind.CHOICE, Kind.MANY})
+
+
+CHOICE, MANY = frozenset({Kind.CHOICE}), frozenset({Kind.MANY})
+GROUPS = (
+    Group(
+        title="Memory",
+        numbers=(
+            Number(name="half_life_days", label="Half-life", unit="days", help="Evidence this old counts half."),
+            Number(
+                name="long_run_half_life_days",
+                label="Long-run half-life",
+                unit="days",
+                help="The same for an arm’s long-run mean, to which it returns when nothing new comes.",
+            ),
+            Number(
+                name="evidence_cap",
+                label="Most evidence of an arm",
+                unit="pseudo-observations",
+                empty="no cap",
+                help="The newest counts up to this, so that a large record can still be moved. Empty: no cap.",
+            ),
+        ),
+    ),
+    Group(
+        title="Belief",
+        numbers=(
+            Number(
+                name="prior_strength",
+                label="Prior κ",
+                unit="pseudo-observations",
+                help="How much stands behind the long-run mean before any evidence. From 5.",
+            ),
+            Number(
+                name="evidence_scale",
+                label="Evidence scale e",
+                unit="pseudo-observations a grade",
+                empty="estimated",
+                help="What one graded session is worth, 1 to 8. Empty: estimated from how far grades scatter.",
+            ),
+            Number(
+                name="cost_weight",
+                label="Price of a dollar",
+                unit="reward",
+                help="Reward lost for each dollar that a session cost. An unknown cost is taken for the arm’s mean.",
+            ),
+        ),
+    ),
+    Group(
+        title="Choosing",
+        kinds=CHOICE,
+        numbers=(
+            Number(name="floor", label="Floor", unit="of 1", help="The least chance of an arm that may be chosen."),
+            Number(
+                name="probation_sessions",
+                label="A probation ends with",
+                unit="rewarded sessions",
+                whole=True,
+                help="Until then a new arm is tried in low-stakes work only.",
+            ),
+            Number(
+                name="probation_per_day",
+                label="Tries on probation",
+                unit="sessions a day",
+                whole=True,
+                help="Of each arm that is on probation, at most.",
+            ),
+        ),
+    ),
+    Group(
+        title="Reading sessions",
+        kinds=CHOICE,
+        numbers=(
+            Number(
+                name="consumption_per_day", label="At most", unit="sessions a day", whole=True, help="Of all together."
+            ),
+            Number(name="consumption_boost", label="Boost", unit="× the chance", help="At an average of .5 and more."),
+            Number(
+                name="consumption_penalty",
+                label="Penalty",
+                unit="× the chance",
+                help="Below .3, with rewards enough.",
+            ),
+            Number(
+                name="consumption_window_days",
+                label="Window",
+                unit="days",
+                whole=True,
+                help="The average is over so many.",
+            ),
+            Number(
+                name="consumption_min_samples",
+                label="A penalty needs",
+                unit="rewards",
+                whole=True,
+                help="With fewer there is none.",
+            ),
+        ),
+    ),
+    Group(
+        title="Lessons",
+        kinds=MANY,
+        numbers=(
+            Number(
+                name="salience_floor",
+                label="Salience floor",
+                unit="of 1",
+                help="What a session counts for a lesson that had no part in it.",
+            ),
+            Number(
+                name="holdout",
+                label="Holdout",
+                unit="of 1",
+                help="Chance with which a lesson that matches is held out, to 0.5. Without one nothing tells what a "
+                "lesson causes.",
+            ),
+        ),
+    ),
+)
+
+
+def groups_of(bandit: Bandit) -> list[Group]:
+    return [group for group in GROUPS if bandit.kind in group.kinds]
+
+
+class PolicyForm(forms.Form):
+    """The numbers of one bandit's policy. What they may be, `bandit.policies` says."""
+
+    note = forms.CharField(max_length=500, required=False)
+
+    def __init__(self, data: Mapping[str, Any] | None, *, held: PolicyVersion) -> None:
+        super().__init__(data, initial=typed(held))
+        self.bandit = held.bandit
+        for group in groups_of(held.bandit):
+            for number in group.numbers:
+                self.fields[number.name] = _field(number)
+        for source in SOURCES:
+            wrong = f"The weight of {source} is a share from 0 to 1, for example .3."
+            self.fields[f"weight_{source}"] = forms.FloatField(error_messages=_errors(wrong))
+            wrong = f"The cap of {source} is a number of pseudo-observations above 0, or empty for none."
+            self.fields[f"cap_{source}"] = forms.FloatField(required=False, error_messages=_errors(wrong))
+
+    def numbers(self) -> dict[str, Any]:
+        """What was typed, as `bandit.policies` takes it. Of a valid form."""
+        said = dict(self.cleaned_data)
+        said.pop("note")
+        weights = {source: said.pop(f"weight_{source}") for source in SOURCES}
+        caps = {source: said.pop(f"cap_{source}") for source in SOURCES}
+        return said | {"weights": weights, "caps": {name: cap for name, cap in caps.items() if cap is not None}}
+
+    def refuse(self, error: ValidationError) -> None:
+        """Show what `bandit.policies` says of the numbers, each at its field where there is one."""
+        said = error.message_dict if hasattr(error, "error_dict") else {"": error.messages}
+        for name, messages in said.items():
+            self.add_error(name if name in self.fields else None, messages)
+
+    def grouped(self) -> Iterator[tuple[Group, list[tuple[Number, forms.BoundField]]]]:
+        for group in groups_of(self.bandit):
+            yield group, [(number, self[number.name]) for number in group.numbers]
+
+    def by_source(self, advice: Mapping[str, CapAdvice | None]) -> list[dict[str, Any]]:
+        """A row for each source: its weight, its cap, and the cap that its pairs suggest."""
+        return [
+            {"source": each, "weight": self[f"weight_{each}"], "cap": self[f"cap_{each}"], "advice": advice.get(each)}
+            for each in SOURCES
+        ]
+
+
+def typed(version: PolicyVersion) -> dict[str, Any]:
+    """A version's numbers under the names of the form's fields."""
+    said = {name: value for name, value in numbers_of(version).items() if name not in {"weights", "caps"}}
+    weights = weights_of(version)
+    said |= {f"weight_{source}": weights[source] for source in SOURCES}
+    return said | {f"cap_{source}": version.caps.get(source) for source in SOURCES}
+
+
+def _field(number: Number) -> forms.Field:
+    usual = getattr(PolicyVersion(), number.name)
+    example = "for example 500" if usual is None else f"usually {plain(usual)}"
+    wrong = f"{number.label} is a {'whole number' if number.whole else 'number'} ({number.unit}), {example}."
+    kind = forms.IntegerField if number.whole else forms.FloatField
+    return kind(required=not number.empty, label=number.label, help_text=number.help, error_messages=_errors(wrong))
+
+
+def _errors(wrong: str) -> dict[str, str]:
+    return dict.fromkeys(("required", "invalid"), wrong)
+
+
+def changes(before: PolicyVersion, after: PolicyVersion) -> list[str]:
+    """What differs between two versions, in words: "half-life 21 → 14 days"."""
+    was, will = typed(before), typed(after)
+    named = {number.name: number for group in GROUPS for number in group.numbers}
+    return [_difference(name, named.get(name), was[name], will[name]) for name in was if was[name] != will[name]]
+
+
+def _difference(name: str, number: Number | None, was: Any, will: Any) -> str:
+    if number is None:
+        kind, _, source = name.partition("_")
+        return f"{kind} of {source} {_said(was, 'none')} → {_said(will, 'none')}"
+    label = number.label[0].lower() + number.label[1:]
+    return f"{label} {_said(was, number.empty)} → {_said(will, number.empty)} {number.unit}"
+
+
+def _said(value: float | None, empty: str) -> str:
+    return empty if value is None else plain(value)

@@ -1,0 +1,170 @@
+"""A bandit's policy: its numbers explained, what a change would do before it is done, and every version there was."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from bandit import policies
+from bandit.core.caps import CapAdvice, advise
+from bandit.eligibility import LATEST, supply_bound
+from bandit.models import Bandit, Kind, PolicyVersion
+from bandit.policies import ArmCost, Preview
+from bandit.reading import policy_of, rows_of, site_day, version_of
+from bandit.shadow import FAST, LIMIT, shadow
+from bandit.versions import StaleVersion
+from grading.review import recalibration
+from grading.screens.arms.view import bandit_or_404
+from grading.screens.policy.policy_form import SOURCES, PolicyForm, changes, typed
+from grading.screens.scale.shifts import ONE_OF_100, ArmShift, arm_shifts, effect, share_effect
+
+LISTED = 50
+# A version's numbers of these are read at each decision and nowhere else.
+AT_DECISIONS = ("consumption_", "probation_")
+
+
+def show(request: HttpRequest, name: str) -> HttpResponse:
+    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log`, also
+    what they would have earned on past decisions. A POST puts them in force.
+    """
+    bandit = _bandit(name)
+    held = version_of(bandit)
+    if request.method == "POST":
+        return _put(request, held)
+    if "to" in request.GET:
+        return _earlier(request, held, request.GET["to"])
+    form = PolicyForm(request.GET or None, held=held)
+    seen = _previewed(form, bandit) if "preview" in request.GET else None
+    return _form_page(request, form, held) if seen is None else _preview_page(request, seen, form.cleaned_data["note"])
+
+
+def _bandit(name: str) -> Bandit:
+    bandit = bandit_or_404(name)
+    if bandit.kind == Kind.NAMES:
+        raise Http404(f"{name} has no policy: {bandit.get_kind_display()}")
+    return bandit
+
+
+def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
+    """Put the posted numbers in force as the version that the page was about."""
+    form = PolicyForm(request.POST, held=held)
+    version, bandit = request.POST.get("version", ""), held.bandit
+    if not version.isdecimal() or len(version) > 9:  # noqa: PLR2004 - more digits than versions
+        messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
+        return redirect("admin:policy", name=bandit.name)
+    if not form.is_valid():
+        return _form_page(request, form, held)
+    try:
+        made = policies.put_in_force(
+            bandit.name,
+            form.numbers(),
+            version=int(version),
+            by=request.user.get_username(),
+            note=form.cleaned_data["note"].strip(),
+        )
+    except StaleVersion as error:
+        messages.error(request, str(error))
+        return redirect("admin:policy", name=bandit.name)
+    except ValidationError as error:
+        form.refuse(error)
+        return _form_page(request, form, held)
+    said = "; ".join(changes(held, made)) or "the same numbers again"
+    messages.success(request, f"Version {made.version} is in force: {said}.")
+    return redirect("admin:policy", name=bandit.name)
+
+
+def _earlier(request: HttpRequest, held: PolicyVersion, to: str) -> HttpResponse:
+    """What going back to an earlier version would do."""
+    bandit = held.bandit
+    try:
+        earlier = policies.earlier_of(bandit, int(to) if to.isdecimal() and len(to) < 10 else 0)  # noqa: PLR2004 - as above
+        seen = policies.preview(bandit.name, policies.numbers_of(earlier), timezone.now())
+    except ValueError as error:
+        messages.error(request, str(error))
+        return redirect("admin:policy", name=bandit.name)
+    except ValidationError as error:
+        messages.error(request, f"Version {to} cannot be put back as it was. {' '.join(error.messages)}")
+        return redirect("admin:policy", name=bandit.name)
+    return _preview_page(request, seen, f"Back to version {earlier.version}.")
+
+
+def _previewed(form: PolicyForm, bandit: Bandit) -> Preview | None:
+    """What the form's numbers would do; None, and the form says why, where they cannot be."""
+    if not form.is_valid():
+        return None
+    try:
+        return policies.preview(bandit.name, form.numbers(), timezone.now())
+    except ValidationError as error:
+        form.refuse(error)
+        return None
+
+
+def _preview_page(request: HttpRequest, seen: Preview, note: str) -> TemplateResponse:
+    bandit, said = seen.version.bandit, changes(seen.held, seen.version)
+    shifts, bound = arm_shifts(seen.before, seen.after), supply_bound(bandit)
+    context = {
+        "title": f"Preview of version {seen.version.version}",
+        "bandit": bandit,
+        "seen": seen,
+        "changes": said,
+        "shifts": [{"row": row, "bound": bound.get(row.arm) if _is_raised(row) else None} for row in shifts],
+        "effect": share_effect(shifts) if bandit.kind == Kind.CHOICE else effect(shifts),
+        "at_decisions": any(_differs(seen, name) for name in policies.NUMBERS if name.startswith(AT_DECISIONS)),
+        "chooses": bandit.kind == Kind.CHOICE,
+        "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
+        "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
+        "note": note,
+        "latest": LATEST,
+        "limit": LIMIT,
+        "report": shadow(seen.version, timezone.now(), every=FAST) if said and "log" in request.GET else None,
+    }
+    return TemplateResponse(request, "policy/policy_preview.html", context)
+
+
+def _is_raised(row: ArmShift) -> bool:
+    """Whether the arm is to be chosen more often: that brings nothing to one that has no work (I97)."""
+    return row.share_after - row.share_before >= ONE_OF_100
+
+
+def _differs(seen: Preview, name: str) -> bool:
+    return bool(getattr(seen.held, name) != getattr(seen.version, name))
+
+
+def _form_page(request: HttpRequest, form: PolicyForm, held: PolicyVersion) -> TemplateResponse:
+    bandit, now = held.bandit, timezone.now()
+    costs = policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now)))
+    context = {
+        "title": f"{bandit} policy",
+        "bandit": bandit,
+        "bandits": Bandit.objects.that_learn(),
+        "held": held,
+        "form": form,
+        "grouped": list(form.grouped()),
+        "sources": form.by_source(advice(bandit)),
+        "memory": policies.memory_of(held, now),
+        "costs": sorted(((arm, cost) for arm, cost in costs.items() if cost.n), key=_dearest),
+        "history": history(bandit),
+    }
+    return TemplateResponse(request, "policy/policy.html", context)
+
+
+def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
+    """The cap that people's grades of the random slice suggest for each machine, as its grades are read now."""
+    pairs = recalibration.pairs(bandit.name, timezone.now())
+    return {source: advise(pairs, source) for source in SOURCES}
+
+
+def _dearest(of: tuple[str, ArmCost]) -> tuple[float, str]:
+    return -(of[1].each or 0.0), of[0]
+
+
+def history(bandit: Bandit) -> list[dict[str, Any]]:
+    """The latest versions, the one in force first, with what each changed; of the first ever, None."""
+    rows = list(bandit.policies.order_by("-version")[: LISTED + 1])
+    before = [*rows[1:], None]
+    told = zip(rows[:LISTED], before, strict=False)
+    return [{"row": row, "changes": None if was is None else changes(was, row)} for row, was in told]

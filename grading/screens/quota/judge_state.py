@@ -1,0 +1,149 @@
+"""The judge in a few words: the pill in the top bar, and the line on every page while grades wait for it."""
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import OuterRef, Q, Subquery
+from django.utils import timezone
+
+from grading import monitoring
+from grading.judging.outlook.standing import standings
+from grading.models import Alarm, JudgeJob, Quota, Session, Settlement
+from grading.models.judging import JudgeRole, Purpose
+from grading.models.quota import QuotaState
+from grading.vocabulary import Reason
+
+# Without a judge no job waits to be counted, so that sessions are: those that ended in so many days.
+RECENT_DAYS = 14
+SET_A_KEY = "Set ANTHROPIC_API_KEY and restart: until then trajectory and journal decide, provisionally."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeState:
+    """The pill in the top bar: its words, whether it is trouble, whether verdicts come in."""
+
+    words: str
+    title: str = ""
+    trouble: bool = False
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Banner:
+    """Why grades stay provisional, in one line."""
+
+    what: str
+    since: dt.datetime | None
+    until: str
+    sessions: int
+    note: str = ""
+
+    @property
+    def effect(self) -> str:
+        """How many sessions are provisional because of it."""
+        if self.sessions == 0:
+            return "No session is provisional because of it so far."
+        noun, verb = ("session", "is") if self.sessions == 1 else ("sessions", "are")
+        recent = "" if self.since else f" of the last {RECENT_DAYS} days"
+        return f"{self.sessions:,} {noun}{recent} {verb} provisional because of it."
+
+
+def first_quota() -> Quota | None:
+    """The first judge's row; None where none is configured. Other judges decide no grade."""
+    standing = standings().get(JudgeRole.FIRST)
+    return None if standing is None else standing.quota
+
+
+def judge_state(quota: Quota | None) -> JudgeState:
+    """The judge in a few words, from settings and the first judge's quota row."""
+    if not settings.ANTHROPIC_API_KEY:
+        return JudgeState(words="No judge configured", title=SET_A_KEY)
+    simulated = ", simulated" if settings.SIMULATED else ""
+    if quota is None or quota.state == QuotaState.OPEN:
+        return JudgeState(words=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True)
+    why = Reason(quota.reason).words or quota.detail
+    if quota.state == QuotaState.PACING:
+        return JudgeState(words=f"Judge paced{simulated}", title=why, open=True)
+    if quota.state == QuotaState.MISCONFIGURED:
+        return JudgeState(words=f"Judge misconfigured{simulated}", title=why, trouble=True)
+    if quota.state == QuotaState.PAUSED:
+        return JudgeState(words=f"Judge paused{simulated}", title=why, trouble=True)
+    out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Judge out"
+    return JudgeState(words=f"{out}{until(quota.until)}{simulated}", title=why, trouble=True)
+
+
+def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
+    """The state, unless the judge's calls fail: that the quota is open says nothing of that (I90)."""
+    if not state.open or not monitoring.says_judge_fails(alarms):
+        return state
+    return JudgeState(words="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
+
+
+def judge_trouble(quota: Quota | None, alarms: Iterable[Alarm]) -> str:
+    """What keeps the first judge from answering, as the beginning of a sentence; empty while it answers."""
+    if quota is None:
+        return "No judge is configured"
+    at = f"{timezone.localtime(quota.changed_at):%-d %b, %H:%M %Z}"
+    if timezone.localdate(quota.changed_at) == timezone.localdate():
+        at = f"{timezone.localtime(quota.changed_at):%H:%M %Z}"
+    if quota.state == QuotaState.PAUSED:
+        return f"The judge has been paused since {at}"
+    if quota.state == QuotaState.MISCONFIGURED:
+        return f"The judge has been misconfigured since {at}"
+    if quota.reason == Reason.BUDGET_SPENT and quota.is_out:
+        return f"The judge has had no budget left since {at}"
+    if quota.is_out:
+        return f"The judge has been out since {at}"
+    return "Calls to the judge fail" if monitoring.says_judge_fails(alarms) else ""
+
+
+def banner(quota: Quota | None) -> Banner | None:
+    """What to say on every page; None while verdicts come in, or while nothing lacks one for want of a judge."""
+    if not settings.ANTHROPIC_API_KEY:
+        sessions = never_judged()
+        what = Reason.NOT_CONFIGURED.words
+        return Banner(what=what, since=None, until="until a key is set", sessions=sessions) if sessions else None
+    if quota is None or not quota.is_out:
+        return None
+    what = Reason(quota.reason).words or "The judge is out"
+    note = quota.detail if quota.state == QuotaState.PAUSED else ""
+    return Banner(what=what, since=quota.changed_at, until=_ends(quota), sessions=_held(), note=note)
+
+
+def _ends(quota: Quota) -> str:
+    if quota.state == QuotaState.PAUSED:
+        return "until somebody resumes it"
+    if quota.state == QuotaState.MISCONFIGURED:
+        return "until it is put right"
+    is_ahead = quota.until is not None and quota.until > timezone.now()
+    return until(quota.until).strip() if is_ahead else "until it answers again"
+
+
+def _held() -> int:
+    """Sessions without a final reward that wait for a verdict."""
+    live = Settlement.objects.filter(session=OuterRef("session")).order_by("-revision")
+    waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
+    return waiting.annotate(is_final=Subquery(live.values("final")[:1])).exclude(is_final=True).count()
+
+
+def never_judged() -> int:
+    """Sessions of the last RECENT_DAYS that no judge has seen for want of a key."""
+    recent = Session.objects.filter(ended_at__gt=timezone.now() - dt.timedelta(days=RECENT_DAYS))
+    unjudged = Q(reward_final=False, reward_reason=Reason.NOT_CONFIGURED)
+    return recent.with_reward().order_by().filter(unjudged).count()
+
+
+def until(moment: dt.datetime | None) -> str:
+    """The words " until 00:00 UTC", with the day where that isn't within a day; empty where nobody knows.
+
+    Once that time has come, the next job asks.
+    """
+    if moment is None:
+        return ""
+    if moment <= timezone.now():
+        return ", asking again"
+    local = timezone.localtime(moment)
+    near = abs(moment - timezone.now()) < dt.timedelta(days=1)
+    return f" until {local:%H:%M %Z}" if near else f" until {local:%-d %b, %H:%M %Z}"

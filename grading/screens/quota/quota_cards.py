@@ -1,0 +1,144 @@
+"""The state of each judge in words: what holds, since when, until when, and what it means for the sessions."""
+
+import datetime as dt
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.utils import timezone
+
+from bandit.models import Bucket
+from grading.judging.outlook.standing import Standing
+from grading.models import JudgeJob, JudgePolicy, Quota, Settlement
+from grading.models.judging import JudgeRole, Purpose
+from grading.models.quota import QuotaState
+from grading.screens.quota.judge_state import RECENT_DAYS, never_judged, until
+from grading.templatetags.house import clock, lasting, usd
+from grading.vocabulary import Reason, Source
+
+STATES = tuple(str(state) for state in QuotaState)
+ROLES = {JudgeRole.FIRST: "First judge", JudgeRole.FALLBACK: "Fallback", JudgeRole.SECOND: "Second opinion"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One judge's state. `quote` is what its provider, or the person who paused it, said."""
+
+    standing: Standing | None
+    role: str
+    heading: str
+    since: str
+    meaning: str
+    quote: str = ""
+    trouble: bool = False
+
+
+def card(standing: Standing, policy: JudgePolicy, now: dt.datetime) -> Card:
+    quota = standing.quota
+    said = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
+    return Card(
+        standing=standing,
+        role=ROLES[standing.judge.role],
+        heading=_heading(quota),
+        since=_since(quota, now),
+        meaning=_meaning(quota, policy),
+        quote=said,
+        trouble=quota.is_out,
+    )
+
+
+def unconfigured() -> Card:
+    """For a site without a judge: one query."""
+    sessions = never_judged()
+    count = "1 session" if sessions == 1 else f"{sessions:,} sessions"
+    return Card(
+        standing=None,
+        role=ROLES[JudgeRole.FIRST],
+        heading="No judge is configured",
+        since="",
+        meaning=f"Trajectory, journal and artifacts grade the sessions, and all of it stays provisional: {count} of "
+        f"the last {RECENT_DAYS} days. Set ANTHROPIC_API_KEY and restart; those sessions are then judged too.",
+    )
+
+
+def _heading(quota: Quota) -> str:
+    if quota.state == QuotaState.EXHAUSTED and quota.reason == Reason.BUDGET_SPENT:
+        return f"Budget spent{until(quota.until)}"
+    if quota.state == QuotaState.EXHAUSTED:
+        return f"Exhausted{until(quota.until)}"
+    if quota.state == QuotaState.PACING and quota.until is not None:
+        return f"Pacing until {clock(quota.until)}"
+    return quota.state.capitalize()
+
+
+def _since(quota: Quota, now: dt.datetime) -> str:
+    if quota.pk is None:
+        return "not asked yet"
+    at = timezone.localtime(quota.changed_at)
+    day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
+    said = f"since {day}{at:%H:%M}, {lasting((now - quota.changed_at).total_seconds())}"
+    if quota.state == QuotaState.EXHAUSTED and quota.until is not None and quota.until > now:
+        said += f"; returns in {lasting((quota.until - now).total_seconds())}"
+    return said
+
+
+def _meaning(quota: Quota, policy: JudgePolicy) -> str:
+    match quota.state, quota.reason:
+        case QuotaState.OPEN, _:
+            return "Verdicts come in as sessions do."
+        case QuotaState.PACING, _:
+            return "The provider asked to wait a moment. All workers wait together, and no job loses an attempt."
+        case QuotaState.EXHAUSTED, Reason.BUDGET_SPENT:
+            amount = "" if policy.daily_budget_usd is None else f" of {usd(policy.daily_budget_usd)}"
+            return (
+                f"Today's budget{amount} is spent. Nothing more is sent before midnight, unless the budget is raised."
+            )
+        case QuotaState.EXHAUSTED, _:
+            return "One call then asks whether the quota is back, and the rest follow; until then nothing is sent."
+        case QuotaState.PAUSED, _:
+            return f"{_who(quota)} paused the judge. Nothing is sent until somebody resumes it."
+        case _:
+            return (
+                "The key or the model was refused, so that nothing is sent. Put ANTHROPIC_API_KEY or JUDGE_MODEL right "
+                "and restart; if it was mended at the provider, send one probe."
+            )
+
+
+def _who(quota: Quota) -> str:
+    row = quota.transitions.select_related("by").last()
+    return "Somebody" if row is None or row.by is None else row.by.get_username()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What waiting for the judge means now: sessions by what holds for them, and what the floor has taught."""
+
+    provisional: int
+    ungraded: int
+    floor_learned: int
+
+    @property
+    def sentence(self) -> str:
+        waiting = self.provisional + self.ungraded
+        if waiting == 0:
+            return "No session waits for a verdict."
+        keep = "keeps" if self.provisional == 1 else "keep"
+        none = "has" if self.ungraded == 1 else "have"
+        learned = "by no bandit" if self.floor_learned == 0 else f"{self.floor_learned} times"
+        return (
+            f"{self.provisional} of the {waiting} waiting sessions {keep} a provisional grade, {self.ungraded} {none} "
+            f"none; the floor was learned {learned}."
+        )
+
+
+def effect() -> Effect:
+    """Two queries."""
+    live = Settlement.objects.filter(session=OuterRef("session")).order_by("-revision")
+    jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
+    waiting = jobs.annotate(final=Subquery(live.values("final")[:1]), source=Subquery(live.values("source")[:1]))
+    ungraded = Q(source=None) | Q(source="") | Q(source=Source.FLOOR)
+    found = waiting.exclude(final=True).aggregate(
+        provisional=Count("pk", filter=~ungraded), ungraded=Count("pk", filter=ungraded)
+    )
+    learned = Bucket.objects.filter(grader__source=Source.FLOOR).aggregate(n=Sum("n"))["n"] or 0
+    return Effect(**found, floor_learned=learned if settings.EVIDENCE_WEIGHTS[Source.FLOOR] else 0)

@@ -1,0 +1,212 @@
+"""The figures and pictures of the quota page, from what the services say."""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+
+from grading.days import start_of_day
+from grading.judging.core.forecast import Ending
+from grading.judging.outlook import attempts, costs, outages
+from grading.judging.outlook.attempts import Held, Tally
+from grading.judging.outlook.forecast import Outlook
+from grading.judging.outlook.outages import Period, Spell
+from grading.judging.outlook.standing import DIMENSIONS, Headroom, Standing
+from grading.models import JudgePolicy
+from grading.reward.explain import weight
+from grading.screens import charts
+from grading.templatetags.house import moment, stamp, usd
+
+DAYS = 14
+DAY_HOURS = 24
+TARGET_429 = 0.01
+TRIVIAL = 0.005
+
+
+# --- headroom --------------------------------------------------------------------------------------------------------
+
+
+def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[dict[str, Any]]:
+    """One a dimension, with the standing reserve for new sessions outlined."""
+    return [
+        {
+            "words": room.words,
+            "note": "a minute, the tightest" if room.dimension == tightest else "a minute",
+            "used": room.used,
+            "limit": room.limit,
+            "bar": charts.gauge(room.used, room.limit, reserved, f"{room.used:,.0f} of {room.limit:,.0f} used"),
+        }
+        for room in headroom.rooms
+    ]
+
+
+# --- backlog ---------------------------------------------------------------------------------------------------------
+
+
+def arithmetic(outlook: Outlook) -> str:
+    """The rate with its sum: 1.58 verdicts a minute: .97 × 30,000 ÷ 18,400."""
+    pace = outlook.pace
+    if pace is None:
+        return "the rate is unknown until a verdict has come in"
+    rate = f"{pace.per_minute:.2f}" if pace.per_minute < 10 else f"{pace.per_minute:,.0f}"  # noqa: PLR2004 - two digits
+    what = DIMENSIONS[pace.dimension].lower()
+    return f"{rate} verdicts a minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.each:,.0f} {what}"
+
+
+def sentence(outlook: Outlook) -> str:
+    """The forecast in words."""
+    come = f"{outlook.arrivals:.1f} an hour come in" if outlook.arrivals else "none has come in since yesterday"
+    if outlook.forecast.ending is Ending.DRAINED:
+        return f"Gone at {moment(outlook.forecast.at)}; {come}."
+    rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
+    a_day, pays = DAY_HOURS * outlook.arrivals, 0.0 if outlook.allowance is None else outlook.allowance.daily
+    return {
+        Ending.EMPTY: f"Nothing waits; {come}.",
+        Ending.NEVER: f"Never at this rate: {come}, and {rate:.1f} can be judged.",
+        Ending.BUDGET: f"Never on this budget: {a_day:.0f} a day come in, it pays for {pays:.0f}.",
+        Ending.SHUT: f"It grows until somebody lets the judge go on; {come}.",
+        Ending.UNKNOWN: f"Unknown: no limit and no verdict to go by yet; {come}.",
+        Ending.FAR: f"Not within thirty days; {come}.",
+    }[outlook.forecast.ending]
+
+
+def backlog_chart(outlook: Outlook, *, small: bool = False) -> SafeString:
+    past = [(timezone.localtime(at), waiting) for at, waiting in outlook.past]
+    future = [(timezone.localtime(at), waiting) for at, waiting in outlook.forecast.curve]
+    now, forecast = past[-1][0], outlook.forecast
+    notes = [charts.Note(at=now, waiting=outlook.waiting, words=f"{outlook.waiting:,} now", css="ink")]
+    if forecast.opening is not None:
+        at = next(at for at, waiting in future if waiting == forecast.opening)
+        words = f"{forecast.opening:,.0f} when judging goes on"
+        notes.append(charts.Note(at=at, waiting=forecast.opening, words=words))
+    if forecast.at is not None:
+        at = timezone.localtime(forecast.at)
+        notes.append(charts.Note(at=at, waiting=0, words=f"0 at {moment(at)}"))
+        future.append((at + (at - past[0][0]) / 10, 0.0))
+    size = charts.SMALL_BACKLOG if small else charts.BACKLOG
+    return charts.backlog(past, future if len(future) > 1 else [], notes, size=size)
+
+
+# --- money -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Today's spend against the budget, with its sum."""
+
+    spend: costs.Spend
+    budget: float | None
+    terms: tuple[costs.Term, ...]
+    rest: float
+    bar: SafeString | str
+    left: float | None
+
+
+def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
+    today = costs.since(start_of_day(now))
+    spend, terms, budget = costs.spend(today), tuple(costs.terms(today)), policy.daily_budget_usd
+    rest = (spend.usd or 0.0) - sum(term.usd for term in terms)
+    committed = spend.committed_usd
+    bar = charts.gauge(committed, budget, 0, f"{usd(committed)} of {usd(budget)}") if budget else ""
+    return Spent(
+        spend=spend,
+        budget=budget,
+        terms=terms,
+        rest=rest if abs(rest) >= TRIVIAL else 0.0,
+        bar=bar,
+        left=None if budget is None else budget - committed,
+    )
+
+
+# --- attempts --------------------------------------------------------------------------------------------------------
+
+
+def outcomes(tallies: list[Tally], held: Held, each_usd: float | None, waits: str) -> list[dict[str, Any]]:
+    """Today's attempts by kind, and what is held, on one scale."""
+    most = max([held.jobs, *(tally.attempts for tally in tallies)])
+    calls = sum(tally.attempts for tally in tallies)
+    rows = [
+        {
+            "kind": tally.kind,
+            "n": tally.attempts,
+            "bar": charts.share_bar(_colour(tally), tally.attempts, most, tally.kind.words),
+            "words": _words(tally, calls, each_usd),
+        }
+        for tally in tallies
+        if tally.attempts or tally.kind.always
+    ]
+    bar = charts.share_bar("", held.jobs, most, "Held, not sent")
+    return [*rows, {"kind": None, "n": held.jobs, "bar": bar, "words": waits if held.jobs else ""}]
+
+
+def _colour(tally: Tally) -> str:
+    if tally.kind.name == "graded":
+        return "f-judge"
+    return "f-alarm" if tally.kind.is_trouble else "f-floor"
+
+
+def _words(tally: Tally, calls: int, each_usd: float | None) -> str:
+    if tally.kind.name == "limited":
+        share = 100 * tally.attempts / calls if calls else 0
+        over = " and more" if share > 100 * TARGET_429 else ""
+        return f"{share:.2g} % of calls; the target is 1 % at most{', missed' if over else ''}"
+    if not tally.attempts:
+        return ""
+    if tally.kind.name == "graded":
+        return "a verdict each" + ("" if each_usd is None else f", {usd(each_usd)} on average")
+    if tally.kind.name == "batched":
+        return "at half price, within a day"
+    if tally.kind.name == "running":
+        return "written down before they were sent"
+    return f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
+
+
+# --- outages ---------------------------------------------------------------------------------------------------------
+
+
+def timeline(standing: Standing, periods: list[Period], spells: list[Spell], now: dt.datetime) -> SafeString:
+    """Two weeks of one judge, whole days: open, pacing, overloaded, out; hatched until the reset that lies ahead."""
+    start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
+    spans = [charts.Span(since=start, until=now, css="f-open", words="open")]
+    spans += [_span(period, now) for period in periods]
+    spans += [charts.Span(since=s.since, until=s.until, css="f-overloaded", words=spell_words(s)) for s in spells]
+    quota = standing.quota
+    if quota.is_out and quota.until is not None and quota.until > now:
+        words = f"nothing is sent until {stamp(quota.until)}"
+        spans.append(charts.Span(since=now, until=quota.until, css="", words=words))
+    return charts.timeline(spans, timezone.localtime(start), timezone.localtime(end))
+
+
+def _span(period: Period, now: dt.datetime) -> charts.Span:
+    until = period.until or now
+    words = f"{period.row.state}, {stamp(period.since)} to {stamp(until)}"
+    return charts.Span(since=period.since, until=until, css=f"f-{period.row.state}", words=words)
+
+
+def spell_words(spell: Spell) -> str:
+    return f"overloaded, {stamp(spell.since)}–{timezone.localtime(spell.until):%H:%M}, {spell.calls} calls"
+
+
+def listed(periods: list[Period]) -> list[dict[str, Any]]:
+    """The latest outages first, each with its blast radius."""
+    found = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
+    return [
+        {"period": period, "radius": radius, "sessions": sessions_during(period)}
+        for period, radius in zip(found, outages.radii(found), strict=True)
+    ]
+
+
+def sessions_during(period: Period) -> str:
+    """The address of the list of the sessions that waited for a verdict then."""
+    window = {"waited_from": period.row.at.isoformat()}
+    if period.until is not None:
+        window["waited_until"] = period.until.isoformat()
+    return f"{reverse('admin:sessions')}?{urlencode(window)}"
+
+
+def tallies_today(now: dt.datetime) -> list[Tally]:
+    return attempts.tallies(costs.since(start_of_day(now)))

@@ -1,0 +1,214 @@
+"""What operators do about the judge: pause, resume, probe, change how the quota is spent. All of it is on record."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_POST
+
+from grading.judging.allowance import budget, quota
+from grading.judging.outlook import attempts
+from grading.models import JudgePolicy, Quota
+from grading.models.quota import QuotaState
+from grading.reward.explain import weight
+from grading.screens.quota.judge_state import first_quota
+from grading.templatetags.house import usd
+from grading.vocabulary import Reason
+
+LISTED = 50
+MOST_USD = 100_000
+NO_BUDGET = f"The budget is an amount from 0 to {MOST_USD:,} dollars, for example 5 or 2.50; empty for no limit."
+NAMES = {
+    "daily_budget_usd": "budget",
+    "reserved_share": "reserve for new sessions",
+    "abstention_share": "abstentions judged first",
+    "repeat_share": "asked twice",
+    "second_share": "second opinion",
+    "use_batches": "backlog in batches",
+}
+
+
+# --- pause, resume, probe --------------------------------------------------------------------------------------------
+
+
+class PauseForm(forms.Form):
+    note = forms.CharField(
+        max_length=300,
+        error_messages={"required": "Say why, so that whoever finds the judge paused knows whether to resume it."},
+    )
+
+
+def pause(request: HttpRequest) -> HttpResponse:
+    """A page that says what pausing does, and its button."""
+    if not quota.is_configured():
+        messages.error(request, "No judge is configured, so that there is none to pause.")
+        return redirect("admin:quota")
+    form = PauseForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        quota.pause(by=request.user, note=form.cleaned_data["note"])  # type: ignore[arg-type] # the screen needs a login
+        messages.success(request, "The judge is paused. Calls that were under way are still heard.")
+        return redirect("admin:quota")
+    context = {"title": "Pause the judge", "form": form, "held": attempts.held()}
+    return TemplateResponse(request, "quota/quota_pause.html", context)
+
+
+@require_POST
+def resume(request: HttpRequest) -> HttpResponse:
+    paused = first_quota()
+    if paused is None or paused.state != QuotaState.PAUSED:
+        messages.info(request, "The judge is not paused: somebody else resumed it first.")
+        return redirect("admin:quota")
+    quota.resume(by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    now = first_quota()
+    if now is not None and now.is_out:
+        messages.info(request, "The pause is over; what kept the judge from being asked before it is not.")
+    else:
+        messages.success(request, "The judge is asked again, the most urgent session first.")
+    return redirect("admin:quota")
+
+
+@require_POST
+def probe(request: HttpRequest) -> HttpResponse:
+    held = first_quota()
+    why_not = "No judge is configured." if held is None else may_probe(held, attempts.held().jobs)
+    if why_not:
+        messages.error(request, f"No probe was sent. {why_not}")
+        return redirect("admin:quota")
+    quota.probe_now(by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    messages.success(request, "One call goes out within seconds; if it is answered, the rest follow.")
+    return redirect("admin:quota")
+
+
+def may_probe(held: Quota, jobs: int) -> str:
+    """Why a probe makes no sense now; empty where it does."""
+    if held.state in {QuotaState.OPEN, QuotaState.PACING}:
+        return "The judge is being asked anyway."
+    if held.state == QuotaState.PAUSED:
+        return "The judge is paused: resume it instead."
+    if held.reason == Reason.BUDGET_SPENT:
+        return "The budget is spent: raise it instead."
+    return "" if jobs else "No job waits, so that there is nothing to ask."
+
+
+# --- the policy ------------------------------------------------------------------------------------------------------
+
+
+def _share(label: str, help_text: str) -> forms.FloatField:
+    wrong = f"{label} is a share from 0 to 1, for example .2."
+    said = dict.fromkeys(("required", "invalid", "min_value", "max_value"), wrong)
+    return forms.FloatField(min_value=0, max_value=1, label=label, help_text=help_text, error_messages=said)
+
+
+class PolicyForm(forms.Form):
+    """The six numbers of a policy, with bounds. `confirmed` is asked for where more money may be spent."""
+
+    daily_budget_usd = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=MOST_USD,
+        label="Daily budget in dollars",
+        help_text="Enforced before each call; one whose cost is not known yet counts at its estimate. Empty: no limit.",
+        error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), NO_BUDGET),
+    )
+    reserved_share = _share(
+        "Reserve for new sessions",
+        "So much of a minute's allowance is kept free by backlog. It is a standing level: nothing of the rate is lost.",
+    )
+    abstention_share = _share(
+        "Abstentions judged first",
+        "Of each arm's sessions that nobody could grade, at least so many are drawn at random and judged from the "
+        "reserve, whatever else waits, so that what leaves no trace speaks too. What was drawn stays.",
+    )
+    repeat_share = _share("Asked twice", "To see how repeatable the judge is. Such verdicts decide nothing.")
+    second_share = _share(
+        "Second opinion", "Also asked of the second judge, if one is set. Its verdicts decide nothing."
+    )
+    use_batches = forms.BooleanField(
+        required=False,
+        label="Send the backlog in batches",
+        help_text="Half the price; a verdict may take up to a day.",
+    )
+    confirmed = forms.BooleanField(required=False)
+
+    def __init__(self, data: Mapping[str, Any] | None, *, held: JudgePolicy) -> None:
+        super().__init__(data, initial=numbers(held))
+        self.held = held
+        self.costs_more = ""
+
+    def clean(self) -> dict[str, Any]:
+        chosen = super().clean() or {}
+        if not self.errors:
+            self.costs_more = costs_more(numbers(self.held), chosen)
+            if self.costs_more and not chosen.get("confirmed"):
+                raise forms.ValidationError(self.costs_more)
+        return chosen
+
+
+def numbers(policy: JudgePolicy) -> dict[str, Any]:
+    return {name: getattr(policy, name) for name in NAMES}
+
+
+def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """In what way a policy allows more spending than the one before; empty where it doesn't."""
+    was, will = before["daily_budget_usd"], after["daily_budget_usd"]
+    if will is None and was is not None:
+        return f"This lifts the budget of {usd(was)} a day: nothing but the provider's limits holds spending then."
+    if was is not None and will > was:
+        return f"This lets the judge spend up to {usd(will)} a day, where it was {usd(was)}."
+    more = [name for name in ("repeat_share", "second_share") if after[name] > before[name]]
+    if not more:
+        return ""
+    calls = [1 + policy["repeat_share"] + policy["second_share"] for policy in (before, after)]
+    return f"This raises the calls for each session from {calls[0]:.2f} to {calls[1]:.2f} on average."
+
+
+def policy(request: HttpRequest) -> HttpResponse:
+    """The form, and every policy that ever held; going back to one posts its numbers through the same form."""
+    held = JudgePolicy.objects.current()
+    form = PolicyForm(request.POST or None, held=held)
+    if request.method == "POST" and form.is_valid():
+        return _set(request, {name: form.cleaned_data[name] for name in NAMES})
+    context = {"title": "Judge policy", "form": form, "held": held, "history": history()}
+    return TemplateResponse(request, "quota/quota_policy.html", context)
+
+
+def _set(request: HttpRequest, chosen: Mapping[str, Any]) -> HttpResponse:
+    before = numbers(JudgePolicy.objects.current())
+    changed = changes(before, chosen)
+    if not changed:
+        messages.info(request, "Nothing was changed: this is the policy that holds.")
+        return redirect("admin:quota_policy")
+    budget.set_policy(by=request.user, **chosen)  # type: ignore[arg-type] # the screen needs a login
+    messages.success(request, f"The policy holds from now on: {'; '.join(changed)}.")
+    return redirect("admin:quota")
+
+
+def history() -> list[dict[str, Any]]:
+    """Every policy, the one that holds first, with what each changed."""
+    rows = list(JudgePolicy.objects.select_related("by")[: LISTED + 1])
+    before = [numbers(row) for row in rows[1:]] + ([numbers(JudgePolicy())] if len(rows) <= LISTED else [])
+    return [
+        {"row": row, "numbers": numbers(row), "changes": changes(was, numbers(row))}
+        for row, was in zip(rows, before, strict=False)
+    ]
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What differs between two policies, in words."""
+    return [
+        f"{words} {said(name, before[name])} → {said(name, after[name])}"
+        for name, words in NAMES.items()
+        if before[name] != after[name]
+    ]
+
+
+def said(name: str, value: Any) -> str:
+    if name == "daily_budget_usd":
+        return "none" if value is None else usd(value)
+    if name == "use_batches":
+        return "yes" if value else "no"
+    return weight(value) if value else "0"

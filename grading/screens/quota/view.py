@@ -1,0 +1,100 @@
+"""Quota: what each judge's provider lets it do now, what it cost today, what waits, and the outages of two weeks."""
+
+import datetime as dt
+
+from django.db.models import Count, Max, Min
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from grading.judging.lanes import CALLS_SHARED
+from grading.judging.outlook import attempts, outages
+from grading.judging.outlook.attempts import Held
+from grading.judging.outlook.forecast import outlook
+from grading.judging.outlook.standing import Standing, headroom, standings
+from grading.models import JudgeJob, JudgePolicy, Quota
+from grading.models.judging import JudgeRole
+from grading.models.quota import QuotaState
+from grading.screens.quota import quota_figures as figures
+from grading.screens.quota.judge_state import until
+from grading.screens.quota.quota_cards import STATES, card, effect, unconfigured
+from grading.screens.quota.quota_policy import may_probe
+from grading.templatetags.house import clock
+from grading.vocabulary import Reason
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    """A constant number of queries, whatever was asked, waits or failed."""
+    now, policy, held = timezone.now(), JudgePolicy.objects.current(), attempts.held()
+    judged = standings()
+    first = judged.pop(JudgeRole.FIRST, None)
+    context = {
+        "title": "Judge quota",
+        "states": STATES,
+        "first": unconfigured() if first is None else card(first, policy, now),
+        "others": [card(standing, policy, now) for standing in judged.values()],
+        "effect": effect(),
+        "held": held,
+        "calls_shared": CALLS_SHARED,
+        "policy": policy,
+        **_of_first(first, policy, held, now),
+    }
+    return TemplateResponse(request, "quota/quota.html", context)
+
+
+def _of_first(first: Standing | None, policy: JudgePolicy, held: Held, now: dt.datetime) -> dict[str, object]:
+    """What only a configured judge has: headroom, a forecast, outages, and a probe to send."""
+    if first is None:
+        return {"probe": "No judge is configured."}
+    room, money = headroom(first), figures.spent(now, policy)
+    view = outlook(first, room, policy, left_usd=money.left)
+    since = now - dt.timedelta(days=figures.DAYS)
+    periods = outages.periods(first.quota, since)
+    spells = outages.spells(first.judge.model, since)
+    tallies = figures.tallies_today(now)
+    return {
+        "spent": money,
+        "headroom": room,
+        "gauges": figures.gauges(room, view.pace.dimension if view.pace else None, policy.reserved_share),
+        "outlook": view,
+        "arithmetic": figures.arithmetic(view),
+        "forecast": figures.sentence(view),
+        "chart": figures.backlog_chart(view),
+        "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
+        "calls": sum(tally.attempts for tally in tallies),
+        "timeline": figures.timeline(first, periods, spells, now),
+        "spells": [figures.spell_words(spell) for spell in spells],
+        "outages": figures.listed(periods),
+        "probe": may_probe(first.quota, held.jobs),
+    }
+
+
+def _waits(quota: Quota, held: Held) -> str:
+    """What held jobs wait for."""
+    lanes = f"{held.new} new, {held.backlog} backlog; " if held.backlog else ""
+    if quota.state == QuotaState.PAUSED:
+        return f"{lanes}until somebody resumes"
+    if quota.state == QuotaState.MISCONFIGURED:
+        return f"{lanes}until there is a working key"
+    if quota.state == QuotaState.EXHAUSTED and quota.until is not None:
+        return f"{lanes}held{until(quota.until)}"
+    due = "now" if held.due is None or held.due <= timezone.now() else f"at {clock(held.due)}"
+    return f"{lanes}the next is due {due}"
+
+
+def waiting(quota: Quota | None) -> list[dict[str, object]]:
+    """Open jobs by why they wait, with when the next of them is tried."""
+    rows = (
+        JudgeJob.objects.open()
+        .order_by()
+        .values("reason")
+        .annotate(n=Count("pk"), next=Min("next_attempt_at"), tries=Max("attempts"))
+    )
+    return [{**row, "words": Reason(row["reason"]).words, "next": not_before(row["next"], quota)} for row in rows]
+
+
+def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:
+    """When a job that is due then is really tried: nothing is sent while the quota is exhausted."""
+    if quota is None or quota.state != QuotaState.EXHAUSTED or quota.until is None:
+        return due
+    return max(due, quota.until)

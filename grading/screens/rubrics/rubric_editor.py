@@ -1,0 +1,196 @@
+"""The editor of rubrics: begins from an existing one, adds and removes rows, previews, and saves a new version.
+
+It needs no script: every button posts the whole form and gets it back with all that was typed.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from grading.judging.core import rubric as core
+from grading.judging.rubrics import examples, versions
+from grading.judging.rubrics.examples import Example
+from grading.models import Grade, Rubric
+from grading.reward.explain import weight
+from grading.screens.rubrics.rubric_preview import Preview, find_session, recent_sessions
+from grading.vocabulary import Source
+
+OFFERED = 12
+DIMENSION, BAND = ("name", "weight", "text"), ("name", "low", "text")
+BLANK_ROWS: dict[str, dict[str, str]] = {"dimensions": dict.fromkeys(DIMENSION, ""), "bands": dict.fromkeys(BAND, "")}
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """What stands in the form, as typed. `examples` are the grades chosen, by primary key."""
+
+    title: str
+    text: str
+    note: str = ""
+    dimensions: list[dict[str, str]] = field(default_factory=list)
+    bands: list[dict[str, str]] = field(default_factory=list)
+    examples: list[int] = field(default_factory=list)
+    shows_examples: bool = False
+
+    @classmethod
+    def of(cls, rubric: Rubric) -> Self:
+        """A rubric as it would have been typed."""
+        return cls(
+            title=rubric.title,
+            text=rubric.text,
+            dimensions=[{**row, "weight": weight(row["weight"])} for row in rubric.dimensions],
+            bands=[{**row, "low": weight(row["low"])} for row in rubric.bands],
+            examples=[example["grade"] for example in rubric.examples],
+            shows_examples=bool(rubric.examples),
+        )
+
+    @classmethod
+    def posted(cls, post: QueryDict) -> Self:
+        """What came in, blank rows too."""
+        return cls(
+            title=_plain(post.get("title", "")).strip(),
+            text=_plain(post.get("text", "")).strip(),
+            note=_plain(post.get("note", "")).strip()[: core.NOTE_LIMIT],
+            dimensions=_rows(post, "dimension", DIMENSION),
+            bands=_rows(post, "band", BAND),
+            examples=[int(pk) for pk in post.getlist("example") if pk.isdecimal() and len(pk) < 19],  # noqa: PLR2004
+            shows_examples="shows_examples" in post,
+        )
+
+    def drop_blank_rows(self) -> None:
+        self.dimensions = [row for row in self.dimensions if not core.is_blank(row)]
+        self.bands = [row for row in self.bands if not core.is_blank(row)]
+
+    def problems(self) -> core.Problems:
+        shown = len(self.examples) if self.shows_examples else 0
+        return core.problems(
+            title=self.title, text=self.text, dimensions=self.dimensions, bands=self.bands, examples=shown
+        )
+
+    def rubric(self, parent: Rubric) -> Rubric:
+        """The unsaved rubric. For a draft without problems; raises what reading an example's evidence raises."""
+        return Rubric(
+            title=self.title,
+            text=self.text,
+            note=self.note,
+            dimensions=[core.typed(row, "weight") for row in self.dimensions],
+            bands=[core.typed(row, "low") for row in self.bands],
+            examples=_examples(self.examples, parent) if self.shows_examples else [],
+            parent=parent,
+        )
+
+
+def show(request: HttpRequest, pk: int) -> HttpResponse:
+    parent = get_object_or_404(Rubric, pk=pk)
+    posting = request.method == "POST"
+    draft = Draft.posted(request.POST) if posting else Draft.of(parent)
+    unsaved, problems = None, dict[str, str]()
+    if posting and not _rearranged(draft, request.POST):
+        unsaved, problems = _checked(draft, parent)
+        if unsaved is not None and request.POST.get("do") in {"save", "try"}:
+            return _saved(request, unsaved)
+    recent = recent_sessions()
+    named = request.POST.get("session", "") or (recent[0]["value"] if recent else "")
+    return TemplateResponse(
+        request,
+        "rubrics/rubric_edit.html",
+        {
+            "title": "A new version of a rubric",
+            "parent": parent,
+            "draft": draft,
+            "problems": problems,
+            "sum": _sum(draft),
+            "find": request.POST.get("find", ""),
+            "offered": _offered(draft, request.POST.get("find", "")),
+            "most": core.MOST_EXAMPLES,
+            "named": named,
+            "recent": recent,
+            **_preview(unsaved if request.POST.get("do") == "preview" else None, named),
+        },
+    )
+
+
+def _plain(typed: str) -> str:
+    """One kind of line end, and nothing that a database refuses."""
+    return typed.replace("\r\n", "\n").replace("\0", "")
+
+
+def _rows(post: QueryDict, noun: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    typed = zip(*(map(_plain, post.getlist(f"{noun}_{column}")) for column in columns), strict=False)
+    return [dict(zip(columns, row, strict=True)) for row in typed]
+
+
+def _checked(draft: Draft, parent: Rubric) -> tuple[Rubric | None, core.Problems]:
+    """The unsaved rubric, or what is wrong with the draft."""
+    draft.drop_blank_rows()
+    problems = draft.problems()
+    if problems:
+        return None, problems
+    try:
+        return draft.rubric(parent), {}
+    except OSError as error:
+        return None, {"examples": f"The evidence of an example could not be read ({error}); take it out."}
+
+
+def _rearranged(draft: Draft, post: QueryDict) -> bool:
+    """Whether the button pressed adds or removes a row: then nothing is checked yet."""
+    section, _, index = post.get("remove", "").partition("-")
+    rows = {"dimensions": draft.dimensions, "bands": draft.bands}
+    if section in rows and index in map(str, range(len(rows[section]))):
+        del rows[section][int(index)]
+        return True
+    added = post.get("do", "").removeprefix("add-")
+    if added in rows:
+        rows[added].append(dict(BLANK_ROWS[added]))
+        return True
+    return False
+
+
+def _saved(request: HttpRequest, unsaved: Rubric) -> HttpResponse:
+    saved, is_new = versions.save(unsaved, author=request.user)  # type: ignore[arg-type] # the screen needs a login
+    if is_new:
+        messages.success(request, f"Saved as {saved}. It is not in force: try it, then put it in force.")
+    else:
+        messages.info(request, f"Nothing new was saved: exactly this rubric is there already, as {saved}.")
+    if request.POST.get("do") == "try":
+        session = urlencode({"session": request.POST.get("session", "")})
+        return redirect(f"{reverse('admin:rubric_try', args=[saved.pk])}?{session}")
+    return redirect("admin:rubric", pk=saved.pk)
+
+
+def _examples(chosen: list[int], parent: Rubric) -> list[Example]:
+    """The examples of these grades, in their order. Those of the parent stay word for word what they were."""
+    held = {example["grade"]: example for example in parent.examples}
+    grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in held])
+    found = [held.get(pk) or (examples.make(grades[pk]) if pk in grades else None) for pk in dict.fromkeys(chosen)]
+    return [example for example in found if example is not None]
+
+
+def _offered(draft: Draft, search: str) -> list[dict[str, Any]]:
+    """The chosen grades first, then others that people gave, by what was searched for."""
+    given = Grade.objects.filter(source=Source.HUMAN, pk__in=draft.examples)
+    chosen = given.select_related("session__category", "author")
+    others = examples.labelled(search.strip()).exclude(pk__in=draft.examples)[:OFFERED]
+    return [{"grade": grade, "chosen": grade.pk in draft.examples} for grade in [*chosen, *others]]
+
+
+def _sum(draft: Draft) -> float | None:
+    """What the weights sum to, as far as they are numbers."""
+    try:
+        return round(sum(float(row["weight"]) for row in draft.dimensions), 6)
+    except ValueError:
+        return None
+
+
+def _preview(unsaved: Rubric | None, named: str) -> dict[str, Any]:
+    """The prompt that the draft makes of the session named."""
+    session, missing = find_session(named)
+    if unsaved is None or session is None:
+        return {"preview": None, "missing": missing}
+    return {"preview": Preview.of(session, unsaved), "missing": missing}

@@ -1,0 +1,73 @@
+"""The exact prompt that a rubric makes of a session, with its size and price; and sessions as people name them."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from django.conf import settings
+
+from grading.judging import inputs, judges
+from grading.judging.allowance import limiter
+from grading.judging.core.prompt import CHARS_PER_TOKEN, Prompt
+from grading.judging.outlook.estimates import Estimate, estimate
+from grading.models import Rubric, Session
+from grading.vocabulary import Reason
+
+SEVERAL, RECENT = 2, 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """`prompt` is byte for byte what would be sent; None where the evidence cannot be read, and `problem` says why."""
+
+    session: Session
+    prompt: Prompt | None
+    estimate: Estimate
+    problem: str = ""
+
+    @classmethod
+    def of(cls, session: Session, rubric: Rubric) -> Self:
+        """For a saved rubric or a draft."""
+        usual = estimate(1, rubric)
+        judge = judges.first()
+        ratio = CHARS_PER_TOKEN if judge is None else limiter.shared().characters_per_token(judge.name)
+        try:
+            prompt = inputs.build(session, rubric, budget=settings.JUDGE_INPUT_TOKENS, chars_per_token=ratio)
+        except (OSError, ValueError) as error:
+            return cls(session=session, prompt=None, estimate=usual, problem=f"{Reason.UNREADABLE.words}: {error}")
+        return cls(session=session, prompt=prompt, estimate=usual)
+
+    @property
+    def usd(self) -> float | None:
+        """What asking should cost: the prompt's own size, and a reply as long as they usually are."""
+        if self.prompt is None:
+            return None
+        full = self.prompt.tokens * self.estimate.price_in + self.estimate.output_tokens * self.estimate.price_out
+        return full / 1_000_000
+
+
+def recent_sessions() -> list[dict[str, str]]:
+    """The latest sessions, to choose from: what names each, and what a person knows it by."""
+    rows = Session.objects.with_people().order_by("-ended_at")[:RECENT]
+    return [{"value": full_name(row), "label": f"{row} {row.title}".strip()[:120]} for row in rows]
+
+
+def full_name(session: Session) -> str:
+    """What names a session and no other one: agent/id."""
+    return f"{session.agent.name}/{session.external_id}"
+
+
+def find_session(named: str) -> tuple[Session | None, str]:
+    """The session of agent/id, an id, or an id's end (as the screens show it); else None, and why in a sentence."""
+    named = named.replace("\0", "").strip()
+    if not named:
+        return None, ""
+    sessions = Session.objects.with_people().order_by("-ended_at")
+    agent, _, own = named.partition("/")
+    ways = ({"agent__name": agent, "external_id": own}, {"external_id": named}, {"external_id__endswith": named})
+    for way in ways:
+        found = list(sessions.filter(**way)[:SEVERAL])
+        if len(found) == 1:
+            return found[0], ""
+        if found:
+            return None, f"More than one session's id ends in “{named[:60]}”: write more of it."
+    return None, f"No session's id is or ends in “{named[:60]}”. Ids stand on the sessions list."

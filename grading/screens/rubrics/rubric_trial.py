@@ -1,0 +1,87 @@
+"""Trying a rubric on one session: what would be sent, and the judge's answer, dimension by dimension."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from grading.judging import inputs
+from grading.judging.allowance import quota
+from grading.judging.rubrics import trials
+from grading.judging.rubrics.verdicts import answers, staleness, verdicts
+from grading.models import Grade, Rubric, Session
+from grading.models.judging import Purpose
+from grading.screens.rubrics.rubric_preview import Preview, find_session, full_name, recent_sessions
+
+
+def show(request: HttpRequest, pk: int) -> HttpResponse:
+    """The exact prompt and its price; once it was asked, the judge's answer beside the verdict that holds."""
+    rubric = get_object_or_404(Rubric, pk=pk)
+    session, problem = find_session(request.POST.get("session") or request.GET.get("session", ""))
+    if request.method == "POST" and session is not None:
+        if not request.user.has_perm("grading.change_rubric"):
+            raise PermissionDenied
+        try:
+            job = trials.try_on(session, rubric)
+        except trials.TrialError as error:
+            problem = str(error)
+        else:
+            said = "The judge is asked; its answer shows here." if job else "The judge has answered just that before."
+            messages.success(request, said)
+            return redirect(f"{reverse('admin:rubric_try', args=[pk])}?{urlencode({'session': full_name(session)})}")
+    if "state" in request.GET and session is not None:
+        return render(request, "rubrics/_trial_state.html", _state(rubric, session))
+    context = {
+        "title": "Try a rubric",
+        "rubric": rubric,
+        "session": session,
+        "problem": problem,
+        "recent": recent_sessions(),
+        "named": full_name(session) if session else request.GET.get("session", ""),
+        **(_compared(rubric, session) if session else {}),
+    }
+    return TemplateResponse(request, "rubrics/rubric_try.html", context)
+
+
+def _state(rubric: Rubric, session: Session) -> dict[str, Any]:
+    """The latest trial, and what keeps everybody waiting."""
+    trial = session.judge_jobs.filter(purpose=Purpose.TRIAL, rubric=rubric).order_by("-pk").first()
+    obstacle = quota.obstacle()
+    return {"trial": trial, "obstacle": obstacle.detail if obstacle else ""}
+
+
+def _compared(rubric: Rubric, session: Session) -> dict[str, Any]:
+    """The verdict that holds and the answer under the rubric, dimension by dimension; the trial that is under way."""
+    held = verdicts().filter(session=session).first()
+    answer = session.grades.verdicts().filter(rubric=rubric.sha256)
+    state = _state(rubric, session)
+    trial = state["trial"]
+    latest = answer.order_by("-pk").first()
+    return {
+        "held": held,
+        "answer": latest,
+        "is_known": answers(session, rubric, inputs.inputs(session)).exists(),
+        "rows": dimension_rows(held, latest),
+        **state,
+        "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,
+        "stale_why": staleness(held, Rubric.objects.active(session.work)),
+        "preview": Preview.of(session, rubric),
+    }
+
+
+def dimension_rows(before: Grade | None, after: Grade | None) -> list[dict[str, Any]]:
+    """Score and dimensions of two verdicts side by side; None where one has no such dimension."""
+    old, new = ({} if grade is None else grade.evidence.get("dimensions", {}) for grade in (before, after))
+    rows = [("Score", None if before is None else before.value, None if after is None else after.value)]
+    rows += [
+        (name.replace("_", " ").capitalize(), old.get(name), new.get(name)) for name in dict.fromkeys([*new, *old])
+    ]
+    return [
+        {"name": name, "before": a, "after": b, "moved": None if a is None or b is None else b - a}
+        for name, a, b in rows
+    ]

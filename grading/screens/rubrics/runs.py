@@ -1,0 +1,174 @@
+"""Judging again: the plan with its price, the run with its progress, and calling off what is left of it."""
+
+import datetime as dt
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from grading.judging.allowance import budget, quota
+from grading.judging.outlook import estimates
+from grading.judging.outlook.standing import DIMENSIONS
+from grading.judging.rubrics import again, plans, progress
+from grading.judging.rubrics.plans import Plan
+from grading.judging.rubrics.progress import Changes
+from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
+from grading.models.sessions import SessionQuerySet
+from grading.screens.charts import runs as pictures
+from grading.screens.sessions.view import Filters, listed
+
+LISTED = 50
+WHY_LIMIT = 300
+NO_SUCH_FILTER = "The address filters by something that does not exist. Go back to the list and choose anew."
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    jobs = JudgeJob.objects.open().filter(run=OuterRef("pk")).order_by().values("run")
+    costs = JudgeAttempt.objects.filter(job__run=OuterRef("pk")).order_by().values("job__run")
+    runs = (
+        JudgeRun.objects.defer("sessions")
+        .select_related("rubric", "by")
+        .annotate(
+            waiting=Coalesce(Subquery(jobs.annotate(n=Count("pk")).values("n")), 0),
+            spent=Subquery(costs.annotate(usd=Sum("cost_usd")).values("usd")),
+        )
+    )
+    return TemplateResponse(request, "rubrics/runs.html", {"title": "Judged again", "runs": runs[:LISTED]})
+
+
+def plan(request: HttpRequest) -> HttpResponse:
+    """What would be asked and what it would cost; posted, it is done, unless it has grown since it was looked at."""
+    sessions, words, problem = selection(request.GET)
+    found = None if problem else plans.plan(sessions, Rubric.objects.in_force())
+    if request.method == "POST" and found is not None:
+        problem = _grown(found, request.POST)
+        if not problem and found.ask:
+            run = again.start(
+                found.ask,
+                found.rubric,
+                by=request.user,  # type: ignore[arg-type] # the screen needs a login
+                why=request.POST.get("why", "").strip()[:WHY_LIMIT] or words,
+                estimated_usd=found.estimate.usd,
+            )
+            return redirect("admin:run", pk=run.pk)
+    context = {
+        "title": "Judge again",
+        "words": words,
+        "problem": problem,
+        "plan": found,
+        "why": request.POST.get("why", ""),
+        **(_price(found) if found else {}),
+    }
+    return TemplateResponse(request, "rubrics/run_plan.html", context)
+
+
+def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
+    """The sessions that an address names, in words, and what is wrong with it. `session` (ticked ones) or filters."""
+    ticked = [int(pk) for pk in query.getlist("session") if pk.isdecimal() and len(pk) < 19]  # noqa: PLR2004 - bigint
+    if "ticked" in query or "session" in query:
+        sessions = Session.objects.filter(pk__in=ticked)
+        return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
+    filters = Filters(query)
+    if not filters.is_valid():
+        return listed(), "", NO_SUCH_FILTER
+    said = filters.words()
+    sessions = filters.narrow(listed())
+    days = query.get("days", "")
+    if days.isdecimal() and len(days) < 5:  # noqa: PLR2004 - some years
+        sessions = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=int(days)))
+        said.append(f"ended in the last {days} days")
+    return sessions, "; ".join(said) or "all sessions", ""
+
+
+def _grown(found: Plan, post: QueryDict) -> str:
+    """Nobody is charged for more than they saw."""
+    seen = post.get("seen", "")
+    if seen.isdecimal() and len(seen) < 10 and len(found.ask) <= int(seen):  # noqa: PLR2004 - no absurd numbers
+        return ""
+    return f"More sessions match than when you looked: {len(found.ask)} now. Nothing was asked; look again."
+
+
+def _price(found: Plan) -> dict[str, Any]:
+    """The budget and the time that a plan meets."""
+    now = timezone.now()
+    limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(now)
+    pace = estimates.pace(found.estimate)
+    obstacle = quota.obstacle()
+    return {
+        "budget": limit,
+        "spent": spent,
+        "left": None if limit is None else max(limit - spent, 0.0),
+        "days": None if not limit or found.estimate.usd <= max(limit - spent, 0.0) else found.estimate.usd / limit,
+        "pace": pace,
+        "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
+        "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
+        "obstacle": obstacle.detail if obstacle else "",
+    }
+
+
+def run(request: HttpRequest, pk: int) -> TemplateResponse:
+    run = _run(pk)
+    changes = progress.changes(run)
+    context = {
+        "title": f"Judged again: run {run.pk}",
+        "changes": changes,
+        "rows": _largest(changes),
+        "rubrics": _rubrics(run),
+        "histogram": pictures.moves(changes.moves) if changes.moves else "",
+        **_progress(run),
+    }
+    return TemplateResponse(request, "rubrics/run.html", context)
+
+
+def _rubrics(run: JudgeRun) -> list[Rubric]:
+    """By which its sessions are asked about; before it has any job, the one of most of them."""
+    found = Rubric.objects.filter(pk__in=run.jobs.order_by().values("rubric")).order_by("kind", "pk")
+    return list(found) or [run.rubric]
+
+
+def _largest(changes: Changes) -> list[dict[str, Any]]:
+    sessions = Session.objects.with_people().in_bulk([change.session for change in changes.largest])
+    return [{"change": change, "session": sessions[change.session]} for change in changes.largest]
+
+
+@require_GET
+def run_progress(request: HttpRequest, pk: int) -> HttpResponse:
+    """The progress alone, for a page that is open."""
+    return render(request, "rubrics/_run_progress.html", _progress(_run(pk)))
+
+
+@require_POST
+def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    count = again.cancel(_run(pk), by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. What was asked goes on.")
+    return redirect("admin:run", pk=pk)
+
+
+def _run(pk: int) -> JudgeRun:
+    return get_object_or_404(JudgeRun.objects.defer("sessions").select_related("rubric", "by", "cancelled_by"), pk=pk)
+
+
+def _progress(run: JudgeRun) -> dict[str, Any]:
+    found = progress.progress(run)
+    parts = [
+        ("f-judge", "judged", found.done),
+        ("f-floor", "not asked", found.cancelled + found.moved + sum(found.left_out.values())),
+        ("f-alarm", "given up", sum(found.failed.values())),
+        ("", "being judged", found.judging),
+    ]
+    obstacle = quota.obstacle()
+    return {
+        "run": run,
+        "progress": found,
+        "bar": pictures.bar(parts, found.total, f"{found.ended} of {found.total} sessions need nothing more"),
+        "waiting": {reason.words or "Due": n for reason, n in found.waiting.items()},
+        "failed": {reason.words: n for reason, n in found.failed.items()},
+        "left_out": {why.words: n for why, n in found.left_out.items()},
+        "obstacle": obstacle.detail if obstacle and found.waiting else "",
+    }

@@ -1,0 +1,20 @@
+"""Samples: take the bundled sessions out again, with everything that they taught."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from grading.agent import samples
+from grading.models import Session
+
+
+def show(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        count = Session.objects.samples().count()
+        samples.remove(request.user.get_username())
+        gone = "1 sample session is gone" if count == 1 else f"{count} sample sessions are gone"
+        messages.success(request, f"{gone}, and the bandits are as if that had never been.")
+        return redirect("admin:index")
+    context = {"title": "Remove samples", "count": Session.objects.samples().count()}
+    return TemplateResponse(request, "samples/samples.html", context)

@@ -1,0 +1,34 @@
+"""Recalibration on the bandit's page: what people's grades say of the machines, and putting that in force, or off."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from grading.review import recalibration
+from grading.screens.scale.shifts import arm_shifts, effect
+from grading.screens.scale.switch import answer
+
+
+def card(name: str) -> dict[str, Any]:
+    """What the card shows. Raises UnknownBandit."""
+    proposed = recalibration.proposal(name, timezone.now())
+    shifts = arm_shifts(proposed.without, proposed.rectified)
+    return {"proposal": proposed, "shifts": shifts, "effect": effect(shifts)}
+
+
+@require_POST
+def change(request: HttpRequest, name: str) -> HttpResponse:
+    """Put the proposed offsets in force, or switch the recalibration off: one more version, with the user's name."""
+
+    def act(by: User, asked: dict[str, Any], fingerprint: str) -> str:
+        if not fingerprint:
+            row = recalibration.switch_off(name, by, **asked)
+            return f"The recalibration is off since version {row.version}: every posterior is the ledger's own again."
+        proposed = recalibration.proposal(name, timezone.now())
+        row = recalibration.put_in_force(proposed, by, fingerprint=fingerprint, **asked)
+        return f"Version {row.version} is in force: {effect(arm_shifts(proposed.without, proposed.rectified))}."
+
+    return answer(request, name, act)

@@ -1,0 +1,347 @@
+"""One scale on the pages: the lines by which fallbacks are read as verdicts, what new ones would move, the switch."""
+
+import datetime as dt
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_POST
+
+from bandit import calibrating
+from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, Judged, Key, Line, Scale, fit
+from bandit.core.table import ABSTAINED
+from bandit.models import Bandit, CalibrationVersion, Kind
+from bandit.reading import version_of, weights_of
+from grading.reward import one_scale
+from grading.reward.explain import number, weight
+from grading.reward.one_scale import BY_ITSELF, SOURCES, START, Proposed
+from grading.reward.trajectory import View
+from grading.screens import charts
+from grading.screens.scale.shifts import ArmShift, arm_shifts, effect, share_effect
+from grading.screens.scale.switch import answer
+from grading.vocabulary import Reason, Source
+
+# Versions listed, arms in a table, and arms whose move is drawn: the most moved ones.
+LISTED, ARMS, SHOWN = 30, 40, 24
+# A move of less is not worth naming.
+LEAST_SAID = 0.005
+VIEWS = {
+    View.FULL: "full log",
+    View.PART: "part of the log",
+    View.FACTS: "facts and patch only",
+    View.LOOKED: "looked, found nothing to do",
+    View.FAILED: "seen to fail",
+    ANY: "any other",
+    "": "–",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnLine:
+    """One arm's pairs on a line: its mean fallback (None of abstentions) and mean verdict (None where they are not of
+    late), δ, and what its mean fallback is read as.
+    """
+
+    arm: str
+    pairs: int
+    fallback: float | None
+    judge: float | None
+    offset: float
+    read_as: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineRow:
+    """One line in words and numbers: `weight` is what a session read by it counts today, before any cap."""
+
+    line: Line
+    view: str
+    weight: float
+    arms: Sequence[OnLine]
+    more: int
+    picture: SafeString | None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it reads abstentions."""
+        return self.line.source == ABSTAINED
+
+    @property
+    def level(self) -> float:
+        """What it makes of the mean of its arms."""
+        return self.line.clipped("", self.line.centre)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of one session's verdict about what it is read as, where the line is centred."""
+        return self.line.error("", self.line.centre)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRow:
+    """One version in the history: `pairs` None where it switched off, 0 at the start."""
+
+    row: CalibrationVersion
+    pairs: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BanditScale:
+    """A bandit's part of the calibration page. `is_in_force`: the lines shown are those that count, not only what
+    today's pairs say. `holds` and `todo` in words.
+    """
+
+    bandit: Bandit
+    held: CalibrationVersion | None
+    target: str
+    is_in_force: bool
+    lines: Sequence[LineRow]
+    pairs: int
+    holds: str
+    todo: str
+    is_stale: bool
+    history: Sequence[VersionRow]
+
+
+def parts(now: dt.datetime) -> list[BanditScale]:
+    """Every bandit that learns. The judged sessions are read once for all of them."""
+    judged = one_scale.Judgements(now)
+    return [_part(bandit, judged, now) for bandit in Bandit.objects.that_learn()]
+
+
+def _part(bandit: Bandit, judged: one_scale.Judgements, now: dt.datetime) -> BanditScale:
+    pairs, target = judged.pairs(bandit.name)
+    held = calibrating.latest(bandit)
+    in_force = calibrating.scale_of(held)
+    counts = in_force is not None and not in_force.is_start
+    shown = in_force if in_force is not None and counts else fit(pairs, START)
+    titles = {arm.name: str(arm) for arm in bandit.arms.all()}
+    today = timezone.localdate(now)
+    return BanditScale(
+        bandit=bandit,
+        held=held,
+        target=held.target if held is not None and counts else str(target or ""),
+        is_in_force=counts,
+        lines=_rows(shown, pairs, titles, today),
+        pairs=shown.n,
+        holds=in_words(bandit, held, today),
+        todo=_todo(held, len(pairs)),
+        is_stale=in_force is not None and in_force.is_stale(today),
+        history=_history(bandit),
+    )
+
+
+def in_words(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) -> str:
+    """How fallbacks are read now, and what they count."""
+    scale, counts = calibrating.scale_of(held), _policy_says(bandit)
+    if held is None:
+        return (
+            f"Never used here: every source is read as it stands, and a session counts what the policy says, {counts}."
+        )
+    if scale is None:
+        return f"Off: every source is read as it stands, and a session counts what the policy says, {counts}."
+    if scale.is_start and not one_scale.has_verdicts(bandit):
+        return (
+            f"The start: without a verdict every source is read as it stands, and a session counts what the policy "
+            f"says, {counts}."
+        )
+    if scale.is_start:
+        return (
+            "The start: there are verdicts, and no pair was fitted. Fallbacks are read with slope 1, shifted to the "
+            f"mean verdict, and a session counts {number(START_WEIGHT)}."
+        )
+    whose = f"the scale of {held.target}" if held.target else "the judge’s scale"
+    told = f"Version {held.version} reads fallbacks on {whose}, from {scale.n:,} judged sessions"
+    newest = f"; the newest is of {scale.latest:%-d %b %Y}." if scale.latest else "."
+    return told + newest + _halved(scale, today)
+
+
+def _halved(scale: Scale, today: dt.date) -> str:
+    if not scale.is_stale(today):
+        return ""
+    return f" No new pair for {STALE_AFTER.days} days: a session counts half of what it did."
+
+
+def _policy_says(bandit: Bandit) -> str:
+    weights = weights_of(version_of(bandit))
+    return " and ".join(f"{source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
+
+
+def _todo(held: CalibrationVersion | None, pairs: int) -> str:
+    if not pairs:
+        return (
+            "No judged session yet that would have had a trajectory’s or a journal’s grade without its verdict. Each "
+            "one that is judged and has a transcript, facts or a journal is a pair, and nothing else is needed."
+        )
+    if held is None or not held.enabled:
+        return f"{pairs:,} judged sessions say what it could be. See what that moves, then put it in force."
+    scale = calibrating.scale_of(held)
+    if scale is not None and scale.is_start:
+        return (
+            f"{pairs:,} judged sessions say what it could be. That comes in force by itself at night where it moves no "
+            f"arm by more than {number(BY_ITSELF)}, and else waits for an operator."
+        )
+    return ""
+
+
+def _rows(scale: Scale, pairs: Sequence[Judged], titles: Mapping[str, str], today: dt.date) -> list[LineRow]:
+    by_line: dict[Key, dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
+    for pair in pairs:
+        by_line[pair.key][pair.arm].append(pair)
+    weighs = scale.weights_on(today)
+    # Where a source has one line, what stands in for others says the same again.
+    lines = Counter(line.source for line in scale.own_lines)
+    rows = (line for line in scale.lines if not line.stands_in or lines[line.source] != 1)
+    return [_row(line, by_line.get(line.key, {}), titles, weighs) for line in sorted(rows, key=_order)]
+
+
+def _order(line: Line) -> tuple[int, bool, int]:
+    places = (Source.TRAJECTORY.value, Source.JOURNAL.value, ABSTAINED)
+    return places.index(line.source) if line.source in places else len(places), line.stands_in, -line.n
+
+
+def _row(
+    line: Line, pairs: Mapping[str, Sequence[Judged]], titles: Mapping[str, str], weighs: Mapping[str, float]
+) -> LineRow:
+    arms = [_on_line(line, name, pairs.get(name, ()), titles.get(name, name)) for name in line.pairs]
+    arms.sort(key=lambda each: (-each.pairs, each.arm))
+    dots = [
+        charts.Dot(name=each.arm, x=each.fallback, y=each.judge, n=each.pairs)
+        for each in arms
+        if each.fallback is not None and each.judge is not None
+    ]
+    picture = (
+        None
+        if line.source == ABSTAINED or line.stands_in
+        else charts.against(dots, lambda x: line.intercept + line.slope * x, line.source)
+    )
+    return LineRow(
+        line=line,
+        view=_view(line),
+        weight=0.0 if line.backwards else weighs.get(line.source, 0.0),
+        arms=() if line.stands_in else arms[:ARMS],
+        more=0 if line.stands_in else max(len(arms) - ARMS, 0),
+        picture=picture,
+    )
+
+
+def _view(line: Line) -> str:
+    """What such a grade rests on, or why there is none, in words."""
+    if line.source == ABSTAINED and line.view in set(Reason):
+        return Reason(line.view).words
+    if line.source == Source.JOURNAL and not line.view:
+        return "what the agent wrote"
+    return VIEWS.get(line.view, line.view)
+
+
+def _on_line(line: Line, name: str, pairs: Sequence[Judged], title: str) -> OnLine:
+    n = len(pairs)
+    fallback = sum(pair.fallback for pair in pairs) / n if n and line.source != ABSTAINED else None
+    return OnLine(
+        arm=title,
+        pairs=line.pairs[name],
+        fallback=fallback,
+        judge=sum(pair.judge for pair in pairs) / n if n else None,
+        offset=round(line.offsets.get(name, 0.0), 2) + 0.0,
+        read_as=None if fallback is None else line.clipped(name, fallback),
+    )
+
+
+def _history(bandit: Bandit) -> list[VersionRow]:
+    rows = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
+    return [VersionRow(row=row, pairs=None if scale is None else scale.n) for row, scale in rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleCard:
+    """The card on a bandit's page: what is `proposed`, the arms it moves most, `why` it waits or comes by itself."""
+
+    proposed: Proposed
+    holds: str
+    why: str
+    shifts: Sequence[ArmShift]
+    more: int
+    effect: str
+    chooses: bool
+    is_new: bool
+
+
+def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool) -> ScaleCard:
+    """What the card shows."""
+    proposed = one_scale.proposal(bandit.name, now)
+    shifts = arm_shifts(proposed.now, proposed.after)
+    chooses = bandit.kind == Kind.CHOICE
+    return ScaleCard(
+        proposed=proposed,
+        holds=in_words(bandit, proposed.held, timezone.localdate(now)),
+        why=_why(proposed, who="you" if may_operate else "an operator"),
+        shifts=shifts[:SHOWN],
+        more=max(len(shifts) - SHOWN, 0),
+        effect=share_effect(shifts) if chooses else effect(shifts),
+        chooses=chooses,
+        is_new=not proposed.is_in_force and (bool(proposed.pairs) or proposed.held is None),
+    )
+
+
+def _why(proposed: Proposed, who: str) -> str:
+    """Whether the proposed version waits for somebody, and why."""
+    held, version = proposed.held, proposed.version
+    if proposed.is_in_force:
+        return ""
+    if held is None:
+        return f"No calibration was ever in force here, so version {version} waits for {who}."
+    if not proposed.pairs:
+        return ""
+    if not held.enabled:
+        return (
+            f"{held.by} switched off with version {held.version}: version {version} waits for {who}, whatever it moves."
+        )
+    arm, move = proposed.largest
+    if proposed.comes_by_itself:
+        most = f" (most: {arm}, by {number(abs(move))})" if abs(move) >= LEAST_SAID else ""
+        return (
+            f"It moves no arm by more than {number(BY_ITSELF)} since somebody last looked at it{most}, so it comes in "
+            "force by itself at night."
+        )
+    return (
+        f"Version {version} moves {arm} by {number(abs(move))} since somebody last looked at it: over "
+        f"{number(BY_ITSELF)}, so it waits for {who}."
+    )
+
+
+@require_POST
+def change(request: HttpRequest, name: str) -> HttpResponse:
+    """Put the proposed calibration in force, or switch it off: one more version, with the user's name."""
+    if not Bandit.objects.that_learn().filter(name=name).exists():
+        raise Http404(f"there is no bandit {name} that learns")
+
+    def act(by: User, asked: dict[str, Any], fingerprint: str) -> str:
+        if not fingerprint:
+            row = one_scale.switch_off(name, by, **asked)
+            return f"The calibration is off since version {row.version}: every source is read as it stands."
+        proposed = one_scale.proposal(name, timezone.now())
+        row = one_scale.put_in_force(proposed, by, fingerprint=fingerprint, **asked)
+        return f"Version {row.version} is in force: {effect(arm_shifts(proposed.now, proposed.after))}."
+
+    return answer(request, name, act)
+
+
+def said_by_source(evidence: Iterable[Any]) -> list[str]:
+    """What stands behind an arm where it is read on the judge's scale, a sentence a source: "trajectory: 42, raw .20,
+    ≈ .63 on the judge's scale, counts .31 each".
+    """
+    told = []
+    for each in evidence:
+        if each.mapped is None:
+            continue
+        if each.source == ABSTAINED:
+            told.append(f"{each.n} not graded, read as ≈ {number(each.mapped)}, as judged ones were")
+        else:
+            scaled = f"≈ {number(each.mapped)} on the judge’s scale, counts {number(each.counts)} each"
+            told.append(f"{each.source}: {each.n}, raw {number(each.mean)}, {scaled}")
+    return told

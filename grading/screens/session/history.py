@@ -1,0 +1,126 @@
+"""The history of a session's reward: every row of every kind, in the order of time. Nothing is ever overwritten."""
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bandit.models import LedgerEntry
+from grading.models import Evidence, Flag, Grade, Session, Settlement
+from grading.reward.explain import ABSTAINS, HEADLINES, number
+from grading.templatetags.house import usd
+from grading.vocabulary import Reason, Source, Status
+
+UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
+NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "skipped", Status.FAILED: "failed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn.
+
+    `while_blind`: all that the line may say to a person from whom the judge's answer is kept; empty where it tells
+    nothing of that.
+    """
+
+    at: dt.datetime
+    what: str
+    detail: str = ""
+    source: str = ""
+    undo: int | None = None
+    while_blind: str = ""
+
+
+def of(
+    session: Session,
+    *,
+    received: Iterable[Evidence],
+    grades: Iterable[Grade],
+    settlements: Iterable[Settlement],
+    flags: Iterable[Flag],
+    entries: Iterable[LedgerEntry],
+) -> list[Entry]:
+    """All of it in one list, oldest first; rows of one moment in the order in which one causes the next."""
+    kinds = ", ".join(row.kind for row in received) or "metadata"
+    lines = [Entry(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
+    lines += [_grade(grade) for grade in grades]
+    lines += [_settlement(settlement) for settlement in settlements]
+    lines += [_ledger(entry) for entry in entries]
+    for flag in flags:
+        lines += _flag(flag)
+    return sorted(lines, key=lambda line: line.at.replace(microsecond=0))
+
+
+def _grade(grade: Grade) -> Entry:
+    reason = Reason(grade.reason)
+    said = number(grade.value) if grade.value is not None else UNSAID.get(reason, NO_SCORE[Status(grade.status)])
+    said = HEADLINES[reason].lower() if reason in ABSTAINS else said
+    who = f" by {grade.author.get_username()}" if grade.author else ""
+    given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
+    withdrawn = getattr(grade, "withdrawn_by", None) is not None
+    return Entry(
+        at=grade.created_at,
+        what=f"{grade.source.capitalize()}{who}{f', {grade.beside}' * grade.parallel}: {said}",
+        detail="; ".join(
+            part for part in (grade.detail or reason.words, _identity(grade), "undone later" * withdrawn) if part
+        ),
+        source=grade.source,
+        undo=grade.pk if given and not withdrawn else None,
+        while_blind="Judge" if grade.source == Source.JUDGE else "",
+    )
+
+
+def _identity(grade: Grade) -> str:
+    """Who answered, by which rubric, at what price (L14)."""
+    if grade.author:
+        return ""
+    parts = [grade.model, f"rubric {grade.rubric[:4]}" if grade.rubric else "", grade.version]
+    parts += [usd(grade.cost_usd)] if grade.cost_usd is not None else []
+    return ", ".join(part for part in parts if part)
+
+
+def _settlement(settlement: Settlement) -> Entry:
+    finality = "final" if settlement.final else "provisional"
+    if settlement.value is None:
+        what = f"Settled without a reward, {finality}"
+    elif settlement.source == Source.FLOOR:
+        what = f"Settled as not graded yet, {finality}"
+    else:
+        what = f"Settled at {number(settlement.value)}, {finality}"
+    return Entry(
+        at=settlement.created_at,
+        what=what,
+        detail=settlement.sentence,
+        source=settlement.source,
+        while_blind="Settled",
+    )
+
+
+def _ledger(entry: LedgerEntry) -> Entry:
+    if entry.is_abstention:
+        return _abstention(entry)
+    verb = "Learned" if entry.op == LedgerEntry.Op.APPLY else "Unlearned"
+    return Entry(
+        at=entry.recorded_at,
+        what=f"{verb} by the {entry.bandit.name} bandit",
+        detail=f"{number(entry.value)} on {entry.arm}, revision {entry.revision}",
+        while_blind=verb,
+    )
+
+
+def _abstention(entry: LedgerEntry) -> Entry:
+    verb = "Noted" if entry.op == LedgerEntry.Op.APPLY else "No longer noted"
+    reason = Reason(entry.grader.view).words if entry.grader.view in set(Reason) else entry.grader.view
+    return Entry(
+        at=entry.recorded_at,
+        what=f"{verb} as not graded by the {entry.bandit.name} bandit",
+        detail=f"{reason}; no reward on {entry.arm}, revision {entry.revision}",
+        while_blind=verb,
+    )
+
+
+def _flag(flag: Flag) -> list[Entry]:
+    lines = [Entry(at=flag.raised_at, what=f"Flagged by {flag.rule}", detail=flag.detail, source="alarm")]
+    if flag.cleared_at:
+        who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
+        lines.append(Entry(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
+    return lines

@@ -1,0 +1,258 @@
+"""What a session did, as the rows of a table: what was seen, in which events, and where."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from grading.evidence import ownership, transcripts
+from grading.evidence import store as evidence
+from grading.evidence.transcripts import Line as Event
+from grading.evidence.transcripts import Page
+from grading.models import Artifact, Evidence, Session
+from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.reward import sources, trajectory
+from grading.signals import Signals
+from grading.signals.patch import Patch
+from grading.signals.patch import parse as parse_patch
+from grading.signals.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
+
+SHOWN, LONGEST, SAID = 4, 160, 240
+RUNS = 8
+PLACES = {TRANSCRIPT: "log", FACTS: "caller’s facts", PATCH: "patch"}
+LEFT_BEHIND = (ArtifactKind.IDEA, ArtifactKind.TASK, ArtifactKind.ENGAGEMENT, ArtifactKind.KNOWLEDGE)
+KEYS_ARE_WORDS = frozenset({"tests_fixed", "ci_fixed"})
+NONE_OF = {
+    "commits": {"commit", "bookkeeping_commit"},
+    "pull requests": {"pr_opened", "pr_merged", "pr_closed", "pr_reviewed"},
+    "changed files": {"file", "bookkeeping_file"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One thing of a row: `code` in the font of code, then `text`; and the event that shows it."""
+
+    text: str = ""
+    code: str = ""
+    event: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`kind` of thing, the first few of them, `more` that are not shown, what it means, and where it was `seen`."""
+
+    kind: str
+    said: tuple[Said, ...]
+    more: int = 0
+    note: str = ""
+    seen: str = ""
+
+    @property
+    def events(self) -> list[int]:
+        """The events that show it, each once."""
+        return list(dict.fromkeys(each.event for each in self.said if each.event is not None))
+
+
+@dataclass(slots=True)
+class Log:
+    """The transcript that counts: single events of it, from pages that are read once. Nothing where there is none."""
+
+    row: Evidence | None
+    pages: dict[int, Page] = field(default_factory=dict)
+
+    def page(self, number: int) -> Page:
+        first = (number - 1) // transcripts.PAGE
+        if first not in self.pages:
+            self.pages[first] = transcripts.page(self.row, number) if self.row else Page()
+        return self.pages[first]
+
+    @property
+    def last(self) -> int | None:
+        return self.page(1).last
+
+    def event(self, number: int | None) -> Event | None:
+        lines = self.page(number).lines if number else ()
+        return next((line for line in lines if line.number == number), None)
+
+    def first_of(self, kind: str) -> Event | None:
+        """The first event of a kind, where it is on the first page."""
+        return next((line for line in self.page(1).lines if line.kind == kind), None)
+
+    def last_error(self) -> Event | None:
+        """The last API error, where it is on the last page."""
+        lines = self.page(self.last).lines if self.last else self.page(1).lines
+        return next((line for line in reversed(lines) if line.kind.startswith("API error")), None)
+
+
+def rows(session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: Log) -> list[Row]:
+    """Everything that was seen of a session, one row a kind; what there is none of is one row at the end."""
+    things = by_kind(_things(session, signals, log))
+    found = [
+        *_task(signals, log),
+        *_blind(signals),
+        *(_thing(kind, same, signals) for kind, same in things.items()),
+        *_left_behind(artifacts),
+        *_checks(artifacts),
+        *_tests(signals),
+        *_calls(signals),
+        *_errors(signals, log),
+        *_run(session),
+        *_last_message(signals, log),
+    ]
+    left = {"file" for each in artifacts if each.kind in LEFT_BEHIND}
+    missing = _missing(things.keys() | left, signals)
+    return [*found, *([Row(kind="Not seen", said=(Said(text=missing.capitalize()),))] if missing else [])]
+
+
+def _things(session: Session, signals: Signals | None, log: Log) -> Iterable[Thing]:
+    """What counts in the sum of evidence."""
+    root = str(log.row.report.get("cwd", "")) if log.row else ""
+    facts, foreign, globs = sources.facts_of(session), ownership.foreign(session), sources.globs()
+    return collect(signals, facts=facts, patch=_patch(session), foreign=foreign, root=root, artifacts=globs).things
+
+
+def _patch(session: Session) -> Patch | None:
+    row = evidence.usable(session, EvidenceKind.PATCH)
+    try:
+        return None if row is None else parse_patch(evidence.text_of(row))
+    except (OSError, ValueError):
+        return None
+
+
+def _task(signals: Signals | None, log: Log) -> Iterator[Row]:
+    if signals is not None and signals.task:
+        asked = log.first_of("Task")
+        yield Row(
+            kind="Task", said=(Said(text=signals.task[:SAID], event=asked.number if asked else None),), seen="log"
+        )
+
+
+def _blind(signals: Signals | None) -> Iterator[Row]:
+    """A log that came and says too little."""
+    if signals is not None and signals.is_blind:
+        said = Said(text=trajectory.blindness(signals))
+        yield Row(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
+
+
+def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> Row:
+    subjects = {commit.hash: commit.subject for commit in signals.commits} if signals else {}
+    seen = sorted({place for thing in things for place in thing.seen_in}, key=list(PLACES).index)
+    return Row(
+        kind=WORDS[kind][len(things) != 1].capitalize(),
+        said=tuple(_said(thing, subjects) for thing in things[:SHOWN]),
+        more=max(len(things) - SHOWN, 0),
+        seen=" and ".join(PLACES[place] for place in seen),
+    )
+
+
+def _said(thing: Thing, subjects: dict[str, str]) -> Said:
+    key = thing.key.removeprefix("https://")[:LONGEST]
+    if thing.kind in {"commit", "bookkeeping_commit"}:
+        return Said(code=key[:8], text=subjects.get(thing.key, "")[:LONGEST], event=thing.at)
+    return Said(text=key, event=thing.at) if thing.kind in KEYS_ARE_WORDS else Said(code=key, event=thing.at)
+
+
+def _left_behind(artifacts: Sequence[Artifact]) -> Iterator[Row]:
+    """What the consumption grade counts, one row a kind; then what it leaves out, each with the reason."""
+    for kind in LEFT_BEHIND:
+        same = [each for each in artifacts if each.kind == kind and not each.left_out]
+        if same:
+            name = "Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}"
+            yield _artifacts(name, same, [Said(code=each.key[:LONGEST]) for each in same])
+    out = [each for each in artifacts if each.left_out]
+    if out:
+        yield _artifacts("Not counted", out, [Said(code=each.key[:LONGEST], text=each.left_out) for each in out])
+
+
+def _artifacts(kind: str, rows: Sequence[Artifact], said: Sequence[Said]) -> Row:
+    places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
+    more = max(len(rows) - SHOWN, 0)
+    return Row(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
+
+
+def _checks(artifacts: Sequence[Artifact]) -> Iterator[Row]:
+    failed = [each for each in artifacts if each.kind == ArtifactKind.CHECK_FAILED]
+    if failed:
+        said = tuple(Said(code=each.key[:LONGEST], text=f"failed {each.seen_at}"[:LONGEST]) for each in failed[:SHOWN])
+        more = max(len(failed) - SHOWN, 0)
+        yield Row(kind=f"Check{'s' * (len(failed) != 1)}", said=said, more=more, seen="caller’s facts")
+
+
+def _tests(signals: Signals | None) -> Iterator[Row]:
+    runs = signals.test_runs if signals else ()
+    if not runs:
+        return
+    last = {run.runner: run for run in runs}
+    ends = ", ".join(f"{run.runner} {_result(passed=run.passed)}" for run in last.values())
+    shown = runs[-RUNS:]
+    order = ", ".join(_result(passed=run.passed) for run in shown)
+    before = f"{_count(len(runs) - RUNS, 'earlier run')}, then " if len(runs) > RUNS else ""
+    said = [Said(text=f"Last run: {ends}"[:SAID]), *(Said(event=run.at) for run in shown[-SHOWN:])]
+    note = f"{_count(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
+    yield Row(kind="Tests", said=tuple(said), note=note, seen="log")
+
+
+def _result(*, passed: bool) -> str:
+    return "passed" if passed else "failed"
+
+
+def _calls(signals: Signals | None) -> Iterator[Row]:
+    if signals is None or signals.calls == 0:
+        return
+    kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
+    used = ", ".join(f"{count} × {kind}" for kind, count in kinds)
+    answered = "all" if signals.results >= signals.calls else f"{signals.results:,}"
+    text = f"{signals.calls:,}, {answered} answered: {used}"
+    yield Row(kind="Tool calls", said=(Said(text=text[:SAID]),), note=_how_calls_went(signals), seen="log")
+
+
+def _how_calls_went(signals: Signals) -> str:
+    said = []
+    if signals.opaque_calls:
+        whose = "of a tool" if signals.opaque_calls == 1 else "of tools"
+        said.append(
+            f"{_count(signals.opaque_calls, 'call')} {whose} the site does not know: their effects are unknown, "
+            "which isn’t a failure"
+        )
+    if signals.failed_calls:
+        said.append(f"{signals.failed_calls} of the {signals.known_results} that say how they ended failed")
+    if signals.unreadable_calls and not signals.is_blind:
+        said.append(f"{signals.unreadable_calls} could not be read")
+    return ". ".join(said)
+
+
+def _errors(signals: Signals | None, log: Log) -> Iterator[Row]:
+    if signals is None or not (signals.api_errors or signals.cut):
+        return
+    last = log.last_error()
+    counts = ", ".join(f"{count} × {reason.replace('_', ' ')}" for reason, count in sorted(signals.api_errors.items()))
+    said = Said(code=last.told[:SAID], event=last.number) if last and last.told else Said(text=counts)
+    note = "The log ends in it" if signals.cut else f"{counts}; the session went on" if signals.has_model_turn else ""
+    yield Row(kind="API error", said=(said,), note=note, seen="log")
+
+
+def _run(session: Session) -> Iterator[Row]:
+    if session.exit_code is not None:
+        yield Row(kind="Run", said=(Said(text=f"Exit status {session.exit_code}"),), seen="caller")
+
+
+def _last_message(signals: Signals | None, log: Log) -> Iterator[Row]:
+    if signals is None or not signals.final_message:
+        return
+    message = log.event(signals.final_message)
+    text = " ".join(message.told[: 4 * SAID].split()) if message else ""
+    shown = f"“{text[:SAID]}{'…' * (len(text) > SAID)}”" if text else "In the transcript"
+    yield Row(kind="Last message", said=(Said(text=shown, event=signals.final_message),), seen="log")
+
+
+def _missing(kinds: Iterable[str], signals: Signals | None) -> str:
+    """What of the usual things was not seen, in words."""
+    there = set(kinds)
+    missing = [words for words, any_of in NONE_OF.items() if not there & any_of]
+    if signals is not None:
+        missing += ["test runs"] * (not signals.test_runs) + ["tool calls"] * (signals.calls == 0)
+        missing += ["a last message"] * (not signals.final_message)
+    return ", ".join(missing)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -1,0 +1,245 @@
+"""Why a session has the reward that it has, or none; what would make it gradable; and what comes next for it."""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser, User
+from django.db.models import Count, Q
+from django.urls import reverse
+from django.utils import timezone
+
+from grading import monitoring
+from grading.judging.outlook import costs
+from grading.models import Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
+from grading.reward import trajectory
+from grading.reward.explain import number
+from grading.reward.outcomes import KILLED
+from grading.screens.quota.judge_state import first_quota
+from grading.screens.quota.view import not_before
+from grading.screens.session.session_did import Log
+from grading.signals import Signals
+from grading.vocabulary import NO_REWARD, Outcome, Reason, Source
+
+PRICED = dt.timedelta(days=7)
+# What a rule knows of sessions that leave no grade, where the site has it.
+STREAKS = "A14"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """What comes next from the judge: `words` in brief; `reading`: the number of a further one; `at`: not before then;
+    `usd`: about what it will cost.
+    """
+
+    words: str
+    place: str = ""
+    reading: int | None = None
+    at: dt.datetime | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to a grade: `mark` is a source's shape, `link` the words of a link to `url`."""
+
+    mark: str
+    title: str
+    detail: str
+    link: str = ""
+    url: str = ""
+    following: Next | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """One test that held, in words, and the event that shows it."""
+
+    title: str
+    detail: str = ""
+    event: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One card of reasons: the template's `name`, a title, and its grade. `decides`: the reward is this grade."""
+
+    name: str
+    title: str
+    decides: bool
+    grade: Grade
+
+    @property
+    def penalty(self) -> float:
+        return -float(self.grade.evidence.get("penalty", 0.0))
+
+
+def has_no_reward(settlement: Settlement | None) -> bool:
+    """Whether the outcome stops the chain before any source."""
+    return settlement is not None and settlement.value is None and not settlement.source
+
+
+def is_ungraded(settlement: Settlement | None) -> bool:
+    """Whether nothing graded it, and nothing was learned from it."""
+    return settlement is not None and settlement.source == Source.FLOOR and settlement.weight == 0
+
+
+def has_nothing_to_read(settlement: Settlement | None) -> bool:
+    """Whether the judge was not asked because there is nothing that it could read."""
+    steps = settlement.steps if settlement is not None else []
+    return any(step["source"] == Source.JUDGE and step["reason"] == Reason.NO_EVIDENCE for step in steps)
+
+
+def following(job: JudgeJob | None) -> Next | None:
+    """What comes next where a job is open: two queries."""
+    if job is None or not job.is_open:
+        return None
+    reading = None if job.is_first else job.sample
+    if job.state != JobState.QUEUED:
+        return Next(words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading)
+    at = not_before(job.next_attempt_at, first_quota())
+    graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
+    late = at if at > timezone.now() else None
+    words = "has it in the queue" + ", drawn at random to speak for others like it" * job.reserved
+    return Next(words=words, place=_place(job), reading=reading, at=late, usd=costs.spend(graded).each_usd)
+
+
+def _place(job: JudgeJob) -> str:
+    """Its place in the queue: 2nd of 3; sooner where drawn abstentions have had their share of the calls."""
+    earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
+    ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
+    ahead = Q(reserved=True) & ahead if job.reserved else Q(reserved=True) | ahead
+    ahead = Q(stale=True) & ahead if job.stale else Q(stale=True) | ahead
+    queued = JudgeJob.objects.filter(state=JobState.QUEUED, judge=job.judge).order_by()
+    found = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))
+    return f"{_ordinal(found['ahead'] + 1)} of {found['all']:,}" if found["all"] > 1 else ""
+
+
+def _ordinal(place: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th, 21st"""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(place % 10 if place % 100 not in {11, 12, 13} else 0, "th")
+    return f"{place:,}{ending}"
+
+
+def ways(session: Session, signals: Signals | None, judge: Way | None, user: User | AnonymousUser) -> list[Way]:
+    """What would make an ungraded session gradable, any one of them, as far as the user may see to it.
+
+    `judge` is the judge's way, None where there is nothing that it could read.
+    """
+    found = [] if judge is None else [judge]
+    if user.has_perm("grading.add_grade"):
+        desk = reverse("admin:review_session", args=[session.pk])
+        found.append(Way(mark="human", title="Your grade", detail="Final at once", link="Grade", url=desk))
+    found.append(
+        Way(
+            mark="facts",
+            title="A fact from the runner",
+            detail="An exit status, commits, pull requests or a check’s result",
+            link="How to send it",
+            url=reverse("api:openapi-view"),
+        )
+    )
+    found += _looking(session, signals, user)
+    return found
+
+
+def judge_way(session: Session, job: JudgeJob | None, comes: Next | None, *, may_operate: bool) -> Way:
+    title = "The judge’s verdict"
+    if comes is not None:
+        detail = f"The judge {comes.words}{f', {comes.place}' * bool(comes.place)}"
+        return Way(mark="judge", title=title, detail=detail, following=comes)
+    if not settings.ANTHROPIC_API_KEY:
+        detail = "No judge is configured: set ANTHROPIC_API_KEY and restart"
+        return Way(mark="judge", title=title, detail=detail, link="Quota", url=reverse("admin:quota"))
+    detail = "It was asked, and gave none" if job else "It was not asked"
+    plan = f"{reverse('admin:run_plan')}?session={session.pk}"
+    link = ("Ask it again" if job else "Ask it") if may_operate else ""
+    return Way(mark="judge", title=title, detail=detail, link=link, url=plan if link else "")
+
+
+def _looking(session: Session, signals: Signals | None, user: User | AnonymousUser) -> Iterable[Way]:
+    """To call the category one of looking, where this session would then have a grade."""
+    category = None if session.category is None else session.category.current
+    if category is None or category.is_looking or category.is_consumption or not user.has_perm("bandit.change_arm"):
+        return
+    if signals is None or signals.is_blind or not trajectory.has_looked(signals):
+        return
+    yield Way(
+        mark="trajectory",
+        title=f"Treat {category} as looking work",
+        detail=f"A clean look that finds nothing to do then reads {number(trajectory.LOOKED)}",
+        link="Its properties",
+        url=reverse("admin:bandit_arm_change", args=[category.pk]),
+    )
+
+
+def infrastructure(session: Session, signals: Signals | None, log: Log) -> list[Held]:
+    """The tests that held where infrastructure ended a session, each with what shows it."""
+    found, error = [], log.last_error()
+    number, text = (error.number, error.told[:200]) if error else (None, "")
+    if signals is not None and not signals.has_model_turn and signals.api_errors:
+        found.append(Held(title="The log holds no model turn, only API errors", detail=text, event=number))
+    elif signals is not None and trajectory.was_cut(signals):
+        found.append(Held(title="An API error ends the log", detail=text or signals.cut, event=number))
+        found.append(_unfinished(signals))
+    if session.exit_code is not None and session.exit_code >= KILLED:
+        ended = f"Exit status {session.exit_code}: signal {session.exit_code - KILLED}, as the caller reports it"
+        found.append(Held(title="The runner ended it by a signal", detail=ended))
+        found += [_unfinished(signals)] if signals is not None and not trajectory.was_cut(signals) else []
+    return found or [Held(title=session.outcome_reason)]
+
+
+def _unfinished(signals: Signals) -> Held:
+    work = f"{signals.calls} tool call{'s' * (signals.calls != 1)}" if signals.calls else "no tool call"
+    detail = f"After {work}: no final message, no merge, no green tests"
+    return Held(title="The work was not finished before it", detail=detail)
+
+
+def rule_for_runs() -> monitoring.Rule | None:
+    """The rule about runs of sessions without a grade, where the site has it."""
+    return monitoring.RULES.get(STREAKS)
+
+
+def ended_by(session: Session) -> str:
+    """The outcome in one word, as a title has it."""
+    return Outcome(session.outcome).capitalize() if session.outcome in NO_REWARD else "No reward"
+
+
+def last_cost(session: Session) -> float | None:
+    """What the last verdict cost, in dollars: about what another one would."""
+    paid = JudgeAttempt.objects.filter(job__session=session, outcome=AttemptOutcome.GRADED)
+    return paid.filter(job__purpose=Purpose.VERDICT).order_by("-pk").values_list("cost_usd", flat=True).first()
+
+
+def cards(settlement: Settlement | None, grades: Sequence[Grade], scored: dict[Source, Grade]) -> list[Card]:
+    """A card for each source that scored, and for the person who spoke; what decides comes first."""
+    found = [_card(source, grade, settlement) for source, grade in scored.items()]
+    found += _person(settlement, grades)
+    return sorted(found, key=lambda card: not card.decides)
+
+
+TEMPLATES = {Source.JUDGE: "judge", Source.CONSUMPTION: "consumption", Source.TRAJECTORY: "sum", Source.JOURNAL: "sum"}
+NAMES = {
+    Source.JUDGE: "The judge’s",
+    Source.CONSUMPTION: "What it left behind:",
+    Source.TRAJECTORY: "The trajectory’s",
+    Source.JOURNAL: "The journal’s",
+}
+
+
+def _card(source: Source, grade: Grade, settlement: Settlement | None) -> Card:
+    decides = settlement is not None and settlement.source == source
+    value = number(settlement.value if settlement is not None and decides else grade.value)
+    title = f"Why {value}" if decides else f"{NAMES[source]} {value}"
+    return Card(name=TEMPLATES[source], title=title, decides=decides, grade=grade)
+
+
+def _person(settlement: Settlement | None, grades: Sequence[Grade]) -> Iterable[Card]:
+    if settlement is None or settlement.source != Source.HUMAN:
+        return
+    held = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
+    if held is not None:
+        title = "Why it is excluded" if held.value is None else f"Why {number(held.value)}"
+        yield Card(name="person", title=title, decides=True, grade=held)

@@ -1,0 +1,440 @@
+"""One session: its facts, the reward chain, the evidence, and everything that ever happened to its reward."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+
+from bandit import ledger
+from bandit.models import LedgerEntry
+from grading.evidence import ownership
+from grading.evidence import store as evidence
+from grading.judging.rubrics.verdicts import staleness
+from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
+from grading.models.evidence import ArtifactKind, EvidenceKind
+from grading.models.judging import Purpose
+from grading.reward import one_scale, rewards
+from grading.reward.decide import (
+    ADDED_AT_MOST,
+    READINGS,
+    GradeView,
+    Holds,
+    contests,
+    current,
+    gap,
+    is_claimed,
+    value_of,
+)
+from grading.reward.explain import StepState, number, weight
+from grading.screens.quota.judge_state import first_quota
+from grading.screens.quota.view import not_before
+from grading.screens.session import history, transcript
+from grading.screens.session import session_did as did
+from grading.screens.session import session_why as why
+from grading.screens.session.session_did import Log
+from grading.screens.session.session_why import Next
+from grading.signals import Signals
+from grading.vocabulary import Reason, Source
+
+PATCH_LIMIT = 60_000
+ELSEWHERE = 12
+PATCH_LINES = 600
+JOURNAL_LIMIT = 60_000
+TABS = {
+    "did": "What it did",
+    "transcript": "Transcript",
+    "patch": "Patch",
+    "journal": "Journal",
+    "judge": "Judge",
+    "files": "Files received",
+}
+# The sources of which a card says how they came to their grade.
+CARDS = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
+DIFF_CLASSES = {"+": "add", "-": "del", "@": "hd"}
+DIFF_HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ", "Binary ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tab:
+    name: str
+    title: str
+    url: str
+    current: bool
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a session, whatever is shown of it. `log` is the transcript that counts, `job` the judge's."""
+
+    session: Session
+    settlement: Settlement | None
+    received: Sequence[Evidence]
+    signals: Signals | None
+    log: Log
+    job: JudgeJob | None
+    comes: Next | None
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether there is nothing that a judge could read."""
+        return why.has_nothing_to_read(self.settlement)
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether it makes sense to have the judge asked about it."""
+        is_open = self.comes is None and not why.has_no_reward(self.settlement)
+        return bool(settings.ANTHROPIC_API_KEY) and is_open and not self.is_unreadable
+
+
+def show(request: HttpRequest, pk: int) -> TemplateResponse:
+    """A constant number of queries, whatever the session's history. The evidence of one tab only is read."""
+    session = get_object_or_404(Session.objects.with_people().select_related("selection__arm"), pk=pk)
+    settlements = list(session.settlements.order_by("revision"))
+    grades = list(session.grades.select_related("author", "withdrawn_by").order_by("pk"))
+    flags = list(session.flags.select_related("cleared_by"))
+    entries = list(ledger.history(session.observation))
+    received = list(session.evidence.all())
+    settlement = settlements[-1] if settlements else None
+    holds = current(rewards.views([grade for grade in grades if not grade.parallel]))
+    scored = {source: grade for source in CARDS if (grade := latest_of(grades, source))}
+    judge = held_by(grades, holds.get(Source.JUDGE))
+    if judge is not None:
+        scored[Source.JUDGE] = judge
+    stale = staleness(judge, Rubric.objects.active(session.work))
+    jobs = JudgeJob.objects.filter(session=session, purpose__in=[Purpose.VERDICT, Purpose.SAMPLE])
+    latest = list(jobs.order_by("-pk"))
+    job = next((each for each in latest if each.is_first), None)
+    comes = why.following(next((each for each in latest if each.is_open), job))
+    known = Known(
+        session=session,
+        settlement=settlement,
+        received=received,
+        signals=signals_of(session),
+        log=Log(evidence.usable(session, EvidenceKind.TRANSCRIPT)),
+        job=job,
+        comes=comes,
+    )
+    reader = one_scale.Reader()
+    scaled = calibrated(session, settlement, grades, reader)
+    tabs = _tabs(request, known)
+    tab = next(each.name for each in tabs if each.current)
+    context = {
+        "title": session.title or f"Session {session.short_id}",
+        "session": session,
+        "settlement": settlement,
+        "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
+        "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,
+        "no_reward": why.has_no_reward(settlement),
+        "ungraded": why.is_ungraded(settlement),
+        "stale": stale,
+        "comes": comes,
+        "judge": judge,
+        "can_ask": known.can_be_asked,
+        "again_usd": why.last_cost(session) if judge else None,
+        "flags": [flag for flag in flags if flag.cleared_at is None],
+        "cards": why.cards(settlement, grades, scored),
+        "is_contested": is_contested(settlement, holds),
+        "readings": readings(grades, judge),
+        **_apart(holds.get(Source.JUDGE)),
+        "left_behind": beside_the_verdict(settlement, holds),
+        "dimensions": dimensions(judge),
+        "citations": citations(judge),
+        "opinions": opinions(grades, judge),
+        "tabs": tabs,
+        "tab": tab,
+        "refused": [row for row in received if row.problem],
+        "history": history.of(
+            session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
+        ),
+        "live": _live(entries, reader),
+        **_reasons(request, known),
+        **_pane(request, tab, known),
+    }
+    return TemplateResponse(request, "session/session.html", context)
+
+
+def _reasons(request: HttpRequest, known: Known) -> dict[str, Any]:
+    """Why there is no reward, or none yet, where that is so."""
+    session, settlement, signals = known.session, known.settlement, known.signals
+    if why.has_no_reward(settlement):
+        tests = why.infrastructure(session, signals, known.log)
+        return {"ended_by": why.ended_by(session), "tests": tests, "rule_for_runs": why.rule_for_runs()}
+    if why.is_ungraded(settlement):
+        may_operate = request.user.has_perm("grading.change_quota")
+        judge = why.judge_way(session, known.job, known.comes, may_operate=may_operate)
+        return {"ways": why.ways(session, signals, None if known.is_unreadable else judge, request.user)}
+    return {}
+
+
+def signals_of(session: Session) -> Signals | None:
+    """What was kept of its transcript; None where there is nothing, or where an older version kept something else."""
+    try:
+        return None if session.signals is None else Signals.from_dict(session.signals)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _tabs(request: HttpRequest, known: Known) -> list[Tab]:
+    """The tabs that have something in them; the first one, unless another is asked for, or an event."""
+    kinds = {row.kind for row in known.received}
+    counts = {"transcript": known.log.last, "files": len(known.received)}
+    there = {
+        "did": True,
+        "transcript": EvidenceKind.TRANSCRIPT in kinds,
+        "patch": EvidenceKind.PATCH in kinds,
+        "journal": EvidenceKind.JOURNAL in kinds,
+        "judge": known.job is not None,
+        "files": bool(known.received),
+    }
+    asked = request.GET.get("tab", "transcript" if "event" in request.GET else "")
+    current = asked if asked in TABS else "did"
+    return [
+        Tab(name=name, title=title, url=f"?tab={name}", current=name == current, count=counts.get(name))
+        for name, title in TABS.items()
+        if there[name] or name == current
+    ]
+
+
+def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
+    """What the chosen tab shows."""
+    session, job = known.session, known.job
+    if tab == "transcript":
+        return {"transcript": transcript.page(session, request.GET.get("event", "1"))}
+    if tab == "patch":
+        return {"patch": patch(session)}
+    if tab == "journal":
+        return {"journal": text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT)}
+    if tab == "judge":
+        at = not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None
+        attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50]
+        return {"job": job, "next_attempt": at, "attempts": attempts}
+    if tab == "files":
+        return {"evidence": known.received}
+    artifacts = list(session.artifacts.select_related("owned_by"))
+    return {
+        "did": did.rows(session, known.signals, artifacts, known.log),
+        "carried": ownership.carried(session),
+        "part_of": ownership.part_of(session),
+        "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
+    }
+
+
+def calibrated(
+    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: one_scale.Reader
+) -> dict[int | None, one_scale.Calibrated]:
+    """Each fallback's grade of the chain on the judge's scale, by the row's id, where the calibration maps it; where it
+    decides, what it was settled at.
+    """
+    steps = [] if settlement is None else settlement.steps
+    held = {step["grade"] for step in steps if step["source"] in one_scale.SOURCES and step["value"] is not None}
+    if not held or settlement is None:
+        return {}
+    found = {
+        grade.pk: reader.of(session, grade, settlement.value if grade.pk == settlement.grade_id else None)
+        for grade in grades
+        if grade.pk in held
+    }
+    return {key: each for key, each in found.items() if each is not None}
+
+
+def tiles(
+    settlement: Settlement | None,
+    *,
+    stale: str = "",
+    comes: Next | None = None,
+    scaled: Mapping[int | None, one_scale.Calibrated] | None = None,
+) -> list[dict[str, Any]]:
+    """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale, or
+    its place in the queue; a fallback's with what it is `scaled` to.
+    """
+    if settlement is None:
+        return []
+    shown = [
+        {
+            **step,
+            "css": _css(step, settlement.weight),
+            "stale": "",
+            "scaled": (scaled or {}).get(step["grade"]),
+        }
+        for step in settlement.steps
+    ]
+    if why.has_no_reward(settlement):
+        return [_gate(settlement.session), *map(_not_asked, shown)]
+    for tile in shown:
+        if tile["source"] == Source.FLOOR and why.is_ungraded(settlement):
+            tile |= {"value": None, "headline": "–", "why": "Not graded yet; never learned"}
+        if tile["source"] == Source.JUDGE:
+            tile["stale"] = stale
+            if comes is not None and comes.place and tile["state"] == StepState.WAITING:
+                tile["headline"] = f"Queued, {comes.place}"
+    return shown
+
+
+def _gate(session: Session) -> dict[str, Any]:
+    """The tile before the first source: the outcome that stops the chain."""
+    headline = why.ended_by(session)
+    return {
+        "source": "",
+        "css": "gate",
+        "state": "",
+        "value": None,
+        "headline": headline,
+        "why": session.outcome_reason,
+    }
+
+
+def _not_asked(tile: dict[str, Any]) -> dict[str, Any]:
+    """Behind an outcome that stops the chain: no source is asked, and a person can still speak."""
+    if tile["source"] == Source.HUMAN:
+        return {**tile, "css": str(StepState.SKIPPED), "why": "A person can overrule the outcome"}
+    if tile["value"] is not None:
+        return {**tile, "join": ""}
+    told = {"headline": "Not asked", "why": "", "reason": Reason.NONE, "join": ""}
+    return {**tile, "state": StepState.SKIPPED, "css": f"{StepState.SKIPPED} slim", **told}
+
+
+def _css(step: dict[str, Any], weight: float) -> str:
+    """A floor that teaches nothing decides nothing; a link that has nothing to say is narrow."""
+    state = StepState(step["state"])
+    if state is StepState.SKIPPED or (step["source"] == Source.FLOOR and weight == 0):
+        return f"{StepState.SKIPPED} slim"
+    return f"{state} prov" if step["provisional"] and state is StepState.DECIDES else str(state)
+
+
+def consumption_terms(grades: list[Grade]) -> list[dict[str, Any]]:
+    """The rows of the consumption sum that holds, as its grade recorded them; none where nothing counts any more."""
+    latest = next((grade for grade in reversed(grades) if grade.source == Source.CONSUMPTION), None)
+    return [] if latest is None else list(latest.evidence.get("terms", []))
+
+
+def latest_of(grades: list[Grade], source: Source) -> Grade | None:
+    """What a source said last to the chain, where it gave a value."""
+    scored = (grade for grade in reversed(grades) if grade.source == source and grade.value is not None)
+    return next((grade for grade in scored if not grade.parallel), None)
+
+
+def held_by(grades: Sequence[Grade], view: GradeView | None) -> Grade | None:
+    """The row of a grade that holds; None where it gives no value."""
+    return next(
+        (grade for grade in grades if view is not None and grade.pk == view.id and grade.value is not None), None
+    )
+
+
+def is_contested(settlement: Settlement | None, holds: Holds) -> bool:
+    """Whether what the session left behind contests its verdict, and nobody has settled it."""
+    by = settlement is not None and settlement.source == Source.CONSUMPTION and not settlement.final
+    return by and contests(holds)
+
+
+def beside_the_verdict(settlement: Settlement | None, holds: Holds) -> str:
+    """What becomes of artifacts that are worth more than the judge says, in words; empty where nothing does."""
+    left = value_of(holds, Source.CONSUMPTION)
+    if is_claimed(holds):
+        return f"Only the agent itself vouches for this, so that its {number(left)} lifts no verdict."
+    if settlement is None or settlement.source != Source.CONSUMPTION or not contests(holds):
+        return ""
+    if is_contested(settlement, holds):
+        said = f"{number(gap(holds))} above the judge, which contests it"
+        return f"Together {number(left)}: {said}. Until that is settled it counts {weight(settlement.weight)} of 1."
+    return f"Together {number(left)}. Three readings agree, so it adds at most {number(ADDED_AT_MOST)} to their median."
+
+
+def readings(grades: Sequence[Grade], judge: Grade | None) -> list[dict[str, Any]]:
+    """What the judge said each time that it read the session; none where it did so once."""
+    first = None if judge is None else judge.sample_of_id or judge.pk
+    rows = [grade for grade in grades if first in (grade.pk, grade.sample_of_id)]
+    if len(rows) < 2:  # noqa: PLR2004 - once is no comparison
+        return []
+    enough = len(rows) == READINGS
+    return [{"grade": row, "counts": enough and row == judge} for row in rows]
+
+
+def _apart(judge: GradeView | None) -> dict[str, Any]:
+    """How far three readings are apart; None where there are not three."""
+    if judge is None or not judge.samples:
+        return {"spread": None, "unsteady": False}
+    return {"spread": judge.spread, "unsteady": not judge.is_answered}
+
+
+def opinions(grades: list[Grade], judge: Grade | None) -> list[dict[str, Any]]:
+    """What judges said beside the chain, each with its distance from the verdict, latest first."""
+    return [
+        {
+            "grade": grade,
+            "gap": _gap(grade, judge),
+        }
+        for grade in reversed(grades)
+        if grade.parallel
+    ]
+
+
+def _gap(grade: Grade, judge: Grade | None) -> float | None:
+    """Between the numbers as they are shown."""
+    if judge is None or judge.value is None or grade.value is None:
+        return None
+    return round(grade.value, 2) - round(judge.value, 2)
+
+
+def citations(judge: Grade | None) -> list[int]:
+    """The events that the judge rests its verdict on."""
+    return [] if judge is None else list(judge.evidence.get("citations", []))
+
+
+def dimensions(judge: Grade | None) -> list[tuple[str, float]]:
+    found = {} if judge is None else judge.evidence.get("dimensions", {})
+    return [(name.replace("_", " ").capitalize(), value) for name, value in found.items()]
+
+
+def work(session: Session) -> list[dict[str, Any]]:
+    """Artifacts, commits and pull requests by kind, with where each was seen."""
+    kinds: dict[str, list[Any]] = {}
+    for artifact in session.artifacts.all():
+        kinds.setdefault(artifact.kind, []).append(artifact)
+    return [{"kind": ArtifactKind(kind).replace("_", " "), "items": items} for kind, items in kinds.items()]
+
+
+def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
+    """Some evidence as text, cut at `limit`; `problem` says in words why there is none."""
+    try:
+        text = evidence.text(session, kind, limit)
+    except OSError as error:
+        return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
+    return {"text": text or "", "problem": "", "cut": text is not None and len(text.encode()) >= limit}
+
+
+def patch(session: Session) -> dict[str, Any]:
+    found = text(session, EvidenceKind.PATCH, PATCH_LIMIT)
+    lines = found["text"].splitlines()
+    found["lines"] = [{"css": _diff_class(line), "text": line} for line in lines[:PATCH_LINES]]
+    found["more"] = max(len(lines) - PATCH_LINES, 0)
+    found["added"] = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+    found["removed"] = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    return found
+
+
+def _diff_class(line: str) -> str:
+    return "hd" if line.startswith(DIFF_HEADS) else DIFF_CLASSES.get(line[:1], "")
+
+
+def _live(entries: list[LedgerEntry], reader: one_scale.Reader) -> list[dict[str, Any]]:
+    """What counts in the bandits now: rewards that are applied and not reversed. `reader` is the category's."""
+    undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
+    held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
+    held = [e for e in held if not e.is_abstention]
+    names = {entry.bandit.name for entry in held}
+    readers = {name: reader if name == reader.bandit else one_scale.Reader(name) for name in names}
+    return [_live_row(entry, readers[entry.bandit.name]) for entry in held]
+
+
+def _live_row(entry: LedgerEntry, reader: one_scale.Reader) -> dict[str, Any]:
+    """A reward with what it counts, and what it is read as where that is something else."""
+    said = entry.grader
+    key = (said.source, said.version, said.view)
+    scaled = reader.read(entry.arm.name, key, entry.value) if said.source in one_scale.SOURCES else None
+    weight = reader.weights.get(said.source, 0) if scaled is None else scaled.weight
+    return {"entry": entry, "weight": weight * settings.STANDING_WEIGHTS.get(said.standing, 1.0), "scaled": scaled}

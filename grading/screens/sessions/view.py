@@ -1,0 +1,116 @@
+"""Sessions: every finished session with its reward, filtered, searched and paged in a constant number of queries."""
+
+from typing import Any
+
+from django import forms
+from django.core.paginator import Paginator
+from django.db.models import Exists, OuterRef, Q
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from bandit.models import Arm
+from grading.judging.outlook.outages import waited_during
+from grading.judging.rubrics.verdicts import with_verdict
+from grading.models import Agent, Flag, JudgeJob, Session
+from grading.models.judging import Purpose
+from grading.models.review import View
+from grading.models.sessions import SessionQuerySet
+from grading.review.trust import Behind, narrow
+from grading.screens.sessions import saved_views
+from grading.vocabulary import Source
+
+PAGE_SIZE = 50
+
+
+class Filters(forms.Form):
+    """What the list is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
+
+    q = forms.CharField(required=False, max_length=200, label="Search")
+    category = forms.ModelChoiceField(
+        Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="any"
+    )
+    harness = forms.ModelChoiceField(
+        Arm.objects.filter(bandit__name="harness"), required=False, to_field_name="name", empty_label="any"
+    )
+    agent = forms.ModelChoiceField(Agent.objects.all(), required=False, to_field_name="name", empty_label="any")
+    source = forms.ChoiceField(
+        required=False, label="Decided by", choices=[("", "any"), *((source, source) for source in Source)]
+    )
+    state = forms.ChoiceField(
+        required=False,
+        label="Reward",
+        choices=[("", "any"), ("final", "final"), ("provisional", "provisional"), ("none", "no reward")],
+    )
+    stale = forms.ChoiceField(
+        required=False, label="Verdict", choices=[("", "any"), ("yes", "stale"), ("no", "up to date")]
+    )
+    flagged = forms.ChoiceField(required=False, choices=[("", "any"), ("yes", "flagged"), ("no", "not flagged")])
+    samples = forms.ChoiceField(required=False, choices=[("", "with"), ("no", "without"), ("only", "only")])
+    # The links of the dashboard: the sessions that a figure counts.
+    behind = forms.TypedChoiceField(
+        required=False, choices=[(each, each.words) for each in Behind], coerce=Behind, widget=forms.HiddenInput
+    )
+    # The links of the quota page: sessions whose verdict was outstanding during an outage.
+    waited_from = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+    waited_until = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+
+    def words(self) -> list[str]:
+        """What the list is narrowed to, as the form shows it: "verdict: stale"."""
+        return [
+            f"{field.label}: {dict(getattr(field.field, 'choices', ())).get(field.value(), field.value())}".lower()
+            for field in self
+            if field.value()
+        ]
+
+    def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
+        chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
+        since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)
+        if since is not None:
+            during = JudgeJob.objects.filter(waited_during(since, until), purpose=Purpose.VERDICT)
+            sessions = sessions.filter(Exists(during.filter(session=OuterRef("pk"))))
+        if behind := chosen.pop("behind", None):
+            sessions = narrow(sessions, behind)
+        for name, choice in chosen.items():
+            if choice:
+                sessions = sessions.filter(_condition(name, choice))
+        return sessions
+
+
+def _condition(name: str, choice: Any) -> Q:
+    if name == "q":
+        return Q(external_id__icontains=choice) | Q(title__icontains=choice)
+    if name == "source":
+        return Q(reward_source=choice)
+    if name == "state":
+        return {
+            "final": Q(reward_final=True, reward_value__isnull=False),
+            "provisional": Q(reward_final=False),
+            "none": Q(reward_value__isnull=True),
+        }[choice]
+    if name in {"flagged", "stale"}:
+        return Q(**{{"flagged": "flagged", "stale": "is_stale"}[name]: choice == "yes"})
+    if name == "samples":
+        return Q(is_sample=choice == "only")
+    return Q(**{name: choice})
+
+
+def listed() -> SessionQuerySet:
+    """Every session with what the list shows and filters by."""
+    flags = Flag.objects.open().filter(session=OuterRef("pk"))
+    return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=Exists(flags)))
+
+
+def show(request: HttpRequest) -> TemplateResponse:
+    filters = Filters(request.GET)
+    page = Paginator(filters.narrow(listed()), PAGE_SIZE).get_page(request.GET.get("page"))
+    query = request.GET.copy()
+    query.pop("page", None)
+    context = {
+        "title": "Sessions",
+        "filters": filters,
+        "page": page,
+        "query": query.urlencode(),
+        "narrowed": any(query.values()),
+        "saved_views": saved_views.menu(request, View.SESSIONS),
+    }
+    return TemplateResponse(request, "sessions/sessions.html", context)

@@ -1,0 +1,159 @@
+"""The admin site is the site: its index is the dashboard, its everyday screens are views of ours."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver, path
+
+from grading.screens import connect, registry, sample_data, settings_page
+from grading.screens.alarms import view as alarms
+from grading.screens.arms import model_names
+from grading.screens.arms import view as arms
+from grading.screens.bandit import page as bandits
+from grading.screens.bulk import view as bulk
+from grading.screens.calibration import view as calibration
+from grading.screens.costs import view as costs
+from grading.screens.dashboard import view as dashboard
+from grading.screens.desk import actions as desk
+from grading.screens.history import undo
+from grading.screens.history import view as audit
+from grading.screens.house import house
+from grading.screens.lessons import view as lessons
+from grading.screens.notices import view as notices
+from grading.screens.policy import view as policy
+from grading.screens.progress import view as progress
+from grading.screens.quota import quota_policy
+from grading.screens.quota import view as quota
+from grading.screens.rubrics import rubric_editor, rubric_trial, runs
+from grading.screens.rubrics import view as rubrics
+from grading.screens.scale import rectifier
+from grading.screens.scale import view as scales
+from grading.screens.session import transcript
+from grading.screens.session import view as session
+from grading.screens.sessions import saved_views
+from grading.screens.sessions import view as sessions
+
+View = Callable[..., HttpResponseBase]
+
+VIEW, CORRECT, OPERATE = "grading.view_session", "grading.add_grade", "grading.change_quota"
+RUBRIC, KEEP = "grading.view_rubric", "grading.add_savedview"
+METHODS = ("GET", "HEAD", "POST")
+
+# Address, name, view, and the permission without which it is a 403.
+SCREENS: tuple[tuple[str, str, View, str], ...] = (
+    ("sessions/", "sessions", sessions.show, VIEW),
+    ("sessions/<int:pk>/", "session", session.show, VIEW),
+    ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
+    ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
+    ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
+    ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
+    # Before the others' page: of lessons many are taken at once.
+    ("bandits/lesson/", "lessons", lessons.index, "bandit.view_bandit"),
+    ("bandits/lesson/<int:pk>/", "lesson", lessons.show_one, "bandit.view_bandit"),
+    ("bandits/<slug:name>/", "bandit", bandits.show, "bandit.view_bandit"),
+    ("bandits/<slug:name>/arms/", "arms", arms.show, "bandit.view_arm"),
+    ("bandits/<slug:name>/arms/<int:pk>/", "arm", arms.detail, "bandit.view_arm"),
+    ("bandits/model/unnamed/", "models", model_names.show, "bandit.view_arm"),
+    ("bandits/<slug:name>/policy/", "policy", policy.show, OPERATE),
+    ("bandits/<slug:name>/rectifier/", "rectifier", rectifier.change, "bandit.change_bandit"),
+    ("bandits/<slug:name>/scale/", "scale", scales.change, "bandit.change_bandit"),
+    ("quota/", "quota", quota.show, "grading.view_quota"),
+    ("quota/costs/", "costs", costs.show, "grading.view_quota"),
+    ("quota/costs.csv", "costs_csv", costs.export, "grading.view_quota"),
+    ("quota/pause/", "quota_pause", quota_policy.pause, OPERATE),
+    ("quota/resume/", "quota_resume", quota_policy.resume, OPERATE),
+    ("quota/probe/", "quota_probe", quota_policy.probe, OPERATE),
+    ("quota/policy/", "quota_policy", quota_policy.policy, OPERATE),
+    ("rubrics/", "rubrics", rubrics.show, RUBRIC),
+    ("rubrics/<int:pk>/", "rubric", rubrics.detail, RUBRIC),
+    ("rubrics/<int:pk>/edit/", "rubric_edit", rubric_editor.show, "grading.add_rubric"),
+    ("rubrics/<int:pk>/activate/", "rubric_activate", rubrics.activate, "grading.change_rubric"),
+    ("rubrics/<int:pk>/try/", "rubric_try", rubric_trial.show, RUBRIC),
+    ("runs/", "runs", runs.show, RUBRIC),
+    ("runs/plan/", "run_plan", runs.plan, OPERATE),
+    ("runs/<int:pk>/", "run", runs.run, RUBRIC),
+    ("runs/<int:pk>/progress/", "run_progress", runs.run_progress, RUBRIC),
+    ("runs/<int:pk>/cancel/", "run_cancel", runs.run_cancel, OPERATE),
+    ("alarms/", "alarms", alarms.show, "grading.view_alarm"),
+    ("alarms/<int:pk>/", "alarm", alarms.detail, "grading.view_alarm"),
+    ("alarms/<int:pk>/acknowledge/", "alarm_acknowledge", alarms.acknowledge, "grading.change_alarm"),
+    ("review/", "review", desk.start, VIEW),
+    ("review/<int:pk>/", "review_session", desk.show, VIEW),
+    ("review/<int:pk>/answer/", "review_answer", desk.answer, CORRECT),
+    ("review/<int:pk>/effect/", "review_effect", desk.show_effect, CORRECT),
+    ("review/<int:pk>/reveal/", "review_reveal", desk.reveal, CORRECT),
+    ("review/<int:pk>/renew/", "review_renew", desk.renew, CORRECT),
+    ("review/<int:pk>/release/", "review_release", desk.release, CORRECT),
+    ("review/<int:pk>/comment/", "review_comment", desk.comment, "grading.add_comment"),
+    ("review/<int:pk>/flag/", "review_flag", desk.flag, "grading.add_flag"),
+    ("review/<int:pk>/assign/", "review_assign", desk.assign, "grading.change_reviewitem"),
+    ("answers/<int:pk>/undo/", "review_undo", desk.undo, CORRECT),
+    ("answers/<int:pk>/hold/", "review_hold", desk.hold, "grading.change_reviewitem"),
+    ("review/bulk/", "bulk", bulk.show, CORRECT),
+    ("review/bulk/<uuid:name>/undo/", "bulk_undo", bulk.undo, CORRECT),
+    ("review/progress/", "progress", progress.show, VIEW),
+    ("history/", "history", audit.show, VIEW),
+    ("history.csv", "history_csv", audit.export_csv, VIEW),
+    ("history.jsonl", "history_jsonl", audit.export_jsonl, VIEW),
+    ("calibration.csv", "calibration_csv", audit.calibration, VIEW),
+    ("views/", "views", saved_views.show, KEEP),
+    ("views/<int:pk>/", "view", saved_views.detail, KEEP),
+    ("connect/", "connect", connect.show, "grading.add_apitoken"),
+    ("samples/", "samples", sample_data.show, "grading.delete_session"),
+    ("settings/", "settings", settings_page.show, VIEW),
+    ("calibration/", "calibration", calibration.show, VIEW),
+    ("settings/notices/", "notices", notices.show, VIEW),
+    ("settings/notices/test/", "notices_test", notices.test, OPERATE),
+)
+
+
+class GradingAdminSite(admin.AdminSite):
+    site_title = site_header = "gradingsite"
+    site_url = None
+    enable_nav_sidebar = False
+    # The admin is the whole site, so an unknown address is a plain 404.
+    final_catch_all_view = False
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        screens = [path(route, self.screen(view, need), name=name) for route, name, view, need in SCREENS]
+        # Whoever is staff could ask it whether a row exists, role or not; and no page of ours links to it.
+        pages = [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
+        return [*screens, *pages]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
+        """The dashboard."""
+        response: TemplateResponse = self.in_the_house(dashboard.show, VIEW)(request)
+        return response
+
+    def screen(self, view: View, permission: str) -> View:
+        """`view` behind the login, its permission and the house's context."""
+        return self.admin_view(self.in_the_house(view, permission))
+
+    def in_the_house(self, view: View, permission: str) -> Callable[..., Any]:
+        """The context of every page is read after the view has done its work, so that it shows what now holds."""
+
+        @wraps(view)
+        def inner(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
+            if not request.user.has_perm(permission):
+                raise PermissionDenied
+            if request.method not in METHODS:
+                return HttpResponseNotAllowed(METHODS)
+            response = view(request, **arguments)
+            if isinstance(response, TemplateResponse):
+                response.context_data = {**self.each_context(request), **(response.context_data or {})}
+            return response
+
+        return inner
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        inside = self.has_permission(request) and request.user.has_perm(VIEW)
+        return {**super().each_context(request), "house": house(request) if inside else None}
+
+
+site = GradingAdminSite()
+registry.register(site)

@@ -1,0 +1,245 @@
+"""Artifacts: what a session leaves behind besides commits, found by rules that are data (seed 000).
+
+Only an artifact with substance counts: enough text of its own that no other artifact had before.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+from grading.signals import EffectKind, Signals, substance
+from grading.signals.changes import MAX_LINES, FileChange, glob_regex, lacking, path_matches
+from grading.signals.patch import Patch
+
+VERSION = "artifacts/2"
+SHOWED_UP = "non-null"
+ENGAGEMENT = "engagement"
+MAX_PATTERN = 300
+MAX_ROWS = 200
+# Three of a kind are full marks; the text of more than these is not looked at.
+MAX_OF_A_KIND = 50
+LEAST_CHARACTERS = 200
+LEAST_IN_A_ROW = 12
+MOST_CHARACTERS = 5_000
+SIMILAR = 0.5
+REPEATED = "the same as a row that was removed"
+SEPARATOR = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|?\s*")
+WORD = re.compile(r"\w+")
+
+
+class InvalidRule(ValueError):
+    """A rule that cannot work; the message says which part, why, and what to write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How one kind of artifact is found and what it is worth.
+
+    `path_glob` names files (`*`, `?`, `**`, `{a,b}`). With `line_pattern`, each added line that it is found in is an
+    artifact; without, each file. `weight` in [0, 1]; `scale` > 0: the diminishing return's. `least_characters`: of text
+    without markup that a file, or a row, must have to count. A rule without glob finds nothing in files: `non-null` is
+    the session itself, and `engagement` takes confirmed comments besides its files.
+    Raises InvalidRule.
+    """
+
+    kind: str
+    weight: float
+    path_glob: str = ""
+    line_pattern: str = ""
+    new_files_only: bool = False
+    scale: float = 1.0
+    least_characters: int = LEAST_CHARACTERS
+    regex: re.Pattern[str] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= 1:
+            raise InvalidRule(f"weight of rule {self.kind!r}: expected 0 to 1, got {self.weight!r}")
+        if not 0 < self.scale < float("inf"):
+            raise InvalidRule(f"scale of rule {self.kind!r}: expected a number above 0, got {self.scale!r}")
+        if not 0 <= self.least_characters <= MOST_CHARACTERS:
+            raise InvalidRule(
+                f"least characters of rule {self.kind!r}: expected 0 to {MOST_CHARACTERS:,}, "
+                f"got {self.least_characters!r}"
+            )
+        if len(self.line_pattern) > MAX_PATTERN:
+            raise InvalidRule(f"line pattern of rule {self.kind!r}: at most {MAX_PATTERN} characters; shorten it")
+        if self.line_pattern and not self.path_glob:
+            raise InvalidRule(f"rule {self.kind!r} has a line pattern but no path glob; say which files it is for")
+        try:
+            glob_regex(self.path_glob)
+            regex = re.compile(self.line_pattern) if self.line_pattern else None
+        except (ValueError, re.error, RecursionError, OverflowError) as error:
+            raise InvalidRule(f"pattern of rule {self.kind!r} does not compile: {error}; correct it") from error
+        object.__setattr__(self, "regex", regex)
+
+
+DEFAULT_RULES = (
+    Rule(
+        kind="idea",
+        path_glob="**/idea-backlog.md",
+        line_pattern=r"(?i)^\s*\|.*\bideas?(?![a-z])",
+        weight=0.4,
+        least_characters=LEAST_IN_A_ROW,
+    ),
+    Rule(kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2),
+    Rule(
+        kind=ENGAGEMENT,
+        path_glob="**/{tweets,posts,drafts,_posts,replies}/**/*.{md,txt,yml,yaml}",
+        new_files_only=True,
+        weight=0.2,
+    ),
+    Rule(kind="knowledge", path_glob="knowledge/**", new_files_only=True, weight=0.1),
+    Rule(kind=SHOWED_UP, weight=0.1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """One thing left behind. `key` is its path, address or line; `where` says where it was seen; `rule` found it.
+
+    `left_out` says in words why it does not count; empty where it does. `sketch` is of its text, by which copies are
+    recognised; empty where it has none.
+    """
+
+    kind: str
+    key: str
+    where: str
+    origin: str
+    rule: str
+    left_out: str = ""
+    sketch: substance.Sketch = ()
+
+
+def find(
+    rules: Sequence[Rule], *, patch: Patch | None = None, signals: Signals | None = None, root: str = ""
+) -> tuple[Artifact, ...]:
+    """The artifacts of a session, each once; those without substance with the reason.
+
+    Files come from the patch; without one, from the confirmed writes of the transcript, and there a file whose text no
+    call shows cannot be said to have any. Comments come from the transcript's confirmed effects. `root`: the folder
+    that absolute paths of the transcript are relative to. A file is one artifact: the first rule that takes it has it.
+    """
+    found: dict[tuple[str, str], Artifact] = {}
+    looked: Counter[str] = Counter()
+    changes = _changes(patch, signals)
+    origin = "transcript" if patch is None else "patch"
+    written = {} if patch is not None else _written(changes)
+    taken: set[str] = set()
+    for change in changes:
+        rule = next((rule for rule in rules if _takes(rule, change, root)), None)
+        if rule is None or (not rule.line_pattern and change.path in taken):
+            continue
+        taken.add(change.path)
+        where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
+        for key, why in _keys(rule, change):
+            artifact = Artifact(kind=rule.kind, key=key[:500], where=where, origin=origin, rule=rule.kind, left_out=why)
+            if (rule.kind, artifact.key) not in found:
+                looked[rule.kind] += 1
+                lines = written.get(change.path, change.added)
+                found[rule.kind, artifact.key] = _weighed(artifact, rule, lines, number=looked[rule.kind])
+    for artifact in _comments(rules, signals):
+        found.setdefault((artifact.kind, artifact.key), artifact)
+    return tuple(_distinct(found.values()))
+
+
+def _weighed(artifact: Artifact, rule: Rule, lines: Sequence[str], *, number: int) -> Artifact:
+    """The artifact, `number` of its kind, with the sketch of its text; or with why it does not count."""
+    if artifact.left_out:
+        return artifact
+    if number > MAX_OF_A_KIND:
+        return replace(artifact, left_out=f"only the first {MAX_OF_A_KIND} of a kind are looked at")
+    text = substance.read_row(artifact.key) if rule.line_pattern else substance.read(lines)
+    if text.characters >= rule.least_characters:
+        return replace(artifact, sketch=text.sketch)
+    is_unknown = artifact.origin == "transcript" and not rule.line_pattern and not lines
+    counted = f"{text.characters} character{'s' * (text.characters != 1)} of text"
+    got = "no call shows its text" if is_unknown else counted
+    return replace(artifact, left_out=f"{got}; {rule.least_characters:,} are asked for")
+
+
+def _distinct(found: Iterable[Artifact]) -> Iterator[Artifact]:
+    """The artifacts in their order; one whose text an earlier one has is left out."""
+    kept: list[Artifact] = []
+    for artifact in found:
+        same = next((other for other in kept if substance.is_copy(artifact.sketch, other.sketch)), None)
+        if same is None:
+            kept.append(artifact)
+            yield artifact
+        else:
+            yield replace(artifact, sketch=(), left_out=f"a near copy of {same.key[:200]}")
+
+
+def _written(changes: Iterable[FileChange]) -> dict[str, tuple[str, ...]]:
+    """What the transcript's changes wrote into each file, one after the other, without what they removed again."""
+    lines: dict[str, tuple[str, ...]] = {}
+    for change in changes:
+        held = lacking(lines.get(change.path, ()), change.removed)
+        lines[change.path] = (*held, *change.added)[:MAX_LINES]
+    return lines
+
+
+def _changes(patch: Patch | None, signals: Signals | None) -> Sequence[FileChange]:
+    if patch is not None:
+        return patch.files
+    return () if signals is None else signals.files
+
+
+def _takes(rule: Rule, change: FileChange, root: str) -> bool:
+    """Whether a rule is for this change. A write that may have made its file counts as new: gptme does not say."""
+    if not rule.path_glob or (rule.new_files_only and change.is_new is False):
+        return False
+    return path_matches(change.path, rule.path_glob, root)
+
+
+def _keys(rule: Rule, change: FileChange) -> Iterator[tuple[str, str]]:
+    """What the change left behind by a rule that takes it: the file, or its added lines that match, without table
+    headers, separators and rows that replace a similar removed row. Each with why it cannot count, where that is so.
+
+    Of a file that may have been there, it is not known which lines were added.
+    """
+    if rule.regex is None:
+        yield change.path, ""
+        return
+    if change.is_new is None:
+        return
+    rows = [
+        line
+        for line, after in zip_longest(change.added, change.added[1:], fillvalue="")
+        if not SEPARATOR.fullmatch(line) and not _is_separator(after) and rule.regex.search(line)
+    ]
+    removed = [_words(line) for line in change.removed[:MAX_ROWS]]
+    gone = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
+    for line in rows[:MAX_ROWS]:
+        if not _replaces(line, removed):
+            yield line.strip(), REPEATED if substance.read_row(line).sketch in gone else ""
+
+
+def _is_separator(line: str) -> bool:
+    return "|" in line and SEPARATOR.fullmatch(line) is not None
+
+
+def _replaces(line: str, removed: list[frozenset[str]]) -> bool:
+    """Whether a row is an edit of a removed one, by the share of words in common; each removed row excuses one."""
+    words = _words(line)
+    shares = [len(words & other) / max(1, len(words | other)) for other in removed]
+    best = max(range(len(shares)), key=shares.__getitem__, default=None)
+    if best is None or shares[best] < SIMILAR:
+        return False
+    removed.pop(best)
+    return True
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset(WORD.findall(line.lower()))
+
+
+def _comments(rules: Sequence[Rule], signals: Signals | None) -> Iterator[Artifact]:
+    if signals is None or all(rule.kind != ENGAGEMENT for rule in rules):
+        return
+    for effect in signals.effects:
+        if effect.kind is EffectKind.COMMENT:
+            yield Artifact(
+                kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
+            )

@@ -1,0 +1,203 @@
+"""What a session did, in one shape for all harnesses: the values that `extract` fills in."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Self
+
+from grading.signals.changes import FileChange
+
+BLIND_SHARE = 0.3
+
+
+class EffectKind(StrEnum):
+    """Work that a tool result showed. Commits and file changes have records of their own."""
+
+    PUSH = "push"
+    PR_OPENED = "pr_opened"
+    PR_MERGED = "pr_merged"
+    PR_CLOSED = "pr_closed"
+    PR_REVIEWED = "pr_reviewed"
+    ISSUE_OPENED = "issue_opened"
+    ISSUE_CLOSED = "issue_closed"
+    COMMENT = "comment"
+    CI_FIXED = "ci_fixed"
+    TESTS_FIXED = "tests_fixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One confirmed effect. `key` says which one (URL, reference or runner); the same kind and key counts once."""
+
+    kind: EffectKind
+    key: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One commit that git's own output announced. `paths` are those known to be in it; empty where unknown."""
+
+    hash: str
+    branch: str
+    subject: str
+    at: int
+    paths: tuple[str, ...] = ()
+
+    def is_same(self, hash_: str) -> bool:
+        """Whether a short or full hash names this commit."""
+        return self.hash.startswith(hash_) or hash_.startswith(self.hash)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRun:
+    """One run of a test runner whose outcome the result showed."""
+
+    runner: str
+    passed: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Sums over the session; a field is None where no response recorded it."""
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """Everything the graders may know of a transcript.
+
+    Counts are events. `known_results` are results that say whether the call worked; `failed_calls` of them did not.
+    `retries` are calls made again after the same call had failed. `duration` is seconds between
+    the first and the last dated event, None where undated. `final_message` is the number of the last assistant message.
+    `task` is the first line of what a person first asked, cut: a name for the session where its log has none.
+    `truncated`: a cap on records was reached; what is listed is still true.
+
+    How well the log could be read: `opaque_calls` are well-formed calls whose effect we cannot know,
+    `unreadable_calls` should say what they do and could not be read; `bare_shell_calls` of the `shell_calls` have no
+    command. How it went: `reads` are distinct things read successfully; `cut` is the reason (quota, rate_limit, auth,
+    overloaded, other) where the harness's own record says that an API error ended the log, else empty; `concluded`: the
+    assistant's last word comes after the last call and result. `rejected` are calls that the user refused.
+
+    What does not count: `undone` are hashes of commits that were reverted or reset; `linked_pull_requests` are
+    addresses that the harness linked, which opens nothing; `loosened_tests` are edits that deleted or loosened
+    assertions.
+
+    Conduct: of `must_print` calls, which cannot help printing something, `empty_results` printed nothing; `repeats` of
+    the `repeatable` calls were made again with the same result and nothing changed in between; `dead_start`: the
+    session did not get going.
+    """
+
+    tool_calls: Mapping[str, int] = field(default_factory=dict)
+    results: int = 0
+    known_results: int = 0
+    failed_calls: int = 0
+    unpaired_results: int = 0
+    retries: int = 0
+    commits: tuple[Commit, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    files: tuple[FileChange, ...] = ()
+    test_runs: tuple[TestRun, ...] = ()
+    web_reads: int = 0
+    user_turns: int = 0
+    assistant_turns: int = 0
+    api_errors: Mapping[str, int] = field(default_factory=dict)
+    tokens: Tokens = field(default_factory=Tokens)
+    cost_usd: float | None = None
+    models: tuple[str, ...] = ()
+    duration: float | None = None
+    compactions: int = 0
+    final_message: int | None = None
+    task: str = ""
+    truncated: bool = False
+    opaque_calls: int = 0
+    unreadable_calls: int = 0
+    shell_calls: int = 0
+    bare_shell_calls: int = 0
+    reads: int = 0
+    cut: str = ""
+    concluded: bool = False
+    rejected: int = 0
+    undone: tuple[str, ...] = ()
+    linked_pull_requests: tuple[str, ...] = ()
+    loosened_tests: int = 0
+    must_print: int = 0
+    empty_results: int = 0
+    repeatable: int = 0
+    repeats: int = 0
+    dead_start: bool = False
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the log could not be read well enough to say anything of the session, good or bad.
+
+        More than 30 % of the calls are unreadable, or there are shell calls and none has a command, or there are
+        results, none says whether its call worked, and nothing shows an effect either.
+        """
+        return (
+            self.unreadable_calls > BLIND_SHARE * self.calls
+            or 0 < self.shell_calls == self.bare_shell_calls
+            or (self.results > 0 and self.known_results == 0 and not self.did_something)
+        )
+
+    @property
+    def error_rate(self) -> float:
+        """The share of the results that say how their call went which say that it failed; 0 where none says."""
+        return min(1.0, self.failed_calls / self.known_results) if self.known_results else 0.0
+
+    @property
+    def last_tests(self) -> bool | None:
+        """Whether the last run of every test runner passed; None where no test ran."""
+        last = {run.runner: run.passed for run in self.test_runs}
+        return all(last.values()) if last else None
+
+    @property
+    def calls(self) -> int:
+        return sum(self.tool_calls.values())
+
+    @property
+    def has_model_turn(self) -> bool:
+        """Whether the model did anything at all."""
+        return self.assistant_turns > 0 or self.calls > 0
+
+    @property
+    def did_something(self) -> bool:
+        """Whether any effect was confirmed."""
+        return bool(self.commits or self.effects or self.files)
+
+    @property
+    def pull_requests(self) -> tuple[str, ...]:
+        """Addresses of the pull requests it opened."""
+        return tuple(effect.key for effect in self.effects if effect.kind is EffectKind.PR_OPENED)
+
+    def count(self, kind: EffectKind) -> int:
+        return sum(effect.kind is kind for effect in self.effects)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON; `from_dict` is its inverse."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The signals that `as_dict` wrote. Raises TypeError or KeyError for anything else."""
+        return cls(
+            **{
+                **data,
+                "commits": tuple(Commit(**{**row, "paths": tuple(row["paths"])}) for row in data["commits"]),
+                "effects": tuple(Effect(**{**row, "kind": EffectKind(row["kind"])}) for row in data["effects"]),
+                "files": tuple(
+                    FileChange(**{**row, "added": tuple(row["added"]), "removed": tuple(row["removed"])})
+                    for row in data["files"]
+                ),
+                "test_runs": tuple(TestRun(**row) for row in data["test_runs"]),
+                "tokens": Tokens(**data["tokens"]),
+                "models": tuple(data["models"]),
+                "undone": tuple(data.get("undone", ())),
+                "linked_pull_requests": tuple(data.get("linked_pull_requests", ())),
+            }
+        )

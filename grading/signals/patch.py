@@ -1,0 +1,77 @@
+"""A unified diff as the files it changes. Hostile input: bounded, and every fault of the parser is one exception."""
+
+from dataclasses import dataclass
+
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchedFile, PatchSet
+
+from grading.signals.changes import FileChange, capped
+
+MAX_CHARACTERS = 20_000_000
+MAX_LINE = 4_000
+
+
+class MalformedPatch(ValueError):
+    """A patch that cannot be read: expected a unified diff, as `git diff` or `git format-patch` write it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """The files a patch changes, in its order; deleted and binary files have no lines."""
+
+    files: tuple[FileChange, ...] = ()
+
+
+def parse(text: str) -> Patch:
+    """The files of a unified diff; an empty text is a patch without files.
+
+    Raises MalformedPatch, naming the line and the remedy, for a text that is no diff, is torn or is over 20 million
+    characters.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise MalformedPatch(
+            f"expected a patch of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; leave out generated files"
+        )
+    lines = [line[:MAX_LINE] + "\n" for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
+    reader = _Counting(lines)
+    try:
+        files = list(PatchSet(reader))
+    except (UnidiffParseError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise MalformedPatch(
+            f"expected a unified diff, got something else at line {reader.line}: {str(error).strip()[:200]}; "
+            "write it with `git diff` or `git format-patch --stdout` and submit it whole"
+        ) from error
+    if not files and text.strip():
+        raise MalformedPatch(
+            f"expected a unified diff, got no file header in {len(lines)} lines, the first {lines[0].strip()[:80]!r}; "
+            "write it with `git diff` or `git format-patch --stdout`"
+        )
+    return Patch(files=tuple(_change(file) for file in files))
+
+
+class _Counting:
+    """The lines, and how far the parser has come."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.line = 0
+
+    def __iter__(self) -> "_Counting":
+        return self
+
+    def __next__(self) -> str:
+        if self.line >= len(self.lines):
+            raise StopIteration
+        self.line += 1
+        return self.lines[self.line - 1]
+
+
+def _change(file: PatchedFile) -> FileChange:
+    lines = [line for hunk in file for line in hunk]
+    return FileChange(
+        path=file.path[:500],
+        at=file.diff_line_no or 0,
+        is_new=bool(file.is_added_file),
+        added=capped([line.value.rstrip("\n") for line in lines if line.is_added]),
+        removed=capped([line.value.rstrip("\n") for line in lines if line.is_removed]),
+    )

@@ -1,0 +1,268 @@
+"""What a session brought about: one sum over the caller's facts, the transcript and the patch.
+
+Each thing is in it once, whoever saw it: a commit by its hash, a pull request by its address, a file by its path. What
+belongs to another session is left out. The sum is in commit-equivalents, with diminishing returns within a kind.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from grading.signals import EffectKind, Signals
+from grading.signals.changes import FileChange, path_matches
+from grading.signals.links import pull_request
+from grading.signals.patch import Patch
+
+UNITS = MappingProxyType(
+    {
+        "commit": 1.0,
+        "pr_merged": 1.5,
+        "pr_opened": 1.2,
+        "ci_fixed": 0.8,
+        "issue_closed": 0.4,
+        "pr_closed": 0.4,
+        "pr_reviewed": 0.4,
+        "issue_opened": 0.3,
+        "tests_fixed": 0.3,
+        "comment": 0.2,
+        "push": 0.1,
+        "file": 0.3,
+        "bookkeeping_commit": 0.1,
+        "bookkeeping_file": 0.03,
+    }
+)
+# One and several of each, as people say it.
+WORDS = MappingProxyType(
+    {
+        "commit": ("commit", "commits"),
+        "push": ("push", "pushes"),
+        "pr_opened": ("pull request opened", "pull requests opened"),
+        "pr_merged": ("pull request merged", "pull requests merged"),
+        "pr_closed": ("pull request closed", "pull requests closed"),
+        "pr_reviewed": ("pull request reviewed", "pull requests reviewed"),
+        "issue_opened": ("issue opened", "issues opened"),
+        "issue_closed": ("issue closed", "issues closed"),
+        "comment": ("comment", "comments"),
+        "ci_fixed": ("CI run fixed", "CI runs fixed"),
+        "tests_fixed": ("test run fixed", "test runs fixed"),
+        "file": ("file changed", "files changed"),
+        "bookkeeping_commit": ("commit of bookkeeping", "commits of bookkeeping"),
+        "bookkeeping_file": ("bookkeeping file", "bookkeeping files"),
+    }
+)
+# Files a loop writes about itself: a commit of nothing else is no work.
+BOOKKEEPING = (
+    "**/{journal,journals,state,memory}/**/*.{md,txt,json,jsonl,yml,yaml}",
+    "**/{.claude,.beads}/**",
+    "**/{*.log,*.lock,package-lock.json,pnpm-lock.yaml}",
+)
+SCRATCH = re.compile(r"(?:/private)?/(?:var/)?tmp/(?:[^/]+|.*/scratchpad/.*)|.*\.tmp")
+FACTS, TRANSCRIPT, PATCH = "facts", "transcript", "patch"
+MAX_THINGS = 3_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the caller saw itself: full commit hashes, addresses of pull requests, and checks that failed, by name."""
+
+    commits: tuple[str, ...] = ()
+    pull_requests: tuple[str, ...] = ()
+    failed_checks: tuple[str, ...] = ()
+
+    @property
+    def show_work(self) -> bool:
+        return bool(self.commits or self.pull_requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """What this session's evidence shows and another session owns: commit hashes and pull requests' addresses."""
+
+    commits: frozenset[str] = frozenset()
+    pull_requests: frozenset[str] = frozenset()
+
+    def has_commit(self, hash_: str) -> bool:
+        return any(hash_.startswith(other) or other.startswith(hash_) for other in self.commits)
+
+
+NOTHING_FOREIGN = Foreign()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thing:
+    """One confirmed thing. `key` is its identity within its kind; `at` the transcript's event, None where it was only
+    seen elsewhere; `seen_in` says where: facts, transcript, patch.
+    """
+
+    kind: str
+    key: str
+    seen_in: tuple[str, ...]
+    at: int | None = None
+
+    @property
+    def is_bookkeeping(self) -> bool:
+        return self.kind.startswith("bookkeeping")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One row of the sum: `count` things of `units` commit-equivalents each, which come to `adds` of them together."""
+
+    kind: str
+    count: int
+    units: float
+
+    @property
+    def adds(self) -> float:
+        return self.units * math.log2(1 + self.count)
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.kind][self.count != 1]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "words": self.words,
+            "count": self.count,
+            "units": self.units,
+            "adds": round(self.adds, 6),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Production:
+    """The confirmed things of a session, each once."""
+
+    things: tuple[Thing, ...] = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The rows of the sum, by kind; kinds without anything are left out."""
+        counts = Counter(thing.kind for thing in self.things)
+        return tuple(Term(kind=kind, count=counts[kind], units=units) for kind, units in UNITS.items() if counts[kind])
+
+    @property
+    def units(self) -> float:
+        """The sum in commit-equivalents."""
+        return math.fsum(term.adds for term in self.terms)
+
+    @property
+    def is_work(self) -> bool:
+        """Whether anything was brought about besides what a loop writes about itself."""
+        return any(not thing.is_bookkeeping for thing in self.things)
+
+    @property
+    def words(self) -> str:
+        """The terms as people say them: `3 commits, 1 pull request opened`."""
+        return ", ".join(f"{term.count} {term.words}" for term in self.terms)
+
+
+def collect(
+    signals: Signals | None = None,
+    *,
+    facts: Facts | None = None,
+    patch: Patch | None = None,
+    foreign: Foreign = NOTHING_FOREIGN,
+    root: str = "",
+    artifacts: Sequence[str] = (),
+) -> Production:
+    """The confirmed things of a session, from whatever is there. `root`: the folder that absolute paths are below.
+
+    `artifacts` are globs of files that are the consumption grade's to count (ideas, tasks, posts, notes), where they
+    must have substance; they are no production, so that no file counts twice, or without its text being looked at.
+    Where two sources show one thing it counts once, as the transcript has it: that knows what a commit contained.
+    """
+    facts = facts or Facts()
+    found = [
+        *_commits(signals, facts, foreign),
+        *_pull_requests(signals, facts, foreign),
+        *_effects(signals),
+        *_files(signals, patch, root, artifacts),
+    ]
+    return Production(things=tuple(found[:MAX_THINGS]))
+
+
+def _commits(signals: Signals | None, facts: Facts, foreign: Foreign) -> Iterator[Thing]:
+    told = dict.fromkeys(facts.commits)
+    for commit in signals.commits if signals else ():
+        same = [hash_ for hash_ in told if commit.is_same(hash_)]
+        for hash_ in same:
+            del told[hash_]
+        if not foreign.has_commit(commit.hash):
+            kind = "bookkeeping_commit" if is_bookkeeping(commit.paths) else "commit"
+            yield Thing(kind=kind, key=commit.hash, seen_in=_seen(TRANSCRIPT, FACTS if same else ""), at=commit.at)
+    undone = signals.undone if signals else ()
+    for hash_ in told:
+        if not foreign.has_commit(hash_) and not any(hash_.startswith(short) for short in undone):
+            yield Thing(kind="commit", key=hash_, seen_in=(FACTS,))
+
+
+def _pull_requests(signals: Signals | None, facts: Facts, foreign: Foreign) -> Iterator[Thing]:
+    told = dict.fromkeys(facts.pull_requests)
+    opened: dict[str, int] = {}
+    for effect in signals.effects if signals else ():
+        if effect.kind is EffectKind.PR_OPENED:
+            opened.setdefault(_address(effect.key), effect.at)
+    for url in [*opened, *(url for url in told if url not in opened)]:
+        if url not in foreign.pull_requests:
+            seen = _seen(TRANSCRIPT if url in opened else "", FACTS if url in told else "")
+            yield Thing(kind="pr_opened", key=url, seen_in=seen, at=opened.get(url))
+
+
+def _effects(signals: Signals | None) -> Iterator[Thing]:
+    for effect in signals.effects if signals else ():
+        if effect.kind is not EffectKind.PR_OPENED:
+            yield Thing(kind=effect.kind.value, key=effect.key, seen_in=(TRANSCRIPT,), at=effect.at)
+
+
+def _files(signals: Signals | None, patch: Patch | None, root: str, artifacts: Sequence[str]) -> Iterator[Thing]:
+    def is_artifact(change: FileChange) -> bool:
+        return any(path_matches(change.path, glob, root) for glob in artifacts)
+
+    changed: dict[str, int] = {}
+    for change in signals.files if signals else ():
+        if not is_artifact(change):
+            changed.setdefault(_relative(change.path, root), change.at)
+    patches = patch.files if patch else ()
+    patched = dict.fromkeys(_relative(change.path, root) for change in patches if not is_artifact(change))
+    for path in [*changed, *(path for path in patched if path not in changed)]:
+        kind = "bookkeeping_file" if is_bookkeeping((path,)) else "file"
+        seen = _seen(TRANSCRIPT if path in changed else "", PATCH if path in patched else "")
+        yield Thing(kind=kind, key=path, seen_in=seen, at=changed.get(path))
+
+
+def is_bookkeeping(paths: Sequence[str]) -> bool:
+    """Whether all of these paths, at least one, are files a loop writes about itself, or scratch files."""
+    return bool(paths) and all(
+        SCRATCH.fullmatch(path) is not None or any(path_matches(path, glob) for glob in BOOKKEEPING) for path in paths
+    )
+
+
+def _seen(*places: str) -> tuple[str, ...]:
+    return tuple(place for place in places if place)
+
+
+def _address(url: str) -> str:
+    try:
+        return pull_request(url)
+    except ValueError:
+        return url
+
+
+def _relative(path: str, root: str) -> str:
+    prefix = root.replace("\\", "/").rstrip("/") + "/"
+    clean = path.replace("\\", "/")
+    return clean.removeprefix(prefix).removeprefix("./") if len(prefix) > 1 else clean.removeprefix("./")
+
+
+def by_kind(things: Iterable[Thing]) -> dict[str, list[Thing]]:
+    """Things grouped by kind, in the order of the sum."""
+    grouped: dict[str, list[Thing]] = {kind: [] for kind in UNITS}
+    for thing in things:
+        grouped[thing.kind].append(thing)
+    return {kind: rows for kind, rows in grouped.items() if rows}
