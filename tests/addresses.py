@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote
 from django.urls import URLPattern, get_resolver, reverse
 
 from grading.models.quota import QuotaState
-from tests.grading import quota_cast
+from tests.casts import quota as quota_cast
 
 Posted = dict[str, Any]
 

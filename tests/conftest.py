@@ -168,3 +168,30 @@ def page(chromium, live_site: str) -> Iterator:
     context.set_default_timeout(10_000)
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def sim(settings) -> Iterator:
+    """The site's judge. A module may override it to say more: `def sim(sim, settings)`."""
+    from grading.simulator import Simulator
+    from tests.casts import judge
+
+    with Simulator() as running:
+        judge.use(settings, running)
+        yield running
+
+
+@pytest.fixture
+def rita():
+    return _reviewer("rita")
+
+
+@pytest.fixture
+def omar():
+    return _reviewer("omar")
+
+
+def _reviewer(name: str):
+    from tests import cast
+
+    return cast.person(name, "reviewer")

@@ -45,8 +45,9 @@ from grading.reward import one_scale, rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast, world
 from tests.addresses import World
+from tests.casts import judge as judge_cast
+from tests.casts import quota as quota_cast
 from tests.corpus import transcripts, xss
-from tests.grading import judge_cast, quota_cast
 
 OURS = ("grading", "bandit", "auth", "admin")
 # Columns that hold no text from outside: the program, or a hash, writes them, and it reads its own words there.

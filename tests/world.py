@@ -31,7 +31,8 @@ from grading.roles import OPERATOR, REVIEWER
 from grading.vocabulary import Source
 from tests import cast
 from tests.addresses import World
-from tests.grading import judge_cast, quota_cast
+from tests.casts import judge as judge_cast
+from tests.casts import quota as quota_cast
 
 
 def make() -> World:

@@ -9,6 +9,8 @@ from bandit.core.policy import Policy
 from bandit.core.posterior import fold
 from bandit.core.table import MICRO, Row
 
+pytestmark = pytest.mark.pure
+
 TODAY = date(2026, 3, 31)
 SOUND = {"rewards": 60, "mean": 0.5, "record": 0.5, "evidence": 100.0, "jump": 0.02, "chance": 0.3, "decisions": 60}
 

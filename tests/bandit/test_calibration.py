@@ -14,6 +14,8 @@ from bandit.core.posterior import fold
 from bandit.core.table import ABSTAINED, Row
 from tests.examples import examples
 
+pytestmark = pytest.mark.pure
+
 TODAY = date(2026, 3, 31)
 WEIGHTS = {"judge": 1.0, "human": 1.0, "trajectory": 0.3, "journal": 0.3}
 START = Scale(sources=("journal", "trajectory"), floored=("failed",))

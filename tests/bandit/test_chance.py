@@ -4,12 +4,15 @@ import re
 import secrets
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from bandit.chance import chance, key_id
 from tests.examples import examples
+
+pytestmark = pytest.mark.pure
 
 TEXT = st.text(alphabet=st.characters(), max_size=12)
 

@@ -7,6 +7,8 @@ import pytest
 
 from bandit.core.effect import Kind, Trials, Verdict, causal, effect, observational
 
+pytestmark = pytest.mark.pure
+
 START = date(2026, 3, 1).toordinal()
 
 

@@ -13,6 +13,8 @@ from bandit.core.posterior import fold
 from bandit.core.residual import baseline
 from bandit.core.table import Row
 
+pytestmark = pytest.mark.pure
+
 TODAY = date(2026, 3, 31)
 POLICY = Policy(weights={"judge": 1.0, "journal": 0.3}, evidence_scale=6.0, half_life=21)
 

@@ -10,6 +10,8 @@ from bandit.core.feedback import Sizes, feedback
 from bandit.core.propensity import p_best, propensities
 from bandit.core.thompson import draw, uniform
 
+pytestmark = pytest.mark.pure
+
 SHAPES = st.floats(0.05, 2000)
 
 

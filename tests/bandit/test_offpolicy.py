@@ -5,6 +5,8 @@ import pytest
 
 from bandit.core.offpolicy import LEAST_EFFECTIVE, Log, compare
 
+pytestmark = pytest.mark.pure
+
 
 def log(*, arm=(0, 1), chance=(0.5, 0.5), reward=(0.2, 0.8), target=((0.25, 0.75),) * 2, model=((0.5, 0.5),) * 2):
     return Log(

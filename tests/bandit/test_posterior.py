@@ -12,6 +12,8 @@ from bandit.core.policy import Policy
 from bandit.core.posterior import fold
 from bandit.core.table import Row
 
+pytestmark = pytest.mark.pure
+
 TODAY = date(2026, 3, 31)
 WEIGHTS = {"judge": 1.0, "human": 1.0, "journal": 0.3}
 POLICY = Policy(weights=WEIGHTS, evidence_scale=6.0)

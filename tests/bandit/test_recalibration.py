@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from bandit.core.recalibration import SPREAD, K, Pair, fit
 
+pytestmark = pytest.mark.pure
+
 FLAGGED = ("cross-repo", "journal", "flagged")
 
 

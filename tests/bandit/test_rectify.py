@@ -12,6 +12,8 @@ from bandit.core.posterior import fold
 from bandit.core.rectify import rectified
 from bandit.core.table import MICRO, Row
 
+pytestmark = pytest.mark.pure
+
 TODAY = date(2026, 3, 31)
 PLAIN = Policy(weights={"judge": 1.0, "human": 1.0, "journal": 0.3})
 GOLDEN = (12.080167891678743, 7.8720629134800415, 7.5364970249793135, 4.837387566805727)

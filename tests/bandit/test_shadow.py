@@ -13,7 +13,7 @@ from bandit import merging
 from bandit.models import Arm, LedgerEntry
 from bandit.selection import complete, select
 from bandit.shadow import shadow
-from tests.bandit.log_cast import NOW, START, WORTH, grade, live, session, variant
+from tests.casts.log import NOW, START, WORTH, grade, live, session, variant
 
 pytestmark = pytest.mark.django_db
 

@@ -17,6 +17,8 @@ from bandit.core.propensity import p_best, propensities
 from bandit.core.table import Row
 from bandit.core.thompson import draw, uniform
 
+pytestmark = pytest.mark.pure
+
 FIRST = date(2026, 3, 1)
 DAYS, DRAWS = 12, 20
 # Seed 001's eight arms and their quality: a Beta of strength 6 around each mean. Rewards are stationary and judged.

@@ -17,7 +17,7 @@ from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
-from tests.grading import quota_cast
+from tests.casts import quota as quota_cast
 
 ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 GRADER = {"model": "claude-sonnet-5-5", "route": "api.anthropic.com", "rubric": "4e1c" * 16, "version": VERSION}

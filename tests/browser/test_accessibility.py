@@ -16,7 +16,7 @@ from tests import addresses, world
 from tests.addresses import PAGE
 from tests.browser import story
 from tests.browser.watch import signed_in
-from tests.grading import quota_cast
+from tests.casts import quota as quota_cast
 
 pytestmark = pytest.mark.browser
 

@@ -6,9 +6,10 @@ from grading.models import Comment, Flag, Grade, ReviewAnswer, ReviewItem
 from grading.models.review import Entry, ItemState
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast, desk_cast
+from tests import cast
 from tests.browser.desk_hand import Hand
-from tests.grading import judge_cast
+from tests.casts import desk as desk_cast
+from tests.casts import judge as judge_cast
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,9 @@ from grading.models import Grade, ReviewAnswer, ReviewItem
 from grading.models.review import ItemState
 from grading.reward import rewards
 from grading.vocabulary import Source
-from tests import cast, desk_cast
+from tests import cast
 from tests.browser.desk_hand import Hand
+from tests.casts import desk as desk_cast
 
 pytestmark = pytest.mark.browser
 

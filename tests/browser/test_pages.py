@@ -5,7 +5,7 @@ import pytest
 from grading.models import Alarm
 from tests import cast
 from tests.browser import story
-from tests.grading import quota_cast
+from tests.casts import quota as quota_cast
 
 pytestmark = pytest.mark.browser
 

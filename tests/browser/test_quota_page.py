@@ -11,7 +11,7 @@ from grading.models.quota import QuotaState
 from grading.vocabulary import Reason
 from tests import cast
 from tests.browser.test_pages import listen, log_in
-from tests.grading import quota_cast
+from tests.casts import quota as quota_cast
 
 pytestmark = pytest.mark.browser
 

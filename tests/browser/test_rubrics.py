@@ -9,7 +9,7 @@ from grading.simulator import Simulator
 from grading.vocabulary import Source
 from tests import cast
 from tests.browser.test_pages import listen, log_in
-from tests.grading import judge_cast
+from tests.casts import judge as judge_cast
 
 pytestmark = pytest.mark.browser
 

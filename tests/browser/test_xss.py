@@ -9,8 +9,8 @@ from grading.models import SavedView
 from tests import addresses, poisoned
 from tests.addresses import PAGE, PART
 from tests.browser.watch import LISTEN, Watch, signed_in
+from tests.casts import quota as quota_cast
 from tests.corpus import xss
-from tests.grading import quota_cast
 
 pytestmark = pytest.mark.browser
 

@@ -15,7 +15,8 @@ from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import JobState
 from grading.simulator import Simulator
 from tests import cast
-from tests.grading import judge_cast, logs
+from tests.casts import judge as judge_cast
+from tests.casts import logs
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from grading.reward import explain, rewards
 from grading.vocabulary import Source
 from tests import cast
 from tests.cast import world
-from tests.grading.review_cast import learned
+from tests.casts.review import learned
 from tests.incidents.helpers import alarms, submit
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from grading.models import Flag, JudgeJob
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
 from tests import cast
-from tests.grading import logs
+from tests.casts import logs
 from tests.incidents.helpers import alarms, submit
 
 pytestmark = pytest.mark.django_db

@@ -20,7 +20,7 @@ from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.cast import world
-from tests.grading import logs
+from tests.casts import logs
 from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
 from tests import cast
 from tests.bandit.helpers import policy, reward
-from tests.grading import lesson_cast
+from tests.casts import lesson as lesson_cast
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from grading.reward import rewards
 from grading.simulator import Mode
 from grading.vocabulary import Reason
 from tests import cast
-from tests.grading import judge_cast
+from tests.casts import judge as judge_cast
 from tests.incidents.helpers import alarms, answers, regained, simulated, submit, work
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ from grading.models import Session, SessionLesson
 from grading.reward import lessons
 from tests import cast
 from tests.bandit.helpers import reward
-from tests.grading import lesson_cast
+from tests.casts import lesson as lesson_cast
 from tests.incidents.helpers import submit
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ from grading.reward import lessons, rewards
 from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import policy
-from tests.grading import lesson_cast
+from tests.casts import lesson as lesson_cast
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from benchmarks.labelled.ranking import Half
 from grading.reward import trajectory
 from grading.signals import extract
 from grading.signals.production import Facts, collect
-from tests.core.transcript import Transcript
+from tests.transcript import Transcript
 
 NAMES = {"mean_auc", "matched_auc", "best_feature_mean_auc", "worst_upper_bound", "coverage"}
 WIPED = " " * 80 + "\r"

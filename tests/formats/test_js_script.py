@@ -1,0 +1,161 @@
+"""Reading what a small JavaScript program calls and prints."""
+
+import time
+
+import pytest
+
+from grading.formats.js_script import read_script
+from grading.formats.js_tokens import UnreadableScriptError
+from grading.formats.js_values import Allowance, Joined, Json, Result, Unknown
+
+pytestmark = pytest.mark.pure
+
+
+def arguments(source: str) -> list:
+    return [call.argument for call in read_script(source).calls]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('tools.x({"cmd":"a \\"b\\"\\n","n":10})', {"cmd": 'a "b"\n', "n": 10}),
+        ("tools.x({cmd:'a', n: -1.5, t: true, f: false, z: null, u: undefined})",
+         {"cmd": "a", "n": -1.5, "t": True, "f": False, "z": None, "u": None}),
+        ("tools.x({a: [1, {b: 'c'},], /* why */ d: `e\nf`, // so\n})", {"a": [1, {"b": "c"}], "d": "e\nf"}),
+        ("const cmd = 'git push'; const w = '/w'; tools.x({cmd, dir: w})", {"cmd": "git push", "dir": "/w"}),
+        ("const n = 'b'; tools.x({cmd: 'a ' + n + ` ${n} ${1 + 1}`})", {"cmd": "a b b 2"}),
+        ("tools.x(String.raw`a\\n`)", "a\\n"),
+        ("tools.x({cmd: '\\u0061\\x62\\\nc'})", {"cmd": "abc"}),
+        ("tools.x({cmd: 'a' + JSON.stringify(\"b c\")})", {"cmd": 'a"b c"'}),
+        ("const o = {a: {b: ['x', 'y']}}; tools['x']({cmd: o.a.b[1]})", {"cmd": "y"}),
+        ("const {x} = tools; const [a, {b}] = ['1', {b: '2'}]; x({cmd: a + b})", {"cmd": "12"}),
+        ("tools.x({cmd: ['a', 'b'].join(' && ')})", {"cmd": "a && b"}),
+        ("async function run(cmd) { return await tools.x({cmd}) }\nawait run('ls')", {"cmd": "ls"}),
+        ("await tools.x({cmd: 'a'}).then(r => text(r.output))", {"cmd": "a"}),
+        ("const o = {cmd: 'a'}; tools.x({...o, n: 1})", {"cmd": "a", "n": 1}),
+    ],
+)  # fmt: skip
+def test_what_is_written_down_is_read(source: str, expected: object):
+    assert arguments(source) == [expected]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "['a', 'b'].map(cmd => tools.x({cmd}))",
+        "await Promise.all(['a', 'b'].map(async (cmd) => { const r = await tools.x({cmd}); return r; }))",
+        "for (const cmd of ['a', 'b']) { await tools.x({cmd}) }",
+        "for (const [i, cmd] of ['a', 'b'].entries()) await tools.x({cmd})",
+        "await Promise.all([tools.x({cmd: 'a'}), tools.x({cmd: 'b'})])",
+        "const cmds = []; cmds.push('a'); cmds.push('b'); cmds.forEach(cmd => tools.x({cmd}))",
+    ],
+)
+def test_calls_over_a_list_are_as_many(source: str):
+    assert arguments(source) == [{"cmd": "a"}, {"cmd": "b"}]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "tools.x({cmd: load('a')})",
+        "tools.x({cmd: ready ? 'a' : 'b'})",
+        "let c = 'a'; if (ready) c = 'b'; tools.x({cmd: c})",
+        "let c = 'a'; while (ready) { tools.x({cmd: c}); c = 'b' }",
+        "let c = 'a'; for (let i = 0; i < 3; i++) { tools.x({cmd: c}); c += 'b' }",
+        "const r = await tools.y({}); tools.x({cmd: r.output})",
+        "const a = ['b']; a.sort(); tools.x({cmd: a[0]})",
+        "tools.x({cmd: 'a'.replace('a', 'b')})",
+    ],
+)
+def test_what_is_not_written_down_is_not_guessed(source: str):
+    assert not isinstance(arguments(source)[-1]["cmd"], str)
+
+
+def test_a_call_inside_text_or_a_comment_is_none():
+    comments, text = "// tools.x({cmd: 'a'})\n/* tools.x({cmd: 'b'}) */", "\"tools.x({cmd: 'c'})\""
+    assert arguments(f"{comments} const s = {text}; const r = /tools.x()/; text(s)") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "items"),
+    [
+        ("const r = await tools.x({}); text(r.output)", [Result(0, ("output",))]),
+        ("text(await tools.x({}))", [Result(0)]),
+        (
+            "const r = await tools.x({}); text(JSON.stringify({a: r.exit_code}))",
+            [Json({"a": Result(0, ("exit_code",))})],
+        ),
+        ("const r = await tools.x({}); text('exit=' + r.exit_code)", [Joined(("exit=", Result(0, ("exit_code",))))]),
+        ("text((await tools.x({})).output.trim())", [Unknown(frozenset({0}))]),
+        ("const {output} = await tools.x({}); text(output); text('done')", [Result(0, ("output",)), "done"]),
+        ("const r = await tools.x({}); if (r.exit_code) text(r.output)", None),
+        ("for (const c of ['a', 'b']) { const r = await tools.x({c}); text(r.output); if (r.exit_code) break }", None),
+        ("try { text((await tools.x({})).output) } catch (e) { text(String(e)) }", None),
+    ],
+)
+def test_what_is_printed_is_known_where_it_is_certain(source: str, items: object):
+    assert read_script(source).items == items
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["r.exit_code = 0", "Object.assign(r, {exit_code: 0})", "delete r.exit_code", "const q = r; q.exit_code = 0"],
+)
+def test_a_result_that_the_script_changed_is_marked(change: str):
+    assert read_script(f"const r = await tools.x({{}}); {change}; text(JSON.stringify(r))").tampered == {0}
+
+
+def test_a_changed_environment_says_nothing():
+    assert read_script("const r = await tools.x({}); globalThis.text = 1; text(r)").items is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if (",
+        "const a = {get x() { return 1 }}",
+        "'a",
+        "`a${",
+        "class A {}",
+        "a b",
+        "eval('tools.x()')",
+        "switch (a) {}",
+        "\\",
+    ],
+)
+def test_what_cannot_be_parsed_is_unreadable(source: str):
+    with pytest.raises(UnreadableScriptError):
+        read_script(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "[" * 100_000,
+        "`${" * 30_000,
+        "a=>" * 10_000 + "1",
+        "/*" * 100_000,
+        "-" * 30_000 + "1",
+        "let x = 'aa';" + "x = x + x;" * 60,
+        "const a = [1,2,3,4,5,6,7,8,9];" + "a.map(x => " * 9 + "1" + ")" * 9,
+        "for (const x of [1,2,3,4,5,6,7,8,9,10]) " * 30 + "text(x)",
+        "const l = [1];" + "l.push(...l);" * 30,
+        "const o = {};" + "".join(f"const o{n} = {{a: o{n - 1}, b: o{n - 1}}};" for n in range(1, 60)),
+        "if (a) " * 5_000 + "b",
+        "function f() { f() } f()",
+    ],
+)
+def test_hostile_code_costs_little(source: str):
+    start = time.monotonic()
+    with pytest.raises(UnreadableScriptError):
+        read_script(source)
+    assert time.monotonic() - start < 2
+
+
+def test_a_logs_scripts_share_an_allowance():
+    allowance = Allowance(total=100)
+    read_script("tools.x({cmd: 'a'})", allowance)
+    with pytest.raises(UnreadableScriptError):
+        read_script("tools.x({cmd: 'a'});" * 20, allowance)
+    with pytest.raises(UnreadableScriptError):
+        read_script("tools.x({cmd: 'a'})", allowance)

@@ -1,0 +1,86 @@
+"""Secrets out, everything else in, byte for byte."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grading.judging.core.redact import redact
+from grading.judging.core.sanitise import inline, quoted
+from tests.corpus import secrets
+from tests.corpus.secrets import ALL, HARMLESS
+
+pytestmark = pytest.mark.pure
+
+SECRET = "ghp_" + "a1B2" * 9
+
+
+def windows(part: str, size: int = 8) -> set[str]:
+    return {part[at : at + size] for at in range(max(len(part) - size, 0) + 1)}
+
+
+def leaked(secret: secrets.Secret, text: str) -> list[str]:
+    """Pieces of eight characters in a row of a secret that are in the text."""
+    return [piece for part in secret.parts for piece in windows(part) if piece in text]
+
+
+def test_the_corpus_is_large_enough():
+    assert len(ALL) >= 40
+    assert all(part in secret.text for secret in ALL.values() for part in secret.parts)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_secret_is_redacted(name):
+    out = redact(ALL[name].text)
+    assert leaked(ALL[name], out) == []
+    assert "[redacted " in out
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_secret_is_redacted_in_the_middle_of_a_text(name):
+    out = redact(f"before it.\n{ALL[name].text}\nafter it.")
+    assert leaked(ALL[name], out) == []
+    assert out.startswith("before it.\n")
+    assert out.endswith("\nafter it.")
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_the_judge_needs_survives_untouched(name):
+    assert redact(HARMLESS[name]) == HARMLESS[name]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_redacting_twice_changes_nothing_more(name):
+    once = redact(ALL[name].text)
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize("kept", range(16, len(SECRET)))
+def test_a_key_that_was_cut_short_is_redacted(kept):
+    assert SECRET[4:12] not in redact(f"token {SECRET[:kept]}")
+
+
+@pytest.mark.parametrize("limit", range(100, 900, 37))
+def test_a_key_across_a_cut_leaves_nothing_of_it(limit):
+    text = "x " * 150 + SECRET + " y" * 400 + SECRET + " z"
+    for out in (inline(text, limit), quoted(text, limit)):
+        assert not windows(SECRET[4:]) & windows(out)
+        assert len(out) <= limit
+
+
+def test_the_rest_of_a_line_stays():
+    assert redact(f"push with {SECRET} to origin") == "push with [redacted GitHub Token] to origin"
+
+
+def test_a_key_with_noise_inside_is_one_key():
+    assert redact(f"x {SECRET[:20]}\u200b{SECRET[20:]} y") == "x [redacted GitHub Token] y"
+
+
+@given(st.text())
+def test_any_text_comes_back_or_is_marked(text):
+    out = redact(text)
+    assert out == text or "[redacted " in out
+
+
+@given(st.text(alphabet="abc 12\n=:\"'/\\-_", max_size=200), st.text(alphabet="xyz 34\n;,", max_size=200))
+def test_a_key_is_found_in_any_surroundings(before, after):
+    assert not windows(SECRET[4:]) & windows(redact(f"{before} {SECRET} {after}"))

@@ -1,0 +1,428 @@
+"""Judging again: the plan with its price, a run that resumes, what it leaves out, changes, and calling it off."""
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+
+from grading import judging
+from grading.judging import judges
+from grading.judging.outlook.estimates import Estimate, estimate, pace
+from grading.judging.rubrics import again, plans, progress, versions
+from grading.judging.rubrics.plans import LeftOut
+from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
+from grading.models.judging import JobState
+from grading.reward import rewards
+from grading.vocabulary import Outcome
+from tests import cast
+from tests.casts import judge as judge_cast
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
+
+
+@pytest.fixture
+def sim(sim, settings):
+    JudgePolicy.objects.create(repeat_share=0, second_share=0)
+    return sim
+
+
+@pytest.fixture
+def olga():
+    return cast.person("olga", "operator")
+
+
+@pytest.fixture
+def operator(client, olga):
+    client.force_login(olga)
+    return client
+
+
+def judged(sim, score=0.5, **fields) -> Session:
+    sim.script({"score": score})
+    job = judge_cast.job(**fields)
+    judging.run(job.pk)
+    return job.session
+
+
+def new_rubric(olga, text="Grade it strictly.") -> Rubric:
+    """Another rubric, in force."""
+    held = Rubric.objects.active()
+    draft = Rubric(title="Strict", text=text, dimensions=held.dimensions, bands=held.bands, parent=held)
+    made, _ = versions.save(draft, author=olga)
+    versions.activate(made, by=olga)
+    return made
+
+
+def planned(*sessions) -> plans.Plan:
+    return plans.plan(Session.objects.filter(pk__in=[each.pk for each in sessions]), Rubric.objects.in_force())
+
+
+def start(olga, *sessions) -> JudgeRun:
+    plan = planned(*sessions)
+    return again.start(plan.ask, plan.rubric, by=olga, why="a test", estimated_usd=plan.estimate.usd)
+
+
+def work() -> int:
+    """Let a worker run every queued job, whatever the limiter of a new key says."""
+    jobs = list(JudgeJob.objects.filter(state=JobState.QUEUED).order_by("pk"))
+    for job in jobs:
+        judging.run(job.pk)
+    return len(jobs)
+
+
+# --- the plan --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_unchanged_is_never_asked_twice(sim, olga):
+    session = judged(sim)
+    assert planned(session).left_out == {LeftOut.UNCHANGED: 1}
+    run = again.start([session.pk], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
+    assert run_counts(run) == (0, {LeftOut.UNCHANGED: 1})
+    assert len(sim.calls) == 1
+
+
+def run_counts(run):
+    run.refresh_from_db()
+    return run.jobs.count(), run.left_out
+
+
+@pytest.mark.parametrize("change", ["rubric", "evidence", "digest", "model"])
+def test_each_part_of_the_identity_makes_it_a_new_question(sim, olga, settings, monkeypatch, change):
+    session = judged(sim)
+    if change == "rubric":
+        new_rubric(olga)
+    elif change == "evidence":
+        judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
+    elif change == "digest":
+        monkeypatch.setattr("grading.judging.rubrics.plans.VERSION", "digest/99")
+        monkeypatch.setattr("grading.judging.rubrics.verdicts.VERSION", "digest/99")
+    else:
+        settings.JUDGE_MODEL = "claude-opus-5-5"
+    assert planned(session).ask == (session.pk,)
+    assert run_counts(start(olga, session)) == (1, {})
+
+
+def test_a_plan_says_why_it_leaves_sessions_out(sim, olga):
+    under_way = judge_cast.job()
+    judging.claim(under_way.pk)
+    nothing = cast.session()
+    died = cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
+    queued = judge_cast.job().session
+    plan = planned(under_way.session, nothing, died, queued, judged(sim))
+    assert plan.ask == (queued.pk,)
+    assert plan.left_out == {
+        LeftOut.JUDGING: 1, LeftOut.NO_EVIDENCE: 1, LeftOut.NO_REWARD: 1, LeftOut.UNCHANGED: 1,
+    }  # fmt: skip
+    assert plan.total == 5
+
+
+def test_a_plan_of_many_costs_as_many_queries_as_one_of_few(sim, django_assert_max_num_queries):
+    judged(sim)
+    with django_assert_max_num_queries(10):
+        planned(*Session.objects.all())
+    for _ in range(20):
+        judge_cast.session()
+    with django_assert_max_num_queries(10):
+        planned(*Session.objects.all())
+
+
+def test_the_estimate_is_what_the_last_verdicts_took(sim, olga):
+    sim.script({"score": 0.5})
+    first, second = judge_cast.job(), judge_cast.job()
+    judging.run(first.pk)
+    judging.run(second.pk)
+    attempts = judge_cast.attempts(first) + judge_cast.attempts(second)
+    found = estimate(10, Rubric.objects.active())
+    # The same rubric adds and takes away the same length, so that the mean of what was read is left.
+    assert found.measured == 2
+    assert found.input_tokens == pytest.approx(sum(each.input_tokens for each in attempts) / 2)
+    assert found.output_tokens == pytest.approx(sum(each.output_tokens for each in attempts) / 2)
+    # 10 × (read × $2 + written × $10) ÷ a million
+    assert found.usd == pytest.approx(10 * (found.input_tokens * 2 + found.output_tokens * 10) / 1e6)
+
+
+def test_a_longer_rubric_costs_more(sim, olga):
+    judged(sim)
+    before = estimate(1, Rubric.objects.active()).input_tokens
+    held = Rubric.objects.active()
+    longer = Rubric(text=held.text + " word" * 800, dimensions=held.dimensions, bands=held.bands)
+    assert estimate(1, longer).input_tokens == pytest.approx(before + 1000, rel=0.02)
+
+
+def test_before_the_first_verdict_the_most_that_fits_is_taken(sim, settings):
+    found = estimate(3, Rubric.objects.active())
+    assert (found.measured, found.input_tokens) == (0, settings.JUDGE_INPUT_TOKENS)
+
+
+def test_batches_cost_half(sim):
+    full = estimate(4, Rubric.objects.active()).usd
+    JudgePolicy.objects.create(use_batches=True)
+    assert estimate(4, Rubric.objects.active()).usd == full / 2
+
+
+def test_the_tightest_limit_sets_the_pace(sim):
+    made = Estimate(count=10, input_tokens=18_400, output_tokens=900, price_in=2, price_out=10, measured=1)
+    assert pace(made) is None
+    judge = judges.first()
+    limits = {"requests": 50, "input_tokens": 30_000, "output_tokens": 8_000}
+    told = {name: {"limit": limit, "remaining": limit} for name, limit in limits.items()}
+    Quota.objects.create(key=judge.fingerprint, model=judge.model, limits=told, limits_at=timezone.now())
+    # 50 a minute by requests, 30,000 ÷ 18,400 = 1.63 by input, 8,000 ÷ 900 = 8.9 by output.
+    assert pace(made).dimension == "input_tokens"
+    assert pace(made).per_minute == pytest.approx(0.98 * 1.6304, abs=1e-4)
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_replaces_stale_verdicts_and_says_how_they_moved(sim, olga):
+    sessions = [judged(sim, score) for score in (0.2, 0.5, 0.9)]
+    rubric = new_rubric(olga)
+    run = start(olga, *sessions)
+    assert JudgeJob.objects.filter(run=run, backlog=True, rubric=rubric).count() == 3
+    sim.script(*({"score": score} for score in (0.8, 0.5, 0.4)))  # the latest session first
+    work()
+    found, changed = progress.progress(run), progress.changes(run)
+    assert (found.done, found.is_over, found.percent) == (3, True, 100)
+    assert found.spent > 0
+    assert (changed.count, changed.new) == (3, 0)
+    assert (changed.mean_before, changed.mean_after) == (pytest.approx(1.6 / 3), pytest.approx(1.7 / 3))
+    assert round(changed.largest[0].moved, 6) == 0.2
+    assert not planned(*sessions).ask
+
+
+def test_until_the_new_verdict_comes_the_old_one_holds(sim, olga):
+    session = judged(sim, 0.5)
+    held = rewards.live(session)
+    new_rubric(olga)
+    start(olga, session)
+    assert rewards.live(session) == held
+    sim.mode = "overloaded"
+    work()
+    assert (rewards.live(session).value, rewards.live(session).final) == (0.5, True)
+
+
+def test_a_queued_job_joins_the_run_and_one_under_way_is_left(sim, olga):
+    queued, under_way = judge_cast.job(), judge_cast.job()
+    sessions = [queued.session, under_way.session]
+    judging.claim(under_way.pk)
+    run = again.start([each.pk for each in sessions], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
+    queued.refresh_from_db()
+    assert queued.run == run
+    assert run_counts(run) == (1, {LeftOut.JUDGING: 1})
+
+
+def test_going_back_to_an_earlier_rubric_takes_its_verdicts_again_unasked(sim, olga):
+    session = judged(sim, 0.3)
+    first = Rubric.objects.active()
+    new_rubric(olga)
+    start(olga, session)
+    sim.script({"score": 0.8})
+    work()
+    assert rewards.live(session).value == 0.8
+    versions.activate(first, by=olga)
+    run = start(olga, session)
+    assert len(sim.calls) == 2
+    taken = session.grades.chain().verdicts().last()
+    assert (taken.value, taken.rubric, taken.replicate, taken.cost_usd) == (0.3, first.sha256, 1, 0)
+    assert rewards.live(session).value == 0.3
+    assert progress.progress(run).done == 1
+    assert progress.changes(run).mean_after == 0.3
+
+
+def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(sim, olga, monkeypatch):
+    sessions = [judge_cast.session() for _ in range(8)]
+    monkeypatch.setattr(again, "AT_ONCE", 0)
+    monkeypatch.setattr(again, "AT_A_TIME", 3)
+    run = start(olga, *sessions)
+    assert run_counts(run) == (0, {})
+    assert again.place(limit=3) == 3
+    run.refresh_from_db()
+    assert (run.placed, run.jobs.count(), progress.progress(run).to_place) == (3, 3, 5)
+    # Whoever was making the others died; the next turn goes on.
+    again.place()
+    again.place()
+    assert run_counts(run) == (8, {})
+    assert progress.progress(run).moved == 0
+
+
+def test_a_crash_in_the_middle_makes_no_job_twice(sim, olga, monkeypatch):
+    sessions = [judge_cast.session() for _ in range(4)]
+    monkeypatch.setattr(again, "AT_ONCE", 0)
+    run = start(olga, *sessions)
+    with monkeypatch.context() as broken:
+        broken.setattr(JudgeRun, "save", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("killed")))
+        with pytest.raises(RuntimeError):
+            again.place()
+    assert run_counts(run) == (0, {})
+    again.place()
+    assert run_counts(run) == (4, {})
+
+
+def test_a_session_that_was_erased_does_not_hold_up_the_others(sim, olga):
+    sessions = [judge_cast.session() for _ in range(3)]
+    run = again.start([0, *[each.pk for each in sessions]], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
+    assert run_counts(run) == (3, {LeftOut.GONE: 1})
+
+
+def test_a_session_that_cannot_be_looked_up_does_not_hold_up_the_others(sim, olga, caplog):
+    others = [judge_cast.session().pk for _ in range(2)]
+    run = again.start(["garbled", *others], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
+    assert run_counts(run) == (2, {LeftOut.UNREADABLE: 1})
+    assert "cannot be judged again" in caplog.text
+
+
+def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(sim, olga, monkeypatch):
+    sessions = [judge_cast.session() for _ in range(2)]
+    monkeypatch.setattr(again, "AT_ONCE", 0)
+    run = start(olga, *sessions)
+    rubric = new_rubric(olga)
+    again.place()
+    assert set(run.jobs.values_list("rubric", flat=True)) == {rubric.pk}
+
+
+# --- calling it off --------------------------------------------------------------------------------------------------
+
+
+def test_calling_off_ends_what_is_queued_and_nothing_else(sim, olga):
+    sessions = [judged(sim) for _ in range(3)]
+    new_rubric(olga)
+    run = start(olga, *sessions)
+    under_way = run.jobs.first()
+    judging.claim(under_way.pk)
+    assert again.cancel(run, by=olga) == 2
+    found = progress.progress(run)
+    assert (found.cancelled, found.judging, found.is_over) == (2, 1, False)
+    assert again.cancel(run, by=olga) == 0
+    assert not JudgeJob.objects.filter(state=JobState.QUEUED).exists()
+
+
+def test_calling_off_leaves_what_would_be_judged_anyway(sim, olga):
+    never, changed, plain = judge_cast.session(), judged(sim), judged(sim)
+    waiting = judge_cast.job()
+    new_rubric(olga)
+    run = start(olga, never, changed, plain, waiting.session)
+    judge_cast.give(changed, "patch", b"+++ b/x\n+more\n")
+    assert again.cancel(run, by=olga) == 1
+    still = JudgeJob.objects.filter(state=JobState.QUEUED, run=None)
+    assert set(still.values_list("session", flat=True)) == {never.pk, changed.pk, waiting.session_id}
+
+
+def test_a_run_called_off_makes_no_more_jobs(sim, olga, monkeypatch):
+    monkeypatch.setattr(again, "AT_ONCE", 0)
+    run = start(olga, judge_cast.session(), judge_cast.session())
+    again.cancel(run, by=olga)
+    assert again.place() == 0
+    found = progress.progress(JudgeRun.objects.get(pk=run.pk))
+    assert (found.cancelled, found.is_over) == (2, True)
+
+
+def test_a_cancelled_job_does_not_keep_a_session_from_being_judged_later(sim, olga):
+    session = judged(sim)
+    new_rubric(olga)
+    again.cancel(start(olga, session), by=olga)
+    assert start(olga, session).jobs.get().state == JobState.QUEUED
+
+
+# --- the pages -------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_page_shows_the_price_and_its_sum(sim, operator, olga):
+    sessions = [judged(sim) for _ in range(2)]
+    new_rubric(olga)
+    JudgePolicy.objects.create(daily_budget_usd=5)
+    page = operator.get("/runs/plan/", {"session": [each.pk for each in sessions]}).content.decode()
+    assert "Judge 2 sessions again, " in page
+    assert "at $2 a million" in page
+    assert "left of $5.00" in page
+    assert "from the last 2 verdicts" in page
+    assert not JudgeRun.objects.exists()
+
+
+def test_posting_the_plan_starts_the_run_it_showed(sim, operator, olga):
+    session = judged(sim)
+    new_rubric(olga)
+    response = operator.post("/runs/plan/?stale=yes", {"seen": "1", "why": "the rubric is stricter"})
+    run = JudgeRun.objects.get()
+    assert response.url == f"/runs/{run.pk}/"
+    assert (run.by, run.why, run.sessions) == (olga, "the rubric is stricter", [session.pk])
+    assert run.estimated_usd > 0
+    page = operator.get(response.url).content.decode()
+    assert "0 of 1 session need nothing more" in page
+    assert "In the queue: waiting for the judge" in page
+
+
+def test_nobody_is_charged_for_more_than_they_saw(sim, operator, olga):
+    judged(sim)
+    judged(sim)
+    new_rubric(olga)
+    page = operator.post("/runs/plan/?stale=yes", {"seen": "1"}).content.decode()
+    assert "More sessions match than when you looked: 2 now. Nothing was asked; look again." in page
+    assert not JudgeRun.objects.exists()
+
+
+def test_ticking_none_means_none_and_not_all(sim, operator, olga):
+    judged(sim)
+    new_rubric(olga)
+    page = operator.get("/runs/plan/?ticked=yes").content.decode()
+    assert "Nobody of this selection needs to be asked about." in page
+
+
+def test_a_filter_that_does_not_exist_is_not_taken_for_everything(sim, operator, olga):
+    judged(sim)
+    new_rubric(olga)
+    page = operator.get("/runs/plan/?category=nonsense").content.decode()
+    assert "filters by something that does not exist" in page
+    operator.post("/runs/plan/?category=nonsense", {"seen": "9"})
+    assert not JudgeRun.objects.exists()
+
+
+def test_the_last_days_can_be_chosen(sim, operator, olga):
+    judged(sim, ended_at=timezone.now() - dt.timedelta(days=20))
+    recent = judged(sim, ended_at=timezone.now() - dt.timedelta(days=2))
+    new_rubric(olga)
+    operator.post("/runs/plan/?stale=yes&days=7", {"seen": "1"})
+    assert JudgeRun.objects.get().sessions == [recent.pk]
+
+
+def test_a_run_page_shows_what_failed_by_reason_and_what_moved(sim, operator, olga):
+    moved, failed = judged(sim, 0.2), judged(sim, 0.4)
+    new_rubric(olga)
+    run = start(olga, failed, moved)
+    sim.script("refusal", "refusal", {"score": 0.9})
+    for _ in range(3):
+        JudgeJob.objects.filter(state=JobState.QUEUED).update(next_attempt_at=timezone.now())
+        for job in JudgeJob.objects.filter(state=JobState.QUEUED, session=failed):
+            judging.run(job.pk)
+    work()
+    page = operator.get(f"/runs/{run.pk}/").content.decode()
+    assert "Given up: the judge declined to grade this session" in page
+    assert "+.70" in page
+    assert ".20 → .90" in page
+    assert "data-over" in operator.get(f"/runs/{run.pk}/progress/").content.decode()
+    assert f'<a href="/runs/{run.pk}/">' in operator.get("/runs/").content.decode()
+
+
+def test_a_run_costs_the_same_queries_however_large(sim, operator, olga, django_assert_max_num_queries):
+    run = start(olga, judge_cast.session())
+    with django_assert_max_num_queries(24):
+        operator.get(f"/runs/{run.pk}/")
+    other = start(olga, *[judge_cast.session() for _ in range(30)])
+    with django_assert_max_num_queries(24):
+        operator.get(f"/runs/{other.pk}/")
+
+
+def test_a_reviewer_may_look_at_runs_and_start_none(sim, client, olga):
+    run = start(olga, judge_cast.session())
+    client.force_login(cast.person("rita", "reviewer"))
+    assert client.get(f"/runs/{run.pk}/").status_code == 200
+    assert client.post("/runs/plan/", {"seen": "9"}).status_code == 403
+    assert client.post(f"/runs/{run.pk}/cancel/").status_code == 403
+    assert "Judge again" not in client.get(f"/sessions/{run.sessions[0]}/").content.decode()
+    assert "/runs/plan/" not in client.get("/sessions/").content.decode()
+
+
+def test_the_session_page_offers_it_with_the_last_price(sim, operator):
+    session = judged(sim)
+    page = operator.get(f"/sessions/{session.pk}/").content.decode()
+    assert f'href="/runs/plan/?session={session.pk}">Judge again · ' in page

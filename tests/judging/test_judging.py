@@ -1,0 +1,518 @@
+"""The judge, end to end in one process: the real SDK over a real socket, real rows, every outcome on record."""
+
+import datetime as dt
+import threading
+from random import Random
+
+import pytest
+import time_machine
+from django.db import connection, connections, transaction
+from django.utils import timezone
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from grading import judging
+from grading.judging import inputs
+from grading.judging.allowance import prices, quota
+from grading.judging.core.verdict_score import VERSION
+from grading.judging.working import begin
+from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
+from grading.models.judging import AttemptOutcome, JobState
+from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.simulator import Mode, Simulator
+from grading.vocabulary import Outcome, Reason, Source, Status
+from tests import cast
+from tests.casts import judge as judge_cast
+from tests.corpus import grammar
+from tests.examples import examples
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
+
+
+BIG_PATCH = b"+++ b/x\n" + b"+one more line\n" * 500
+
+
+def judge_grades(job):
+    return Grade.objects.filter(session=job.session, source=Source.JUDGE)
+
+
+def seeded():
+    return Random(1)
+
+
+def run(job):
+    """Run a job now, whatever its waiting time."""
+    JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
+    outcome = judging.run(job.pk)
+    job.refresh_from_db()
+    return outcome
+
+
+def later(**by):
+    return time_machine.travel(timezone.now() + dt.timedelta(**by), tick=True)
+
+
+# --- a verdict -------------------------------------------------------------------------------------------------------
+
+
+def test_a_verdict_becomes_the_reward_with_its_whole_identity(sim):
+    sim.script({"score": 0.78})
+    job = judge_cast.job()
+    assert run(job) is AttemptOutcome.GRADED
+    grade = judge_grades(job).get()
+    assert (grade.status, grade.value, grade.reason) == (Status.SCORED, 0.78, "")
+    assert (grade.model, grade.version) == ("claude-sonnet-5-5", VERSION)
+    assert grade.route == sim.url.removeprefix("http://")
+    assert grade.rubric == Rubric.objects.active().sha256
+    assert len(grade.inputs_sha256) == 64
+    assert grade.cost_usd > 0
+    assert set(grade.evidence["dimensions"]) == {"execution", "goal_fit", "harmlessness"}
+    assert grade.evidence["rationale"]
+    assert (
+        grade.detail == f"{len(grade.evidence['citations'])} of {len(grade.evidence['citations'])} citations check out"
+    )
+    settlement = rewards.live(job.session)
+    assert (settlement.value, settlement.source, settlement.final) == (0.78, "judge", True)
+    assert (job.state, job.finished_at is not None, job.lease_token) == (JobState.DONE, True, None)
+
+
+def test_an_attempt_says_what_was_sent_and_what_it_cost(sim):
+    job = judge_cast.job()
+    run(job)
+    (attempt,) = judge_cast.attempts(job)
+    assert (attempt.outcome, attempt.http_status, attempt.model) == (AttemptOutcome.GRADED, 200, "claude-sonnet-5-5")
+    assert attempt.request_id == sim.calls[0].request_id
+    assert attempt.input_tokens == sim.calls[0].request.input_tokens
+    assert attempt.cost_usd == pytest.approx((attempt.input_tokens * 2 + attempt.output_tokens * 10) / 1e6)
+    assert len(attempt.prompt_sha256) == 64
+
+
+def test_the_prompt_holds_the_session_and_no_other_source_s_grade(sim):
+    session = judge_cast.session()
+    cast.grade(session, Source.TRAJECTORY, 0.123456, detail="trajectory says")
+    judging.run(judging.enqueue(session).pk)
+    sent = sim.calls[0].request
+    assert "Fix the retry guard" in sent.user
+    assert "Submitted PR 619" in sent.user
+    assert "0.123456" not in sent.system + sent.user
+    assert "trajectory says" not in sent.user
+
+
+def test_a_session_without_a_transcript_is_judged_on_what_it_has(sim):
+    job = judge_cast.job(with_transcript=False)
+    assert run(job) is AttemptOutcome.GRADED
+    assert judge_grades(job).get().detail == "No transcript to cite"
+
+
+def test_a_dated_model_has_the_price_of_its_name():
+    assert prices.per_million("claude-haiku-5-5-20260101") == (0.10, 0.50)
+    assert prices.per_million("unheard-of") == (4.0, 20.0)
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_enqueued_once(sim):
+    session = judge_cast.session()
+    assert judging.enqueue(session) == judging.enqueue(session)
+    assert JudgeJob.objects.count() == 1
+
+
+def test_a_judged_session_is_not_asked_again_until_its_evidence_changes(sim):
+    job = judge_cast.job()
+    run(job)
+    assert judging.enqueue(job.session) is None
+    judge_cast.give(job.session, "patch", b"+++ b/x\n+new\n")
+    assert judging.enqueue(job.session).pk != job.pk
+
+
+def test_a_new_digest_asks_no_judged_session_again(sim):
+    """What the judge reads of the same evidence has changed; a verdict holds until the evidence changes."""
+    session = judge_cast.session()
+    read = inputs.inputs_sha256(inputs.inputs(session))
+    cast.grade(session, Source.JUDGE, 0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
+    assert judging.enqueue(session) is None
+    assert judging.catch_up(abandoned=True) == 0
+    assert rewards.settle(session).source == "judge"
+    judge_cast.give(session, "patch", b"+++ b/x\n+new\n")
+    assert judging.enqueue(session) is not None
+
+
+def test_the_judge_is_told_first_what_the_site_confirmed(sim):
+    run(judge_cast.job())
+    said = sim.calls[-1].request.user
+    assert grammar.sheet(said)[:2] == [
+        "Confirmed: 1 commit",
+        "Test runs: 1 passed, 0 failed; the last run of each runner passed",
+    ]
+    assert "  | 4c1e9b2 send a failed call once" in said
+
+
+def test_asking_the_judge_leaves_the_session_s_row_alone(sim):
+    job = judge_cast.job()
+    before = Session.objects.filter(pk=job.session_id).values().get()
+    inputs.case(job.session)
+    assert Session.objects.filter(pk=job.session_id).values().get() == before
+
+
+def test_without_a_key_the_judge_link_says_so_and_there_is_no_job(settings):
+    session = judge_cast.session()
+    assert judging.enqueue(session) is None
+    assert judging.enqueue(session) is None
+    grade = Grade.objects.get(session=session)
+    assert (grade.source, grade.status, grade.reason) == (Source.JUDGE, Status.SKIPPED, Reason.NOT_CONFIGURED)
+    settlement = rewards.settle(session)
+    assert (settlement.final, settlement.reason) == (False, Reason.NOT_CONFIGURED)
+
+
+def test_a_key_that_comes_later_has_them_judged(settings):
+    session = judge_cast.session()
+    judging.enqueue(session)
+    assert judging.catch_up() == 0
+    with Simulator() as sim:
+        judge_cast.use(settings, sim)
+        assert judging.catch_up() == 1
+        assert judging.catch_up() == 0
+        run(session.judge_jobs.get())
+    assert rewards.live(session).source == "judge"
+
+
+def test_a_session_that_died_of_infrastructure_is_not_judged(sim):
+    session = judge_cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="out of quota")
+    assert judging.enqueue(session) is None
+    assert Grade.objects.get(session=session).reason == Reason.INFRASTRUCTURE
+
+
+def test_a_session_without_evidence_is_not_judged(sim):
+    session = cast.session()
+    assert judging.enqueue(session) is None
+    assert Grade.objects.get(session=session).reason == Reason.NO_EVIDENCE
+    assert not sim.calls
+
+
+def test_without_an_active_rubric_sessions_still_come_in(sim):
+    Rubric.objects.update(is_active=False)
+    session = judge_cast.session()
+    assert judging.enqueue(session) is None
+    assert "activate one" in Grade.objects.get(session=session).detail
+
+
+def test_new_sessions_come_before_backlog(sim):
+    hours_ago = judging.enqueue(judge_cast.session(ended_at=timezone.now() - dt.timedelta(hours=3)))
+    fresh = judging.enqueue(judge_cast.session(ended_at=timezone.now()))
+    assert judging.sweep() == [fresh.pk, hours_ago.pk]
+
+
+# --- every other outcome ---------------------------------------------------------------------------------------------
+
+DEFERRED, INVALID, REFUSED = AttemptOutcome.DEFERRED, AttemptOutcome.INVALID, AttemptOutcome.REFUSED
+ROWS = [
+    # mood, attempt, reason, HTTP status, counts towards giving up, quota afterwards
+    (Mode.RATE_LIMIT, DEFERRED, Reason.RATE_LIMITED, 429, 0, QuotaState.PACING),
+    (Mode.RAMP_LIMIT, DEFERRED, Reason.RATE_LIMITED, 429, 0, QuotaState.PACING),
+    (Mode.LONG_CONTEXT, DEFERRED, Reason.INPUT_TOO_LARGE, 429, 0, QuotaState.OPEN),
+    (Mode.SPEND_LIMIT, DEFERRED, Reason.QUOTA_EXHAUSTED, 429, 0, QuotaState.EXHAUSTED),
+    (Mode.CONTRACT_LIMIT, DEFERRED, Reason.QUOTA_EXHAUSTED, 429, 0, QuotaState.EXHAUSTED),
+    (Mode.USAGE_LIMITS, DEFERRED, Reason.QUOTA_EXHAUSTED, 400, 0, QuotaState.EXHAUSTED),
+    (Mode.NO_CREDIT, DEFERRED, Reason.QUOTA_EXHAUSTED, 400, 0, QuotaState.EXHAUSTED),
+    (Mode.BILLING, DEFERRED, Reason.QUOTA_EXHAUSTED, 402, 0, QuotaState.EXHAUSTED),
+    (Mode.OVERLOADED, DEFERRED, Reason.OVERLOADED, 529, 1, QuotaState.OPEN),
+    (Mode.SERVER_ERROR, DEFERRED, Reason.OVERLOADED, 500, 1, QuotaState.OPEN),
+    (Mode.NOT_JSON, DEFERRED, Reason.OVERLOADED, 200, 1, QuotaState.OPEN),
+    (Mode.AUTH, DEFERRED, Reason.AUTH, 401, 0, QuotaState.MISCONFIGURED),
+    (Mode.FORBIDDEN, DEFERRED, Reason.AUTH, 403, 0, QuotaState.MISCONFIGURED),
+    (Mode.UNKNOWN_MODEL, DEFERRED, Reason.NEEDS_ATTENTION, 404, 0, QuotaState.MISCONFIGURED),
+    (Mode.TOO_LARGE, DEFERRED, Reason.INPUT_TOO_LARGE, 413, 0, QuotaState.OPEN),
+    (Mode.BAD_REQUEST, DEFERRED, Reason.NEEDS_ATTENTION, 400, 1, QuotaState.OPEN),
+    (Mode.DROP, DEFERRED, Reason.CONNECTION, None, 1, QuotaState.OPEN),
+    (Mode.HANG, DEFERRED, Reason.TIMEOUT, None, 1, QuotaState.OPEN),
+    (Mode.GARBAGE, INVALID, Reason.UNPARSABLE_VERDICT, 200, 0, QuotaState.OPEN),
+    (Mode.TRUNCATED, INVALID, Reason.UNPARSABLE_VERDICT, 200, 0, QuotaState.OPEN),
+    (Mode.WRONG_SCHEMA, INVALID, Reason.UNPARSABLE_VERDICT, 200, 0, QuotaState.OPEN),
+    (Mode.OUT_OF_RANGE, INVALID, Reason.UNPARSABLE_VERDICT, 200, 0, QuotaState.OPEN),
+    (Mode.FALSE_CITATION, INVALID, Reason.UNPARSABLE_VERDICT, 200, 0, QuotaState.OPEN),
+    (Mode.EMPTY, INVALID, Reason.UNPARSABLE_VERDICT, 200, 0, QuotaState.OPEN),
+    (Mode.BARE_ZERO, INVALID, Reason.UNPARSABLE_VERDICT, 200, 0, QuotaState.OPEN),
+    (Mode.REFUSAL, REFUSED, Reason.REFUSED, 200, 0, QuotaState.OPEN),
+]
+
+
+def test_the_table_has_every_mood():
+    assert {row[0] for row in ROWS} == set(Mode) - {Mode.VERDICT}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_every_outcome_is_on_record_and_none_is_a_grade(sim, settings, row):
+    mode, outcome, reason, status, counts, state = row
+    settings.JUDGE_TIMEOUT = 0.3 if mode is Mode.HANG else 20
+    sim.mode = mode
+    job = judge_cast.job()
+    assert run(job) is outcome
+    (attempt,) = judge_cast.attempts(job)
+    assert (attempt.outcome, attempt.reason, attempt.http_status) == (outcome, reason, status)
+    assert attempt.detail
+    assert (job.state, job.reason, job.attempts) == (JobState.QUEUED, reason, counts)
+    grade = judge_grades(job).get()
+    assert (grade.value, grade.reason) == (None, reason)
+    assert quota.current().state == state
+    settlement = rewards.live(job.session)
+    assert (settlement.final, settlement.reason, settlement.weight) == (False, reason, 0)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.VERDICT])
+def test_after_any_outcome_a_verdict_still_comes(sim, settings, mode):
+    settings.JUDGE_TIMEOUT = 0.3 if mode is Mode.HANG else 20
+    settings.JUDGE_INPUT_TOKENS = 1000  # so that a smaller digest is really smaller
+    sim.script(mode)
+    job = judge_cast.job(patch=BIG_PATCH)
+    run(job)
+    quota.probe_now()
+    with later(seconds=10):
+        assert run(job) is AttemptOutcome.GRADED
+    assert rewards.live(job.session).source == "judge"
+
+
+@pytest.mark.parametrize("mode", [Mode.REFUSAL, Mode.GARBAGE, Mode.FALSE_CITATION, Mode.TOO_LARGE])
+def test_what_lies_in_the_data_is_tried_twice_then_given_up(sim, settings, mode):
+    settings.JUDGE_INPUT_TOKENS = 1000
+    sim.mode = mode
+    job = judge_cast.job(patch=BIG_PATCH)
+    run(job)
+    run(job)
+    assert (job.state, job.finished_at is not None) == (JobState.ABANDONED, True)
+    assert len(sim.calls) == 2
+    assert run(job) is None
+    assert rewards.live(job.session).value == 0.1
+
+
+def test_an_unparsable_reply_is_kept(sim):
+    sim.mode = Mode.GARBAGE
+    job = judge_cast.job()
+    run(job)
+    assert "rather well" in judge_grades(job).get().evidence["reply"]
+    assert "rather well" in judge_cast.attempts(job)[0].detail
+
+
+def test_after_413_a_smaller_digest_is_sent(sim, settings):
+    settings.JUDGE_INPUT_TOKENS = 1000
+    sim.script(Mode.TOO_LARGE)
+    job = judge_cast.job(patch=BIG_PATCH)
+    run(job)
+    run(job)
+    first, second = sim.calls
+    assert len(second.request.user) < len(first.request.user)
+
+
+def test_a_digest_that_cannot_be_smaller_is_not_sent_again(sim):
+    sim.mode = Mode.TOO_LARGE
+    job = judge_cast.job()
+    run(job)
+    run(job)
+    assert job.state == JobState.ABANDONED
+    assert len(sim.calls) == 1
+    assert "cannot be made smaller" in judge_cast.attempts(job)[1].detail
+
+
+def test_after_the_last_attempt_the_job_is_given_up_and_can_be_taken_up_again(sim, settings):
+    settings.JUDGE_MAX_ATTEMPTS = 3
+    sim.mode = Mode.BAD_REQUEST
+    job = judge_cast.job()
+    for _ in range(3):
+        run(job)
+    assert (job.state, job.reason, job.attempts) == (JobState.ABANDONED, Reason.NEEDS_ATTENTION, 3)
+    assert judge_grades(job).count() == 1
+    assert "No judge will be asked" in rewards.live(job.session).sentence
+    sim.mode = Mode.VERDICT
+    assert judging.catch_up(abandoned=True) == 1
+    run(job.session.judge_jobs.get(state=JobState.QUEUED))
+    assert rewards.live(job.session).source == "judge"
+    assert judging.catch_up(abandoned=True) == 0
+
+
+def test_an_overloaded_service_is_waited_for(sim, settings):
+    settings.JUDGE_MAX_ATTEMPTS = 2
+    sim.mode = Mode.OVERLOADED
+    job = judge_cast.job()
+    for _ in range(5):
+        run(job)
+    assert (job.state, job.attempts) == (JobState.QUEUED, 5)
+
+
+def test_waiting_is_a_time_in_the_row(sim, settings):
+    settings.JUDGE_BACKOFF_SECONDS = 100
+    sim.mode = Mode.OVERLOADED
+    job = judge_cast.job()
+    judging.run(job.pk, rng=seeded())
+    assert judging.run(job.pk) is None
+    job.refresh_from_db()
+    assert timezone.now() < job.next_attempt_at < timezone.now() + dt.timedelta(seconds=100)
+    assert judging.sweep() == []
+    with later(seconds=101):
+        assert judging.sweep() == [job.pk]
+
+
+def test_evidence_that_cannot_be_read_is_recorded_and_never_sent(sim, settings, tmp_path):
+    settings.JUDGE_MAX_ATTEMPTS = 1
+    job = judge_cast.job()
+    settings.MEDIA_ROOT = tmp_path / "lost"
+    run(job)
+    assert (job.state, job.reason) == (JobState.ABANDONED, Reason.UNREADABLE)
+    assert judge_grades(job).get().reason == Reason.UNREADABLE
+    assert not sim.calls
+
+
+@examples(25, HealthCheck.function_scoped_fixture)
+@given(st.lists(st.sampled_from([mode for mode in Mode if mode not in (Mode.VERDICT, Mode.HANG)]), max_size=6))
+def test_no_sequence_of_answers_makes_a_grade_without_a_verdict(sim, modes):
+    with transaction.atomic():
+        sim.script(*modes)
+        job = judge_cast.job()
+        for _ in modes:
+            quota.probe_now()
+            with later(seconds=5):
+                run(job)
+        sim.apply({"reset": True})
+        scored = judge_grades(job).filter(status=Status.SCORED)
+        assert not scored.exists()
+        assert not Settlement.objects.filter(session=job.session, source="judge").exists()
+        assert JudgeAttempt.objects.filter(job=job, outcome=AttemptOutcome.RUNNING).count() == 0
+        transaction.set_rollback(True)
+
+
+# --- leases ----------------------------------------------------------------------------------------------------------
+
+
+def expire(job):
+    JudgeJob.objects.filter(pk=job.pk).update(leased_until=timezone.now() - dt.timedelta(seconds=1))
+
+
+def test_a_claimed_job_is_nobody_else_s(sim):
+    job = judge_cast.job()
+    assert judging.claim(job.pk) is not None
+    assert judging.claim(job.pk) is None
+
+
+def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(sim):
+    job = judge_cast.job()
+    attempt = begin(judging.claim(job.pk))
+    expire(job)
+    assert judging.sweep() == [job.pk]
+    attempt.refresh_from_db()
+    assert (attempt.outcome, attempt.finished_at is not None) == (AttemptOutcome.LOST, True)
+    assert run(job) is AttemptOutcome.GRADED
+    assert job.attempts == 0
+
+
+def test_a_job_that_is_lost_again_and_again_waits_longer(sim, settings):
+    settings.JUDGE_BACKOFF_SECONDS = 1000
+    job = judge_cast.job()
+    judging.claim(job.pk)
+    expire(job)
+    assert judging.sweep(rng=seeded()) == [job.pk]
+    judging.claim(job.pk)
+    expire(job)
+    assert judging.sweep(rng=seeded()) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_reply_after_its_lease_is_recorded_and_changes_nothing(sim):
+    """The first worker hangs, its lease ends, a second one gets the verdict; then the first one's answer arrives."""
+    sim.script({"mode": "hang", "score": 0.9}, {"mode": "verdict", "score": 0.3})
+    job = judge_cast.job()
+    first = in_thread(judging.run, job.pk)
+    wait_for(lambda: len(sim.calls) == 1)
+    expire(job)
+    assert judging.sweep() == [job.pk]
+    assert judging.run(job.pk) is AttemptOutcome.GRADED
+    sim.release()
+    assert first() is AttemptOutcome.LOST
+    lost, graded = judge_cast.attempts(job)
+    assert (lost.outcome, graded.outcome) == (AttemptOutcome.LOST, AttemptOutcome.GRADED)
+    assert "after its lease had ended" in lost.detail
+    assert lost.cost_usd > 0
+    assert judge_grades(job).get().value == 0.3
+    assert rewards.live(job.session).value == 0.3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_attempt_is_on_record_before_the_call(sim):
+    sim.mode = Mode.HANG
+    job = judge_cast.job()
+    finish = in_thread(judging.run, job.pk)
+    wait_for(lambda: len(sim.calls) == 1)
+    (attempt,) = judge_cast.attempts(job)
+    assert (attempt.outcome, len(attempt.prompt_sha256)) == (AttemptOutcome.RUNNING, 64)
+    sim.release()
+    assert finish() is AttemptOutcome.GRADED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_racers_one_gets_the_job(sim):
+    job = judge_cast.job()
+    start = threading.Barrier(4)
+
+    def race():
+        start.wait(5)
+        return judging.run(job.pk)
+
+    outcomes = [finish() for finish in [in_thread(race) for _ in range(4)]]
+    assert sorted(outcome is not None for outcome in outcomes) == [False, False, False, True]
+    assert len(sim.calls) == 1
+    assert judge_grades(job).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_the_judge_is_asked(sim):
+    """A database that others can write to during a call is the proof."""
+    sim.mode = Mode.HANG
+    job = judge_cast.job()
+    finish = in_thread(judging.run, job.pk)
+    wait_for(lambda: len(sim.calls) == 1)
+    cast.session()
+    sim.release()
+    assert finish() is AttemptOutcome.GRADED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_evidence_that_comes_while_the_judge_reads_is_judged_too(sim):
+    sim.script("hang")
+    job = judge_cast.job()
+    finish = in_thread(judging.run, job.pk)
+    wait_for(lambda: len(sim.calls) == 1)
+    judge_cast.give(job.session, "patch", b"+++ b/x\n+new\n")
+    sim.release()
+    assert finish() is AttemptOutcome.GRADED
+    again = job.session.judge_jobs.get(state=JobState.QUEUED)
+    assert judging.run(again.pk) is AttemptOutcome.GRADED
+    assert judge_grades(job).count() == 2
+
+
+def in_thread(work, *args):
+    """Run `work` in a thread; the returned function waits for it and hands back what it returned."""
+    results = []
+
+    def target():
+        try:
+            results.append(work(*args))
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=target)
+    thread.start()
+
+    def finish():
+        thread.join(20)
+        assert results, "the thread ended without a result"
+        return results[0]
+
+    return finish
+
+
+def wait_for(condition, seconds=10.0):
+    done = threading.Event()
+    for _ in range(int(seconds / 0.02)):
+        if condition():
+            return
+        done.wait(0.02)
+    raise AssertionError(f"still not so after {seconds} seconds on {connection.vendor}")

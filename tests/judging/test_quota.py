@@ -1,0 +1,240 @@
+"""Quota as an object: what closes it, what opens it, who may ask meanwhile, and what every screen can say of it."""
+
+import datetime as dt
+import logging
+
+import pytest
+import redis
+import time_machine
+from django.utils import timezone
+
+from grading import judging
+from grading.judging import judges
+from grading.judging.allowance import quota
+from grading.judging.working import begin
+from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
+from grading.models.judging import AttemptOutcome, JobState
+from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.simulator import Mode
+from grading.vocabulary import Reason, Source
+from tests.casts import judge as judge_cast
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
+
+NOON = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
+
+
+def at(moment=NOON, **later):
+    """The clock stands still at `moment`, moved on by `later`."""
+    return time_machine.travel(moment + dt.timedelta(**later), tick=False)
+
+
+def ask(job):
+    """Try a job as a worker would: only if it is due and the quota lets it."""
+    return judging.run(job.pk)
+
+
+def forget_the_hold(redis_url):
+    """The limiter goes by Redis' clock, which stands still for nobody."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushall()
+
+
+def states():
+    return list(QuotaTransition.objects.values_list("state", flat=True))
+
+
+def test_the_reset_that_the_api_names_is_waited_for_and_nothing_is_sent(sim):
+    sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
+    with at():
+        first, second = judge_cast.job(), judge_cast.job()
+        ask(first)
+        assert quota.current().until == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
+    with at(hours=11):
+        assert judging.sweep() == []
+        assert ask(first) is None
+        assert ask(second) is None
+        assert len(sim.calls) == 1
+    with at(hours=12):
+        assert judging.sweep() == [first.pk]
+        assert ask(first) is AttemptOutcome.GRADED
+        assert judging.sweep() == [second.pk]
+        assert ask(second) is AttemptOutcome.GRADED
+    assert states() == [QuotaState.EXHAUSTED, QuotaState.OPEN]
+
+
+def test_a_monthly_cap_is_waited_for_until_the_first(sim):
+    sim.mode = Mode.SPEND_LIMIT
+    with at():
+        ask(judge_cast.job())
+    assert quota.current().until == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
+
+
+def test_without_a_named_reset_one_probe_goes_at_growing_gaps(sim):
+    sim.mode = Mode.NO_CREDIT
+    with at():
+        jobs = [judge_cast.job() for _ in range(3)]
+        ask(jobs[0])
+    minutes, probes = 0, []
+    for gap in (1, 2, 4, 8, 16, 32, 60, 60):
+        minutes += gap
+        with at(minutes=minutes, seconds=-1):
+            assert judging.sweep() == []
+        with at(minutes=minutes):
+            assert len(judging.sweep()) == 1
+            outcomes = [ask(job) for job in jobs]
+            probes.append(sum(outcome is not None for outcome in outcomes))
+    assert probes == [1] * 8
+    assert len(sim.calls) == 9
+    assert states() == [QuotaState.EXHAUSTED]
+
+
+def test_a_probe_whose_worker_died_is_followed_by_another(sim, settings):
+    settings.JUDGE_LEASE_SECONDS = 300
+    sim.mode = Mode.NO_CREDIT
+    with at():
+        first, second = judge_cast.job(), judge_cast.job()
+        ask(first)
+    with at(minutes=1):
+        assert judging.claim(first.pk) is not None
+        assert judging.claim(second.pk) is None
+    with at(minutes=7):
+        judging.sweep()
+        assert judging.claim(second.pk) is not None
+
+
+def test_every_waiting_session_says_why_in_words(sim):
+    sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
+    with at():
+        before = [judge_cast.job() for _ in range(3)]
+        ask(before[0])
+        judging.sweep()
+        after = judge_cast.job()
+        for job in (*before, after):
+            rewards.settle(job.session)
+            job.refresh_from_db()
+            assert (job.state, job.reason) == (JobState.QUEUED, Reason.QUOTA_EXHAUSTED)
+            (grade,) = Grade.objects.filter(session=job.session, source=Source.JUDGE)
+            assert (grade.value, grade.reason) == (None, Reason.QUOTA_EXHAUSTED)
+            assert "Quota exhausted, asks again 1 Apr 00:00 UTC" in grade.detail
+            assert rewards.live(job.session).reason == Reason.QUOTA_EXHAUSTED
+        judging.sweep()
+    assert Grade.objects.filter(source=Source.JUDGE).count() == 4
+
+
+def test_once_the_quota_is_back_nobody_says_it_is_exhausted(sim):
+    sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
+    with at():
+        first, second = judge_cast.job(), judge_cast.job()
+        ask(first)
+        judging.sweep()
+    with at(hours=12):
+        ask(first)
+        judging.sweep()
+        settlement = rewards.live(second.session)
+        assert (settlement.final, settlement.reason) == (False, Reason.AWAITING_JUDGE)
+        assert ask(second) is AttemptOutcome.GRADED
+
+
+def test_an_outage_raises_the_alarm_at_once_and_its_end_resolves_it(sim, caplog):
+    sim.script({"mode": "usage_limits", "regain": "2026-04-01 at 00:00"})
+    with at(), caplog.at_level(logging.ERROR):
+        job = judge_cast.job()
+        ask(job)
+        assert Alarm.objects.filter(rule="A2", resolved_at=None).exists()
+    assert "exhausted" in caplog.text
+    with at(hours=12):
+        ask(job)
+    assert not Alarm.objects.filter(rule="A2", resolved_at=None).exists()
+
+
+def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(sim, redis_url):
+    sim.script({"mode": "rate_limit", "retry_after": 20})
+    with at():
+        first, second = judge_cast.job(), judge_cast.job()
+        ask(first)
+        assert ask(second) is None
+    with at(seconds=19):
+        assert judging.sweep() == []
+    with at(seconds=20):
+        forget_the_hold(redis_url)
+        assert judging.sweep() == [first.pk, second.pk]
+        assert ask(first) is ask(second) is AttemptOutcome.GRADED
+    first.refresh_from_db()
+    assert first.attempts == 0
+    assert states() == [QuotaState.PACING, QuotaState.OPEN]
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTH, Mode.FORBIDDEN, Mode.UNKNOWN_MODEL])
+def test_a_refused_key_is_not_tried_again_until_it_changes(sim, settings, mode):
+    sim.script(mode)
+    with at():
+        job = judge_cast.job()
+        ask(job)
+    with at(days=3):
+        assert judging.sweep() == []
+        assert ask(job) is None
+        settings.ANTHROPIC_API_KEY = "another"
+        assert judging.sweep() == [job.pk]
+        assert ask(job) is AttemptOutcome.GRADED
+    assert not Quota.objects.out().exists()
+    assert not Alarm.objects.filter(resolved_at=None).exists()
+
+
+def test_a_changed_model_has_a_quota_of_its_own(sim, settings):
+    sim.script(Mode.UNKNOWN_MODEL)
+    job = judge_cast.job()
+    ask(job)
+    settings.JUDGE_MODEL = "claude-opus-5-5"
+    assert ask(job) is AttemptOutcome.GRADED
+
+
+def test_a_person_can_have_it_asked_now(sim):
+    sim.script(Mode.AUTH)
+    job = judge_cast.job()
+    ask(job)
+    assert judging.sweep() == []
+    quota.probe_now()
+    assert judging.sweep() == [job.pk]
+    assert ask(job) is AttemptOutcome.GRADED
+    assert quota.current().state == QuotaState.OPEN
+
+
+def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
+    sim.script(Mode.VERDICT)
+    with at():
+        early, late = judge_cast.job(), judge_cast.job()
+        attempt = begin(judging.claim(early.pk))
+    with at(seconds=5):
+        sim.mode = Mode.NO_CREDIT
+        sim._queue.clear()
+        ask(late)
+    with at(seconds=6):
+        from grading.judging.core.verdict import Graded
+
+        verdict = Graded(score=0.5, dimensions={}, rationale="", citations=())
+        quota.learn(judges.first(), verdict, started_at=attempt.started_at, now=timezone.now())
+    assert quota.current().state == QuotaState.EXHAUSTED
+
+
+def test_an_absurd_reset_is_not_believed(sim):
+    sim.script({"mode": "usage_limits", "regain": "2099-01-01 at 00:00"})
+    with at():
+        ask(judge_cast.job())
+    assert quota.current().until == NOON + dt.timedelta(days=32)
+
+
+def test_the_row_names_the_key_without_giving_it_away(sim):
+    held = quota.current()
+    assert judge_cast.KEY not in f"{held.key} {held.model} {held.detail}"
+    assert len(held.key) == 16
+
+
+def test_without_a_key_waiting_jobs_say_so(sim, settings):
+    job = judge_cast.job()
+    settings.ANTHROPIC_API_KEY = ""
+    assert judging.sweep() == []
+    assert Grade.objects.get(session=job.session).reason == Reason.NOT_CONFIGURED
+    assert JudgeJob.objects.get(pk=job.pk).is_open
+    assert not sim.calls

@@ -1,0 +1,70 @@
+"""No byte of a secret reaches the judge's socket, wherever in a session it stands."""
+
+import pytest
+
+from grading.judging import client, inputs, judges
+from grading.judging.core.prompt import rubric_sha256
+from grading.models import Artifact, Rubric
+from grading.models.evidence import ArtifactKind, Origin
+from grading.plain import plain_text
+from tests import cast
+from tests.casts import judge as judge_cast
+from tests.corpus import places, transcripts
+from tests.corpus.secrets import ALL, HARMLESS
+from tests.judging.core.test_redact import leaked
+
+pytestmark = pytest.mark.django_db
+
+
+# The middle of a key, as a title of 300 characters would cut it, is base64 like that of an image.
+UNTOLD = ALL["key whose beginning is missing"].text
+
+
+def session_with(text: str):
+    short = "" if text == UNTOLD else text
+    session = cast.session(title=plain_text(f"Deploy with {short}", 300))
+    log = transcripts.log(session.external_id, *places.in_places(text))
+    judge_cast.give(session, "transcript", log, f"{session.external_id}.jsonl")
+    judge_cast.give(session, "journal", f"Notes of today\n\nI used {text}\n".encode())
+    patch = "--- a/.env\n+++ b/.env\n" + "".join(f"+{line}\n" for line in text.split("\n"))
+    judge_cast.give(session, "patch", patch.encode())
+    Artifact.objects.create(
+        session=session, kind=ArtifactKind.COMMIT, key=plain_text(f"abc {short}", 200), origin=Origin.FACTS
+    )
+    return session
+
+
+def rubric_with(text: str) -> Rubric:
+    """A copy of the rubric in force with an example that has the text in it."""
+    rubric = Rubric.objects.active()
+    rubric.pk = None
+    rubric.is_active = False
+    rubric.examples = [{"summary": f"Asked: use {text}", "score": 0.5, "why": f"It printed {text}"}]
+    rubric.sha256 = rubric_sha256(rubric.text, rubric.dimensions, rubric.bands, rubric.examples)
+    rubric.save()
+    return rubric
+
+
+def sent(sim, text: str) -> str:
+    """All that came in at the judge's end, for a session and an example that have the text everywhere."""
+    rubric = rubric_with(text)
+    made = inputs.build(session_with(text), rubric, budget=60_000)
+    client.ask(judges.first(), made, rubric)
+    request = sim.calls[-1].request
+    return f"{request.system}\n{request.user}"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_secret_never_reaches_the_socket(sim, name):
+    received = sent(sim, ALL[name].text)
+    assert leaked(ALL[name], received) == []
+    assert received.count("[redacted ") >= 8
+    for around in ("HOME=/root", "Notes of today", "Example 1, graded 0.5", "Error: could not connect"):
+        assert around in received
+
+
+@pytest.mark.parametrize("name", [name for name, text in HARMLESS.items() if len(text) < 250 and "\n" not in text])
+def test_what_is_no_secret_reaches_the_judge(sim, name):
+    received = sent(sim, HARMLESS[name])
+    assert HARMLESS[name].replace("\t", " ") in received
+    assert "[redacted " not in received

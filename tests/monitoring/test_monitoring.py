@@ -1,0 +1,385 @@
+"""The founding rule: a floor grade from a session that also committed code deserves a flag."""
+
+import datetime as dt
+import uuid
+
+import pytest
+import time_machine
+from django.utils import timezone
+from django.utils.html import escape
+
+from bandit.models import LedgerEntry
+from grading import judging, monitoring, review
+from grading.models import Alarm, Flag, JudgeAttempt, JudgeJob, Quota, ReviewItem, Session
+from grading.models.review import Answer
+from grading.monitoring.alarms import keep
+from grading.monitoring.rule import Finding
+from grading.review import answers
+from grading.reward import rewards
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.casts import quota as quota_cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    """No test straddles midnight."""
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+def inspected(*, proof=True, ended_at=None, **values):
+    session = cast.session(ended_at=ended_at or timezone.now())
+    if proof:
+        cast.pull_request(session)
+    for name, value in values.items():
+        cast.grade(session, Source(name), value, Reason.NONE if value is not None else Reason.STUB_NO_TOOL_CALLS)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    return session
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {"trajectory": 0.1}, {"trajectory": None}, {"trajectory": None, "journal": 0.32}]
+)
+def test_a_pull_request_without_a_real_grade_is_flagged_at_once(values):
+    session = inspected(**values)
+    flag = Flag.objects.get(session=session)
+    assert flag.rule == "A1"
+    assert "1 pull request" in flag.detail
+    assert list(monitoring.flagged_sessions()) == [flag]
+
+
+@pytest.mark.parametrize("values", [{"trajectory": 0.41}, {"judge": 0.1}, {"judge": 0.1, "trajectory": 0.1}])
+def test_a_real_grade_is_not_flagged_however_low(values):
+    inspected(**values)
+    assert not Flag.objects.exists()
+
+
+def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work():
+    session = inspected(trajectory=None)
+    cast.grade(session, Source.JUDGE, 0.1)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    assert not monitoring.flagged_sessions().exists()
+    assert Flag.objects.get().cleared_why == "a real grade accounts for it now, or is on its way"
+
+
+def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(trajectory=None)
+    review.record_correction(session, rita, value=0.8, reason="merged")
+    assert not monitoring.flagged_sessions().exists()
+    review.undo(session.grades.get(source="human"), rita)
+    assert monitoring.flagged_sessions().get().session == session
+
+
+def test_a_flag_that_cleared_itself_comes_back_where_the_grade_goes():
+    session = inspected(trajectory=0.41)
+    cast.grade(session, Source.TRAJECTORY, None, Reason.LOG_SHARED)
+    monitoring.inspect(session)
+    cast.grade(session, Source.TRAJECTORY, 0.5)
+    monitoring.inspect(session)
+    assert not monitoring.flagged_sessions().exists()
+    cast.grade(session, Source.TRAJECTORY, None, Reason.LOG_SHARED)
+    monitoring.inspect(session)
+    assert monitoring.flagged_sessions().get().session == session
+
+
+def waiting(*, reason=Reason.AWAITING_JUDGE, backlog=False, **values):
+    """A session with a pull request whose judge was asked just now."""
+    session = cast.session(ended_at=timezone.now())
+    cast.pull_request(session)
+    for name, value in values.items():
+        cast.grade(session, Source(name), value)
+    cast.open_judge_job(session, reason=reason, backlog=backlog)
+    rewards.settle(session)
+    review.look(session)
+    return session
+
+
+PASSING = [Reason.AWAITING_JUDGE, Reason.OVERLOADED, Reason.BUDGET_SPENT, Reason.PAUSED]
+
+
+@pytest.mark.parametrize("values", [{}, {"trajectory": 0.41}])
+@pytest.mark.parametrize("reason", PASSING)
+def test_work_may_wait_a_day_and_a_half_for_its_judge(reason, values, settings):
+    quota_cast.use(settings)
+    session, now = waiting(reason=reason, **values), timezone.now()
+    assert not Flag.objects.exists()
+    with time_machine.travel(now + dt.timedelta(hours=35), tick=False):
+        judging.sweep()
+        assert not Flag.objects.exists()
+    with time_machine.travel(now + dt.timedelta(hours=36), tick=False):
+        for _ in range(2):
+            judging.sweep()
+            flag = monitoring.flagged_sessions().get()
+            assert flag.session == session
+            assert "has waited for its verdict since 31 Mar 12:00 UTC" in flag.detail
+            assert ReviewItem.objects.open().get().session == session
+
+
+def test_what_came_in_late_may_wait_longer(settings):
+    quota_cast.use(settings)
+    waiting(backlog=True)
+    for days, count in ((13, 0), (14, 1)):
+        with time_machine.travel(cast.NOON + dt.timedelta(days=days), tick=False):
+            judging.sweep()
+            assert Flag.objects.count() == count
+
+
+def test_imported_history_that_waits_is_put_up_for_nobody(settings):
+    quota_cast.use(settings)
+    session = waiting(backlog=True)
+    type(session).objects.filter(pk=session.pk).update(ended_at=cast.NOON - dt.timedelta(days=20))
+    with time_machine.travel(cast.NOON + dt.timedelta(days=15), tick=False):
+        judging.sweep()
+        monitoring.inspect(Session.objects.get(pk=session.pk))
+    assert not Flag.objects.exists()
+
+
+@pytest.mark.parametrize("by", ["judge", "person"])
+def test_work_that_somebody_graded_meanwhile_waits_for_nothing(by, settings):
+    quota_cast.use(settings)
+    session = waiting()
+    if by == "judge":
+        cast.grade(session, Source.JUDGE, 0.1)
+    else:
+        review.record_correction(session, cast.person("rita", "reviewer"), value=0.8, reason="merged")
+    with time_machine.travel(cast.NOON + dt.timedelta(days=3), tick=False):
+        judging.sweep()
+    assert not Flag.objects.exists()
+
+
+@pytest.mark.parametrize("reason", [Reason.QUOTA_EXHAUSTED, Reason.AUTH])
+def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judge_is_out(reason):
+    session = waiting(reason=reason, journal=0.32)
+    assert Flag.objects.get().session == session
+    waiting(reason=reason, trajectory=0.41)
+    assert Flag.objects.get().session == session
+
+
+def test_work_that_nothing_accounts_for_is_flagged_at_once_where_the_judges_calls_fail():
+    Alarm.objects.create(rule=monitoring.JUDGE_OUT, about="first judge", detail="3 × overloaded")
+    session = waiting()
+    assert Flag.objects.get().session == session
+
+
+def test_work_whose_judge_was_given_up_is_flagged_whatever_its_trajectory_says():
+    session = waiting(trajectory=0.9)
+    JudgeJob.objects.update(state="abandoned", reason=Reason.UNPARSABLE_VERDICT)
+    monitoring.inspect(session)
+    assert "it was given up" in monitoring.flagged_sessions().get().detail
+
+
+@pytest.mark.parametrize(("state", "reason"), [("abandoned", Reason.NOT_CONFIGURED), ("cancelled", Reason.NONE)])
+def test_a_job_that_a_person_or_the_lack_of_a_judge_ended_asks_for_no_more_than_a_site_without_one(state, reason):
+    session = waiting(trajectory=0.9)
+    JudgeJob.objects.update(state=state, reason=reason)
+    monitoring.inspect(session)
+    assert not Flag.objects.exists()
+
+
+def strata(session):
+    """(op, source, stratum) of the session's rewards in the category bandit, in the order they were written."""
+    rows = LedgerEntry.objects.filter(observation=session.observation, bandit__name="category").order_by("pk")
+    return list(rows.values_list("op", "grader__source", "grader__stratum"))
+
+
+def test_a_flagged_sessions_reward_is_in_a_stratum_of_its_own():
+    session = inspected(journal=0.32)
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+    cast.grade(session, Source.JUDGE, 0.8)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    assert strata(session)[-1] == ("apply", "judge", "")
+
+
+def test_an_unflagged_session_is_settled_once_and_its_reward_never_moves():
+    assert strata(inspected(journal=0.32, proof=False)) == [("apply", "journal", "")]
+
+
+def test_a_persons_grade_is_in_no_stratum_and_its_undo_restores_the_flagged_one():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32)
+    review.record_correction(session, rita, value=0.8, reason="merged")
+    assert strata(session)[-1] == ("apply", "human", "")
+    review.undo(session.grades.get(source="human"), rita)
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+
+
+def test_a_persons_flag_and_its_return_move_the_reward_along():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32, proof=False)
+    flag = review.flag(session, rita, "the journal is another session's")
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+    review.unflag(flag, rita)
+    assert strata(session)[-1] == ("apply", "journal", "")
+
+
+def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward():
+    rita = cast.person("rita", "reviewer")
+    session = inspected(journal=0.32)
+    review.look(session)
+    answer = review.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="the log is gone")
+    assert strata(session)[-1] == ("apply", "journal", "")
+    answers.undo(answer, rita)
+    assert strata(session)[-1] == ("apply", "journal", "flagged")
+
+
+def test_a_floor_without_independent_work_is_not_flagged():
+    inspected(proof=False)
+    assert not Flag.objects.exists()
+
+
+def test_the_third_flag_in_seven_days_raises_one_alarm():
+    for expected in (0, 0, 1, 1):
+        inspected()
+        assert monitoring.open_alarms().count() == expected
+
+
+def test_flags_of_sessions_that_ended_long_ago_raise_no_alarm_today():
+    for _ in range(5):
+        inspected(ended_at=timezone.now() - dt.timedelta(days=30))
+    assert not Alarm.objects.exists()
+
+
+def test_an_alarm_is_acknowledged_once_by_name_and_reopens_on_the_next_case():
+    rita, otto = cast.person("rita", "reviewer"), cast.person("otto", "operator")
+    for _ in range(3):
+        inspected()
+    alarm = monitoring.open_alarms().get()
+    assert monitoring.acknowledge(alarm, rita)
+    assert not monitoring.acknowledge(alarm, otto)
+    alarm.refresh_from_db()
+    assert alarm.acknowledged_by == rita
+    inspected()
+    again = monitoring.open_alarms().get()
+    assert again != alarm
+    assert again.acknowledged_by is None
+
+
+def test_an_alarm_resolves_when_its_rule_no_longer_holds():
+    sessions = [inspected() for _ in range(3)]
+    for session in sessions:
+        Flag.objects.filter(session=session).delete()
+    monitoring.refresh()
+    assert not monitoring.open_alarms().exists()
+
+
+def test_a_judge_that_is_out_is_an_alarm_until_it_is_back():
+    quota = Quota.objects.create(key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED)
+    monitoring.refresh()
+    assert "Quota exhausted" in monitoring.open_alarms().get().detail
+    quota.state = "open"
+    quota.save()
+    monitoring.refresh()
+    assert not monitoring.open_alarms().exists()
+
+
+# --- when rules look -------------------------------------------------------------------------------------------------
+
+HOURLY = dt.timedelta(hours=1)
+
+
+class Said(monitoring.Rule):
+    """A rule that says what it is told to, or breaks."""
+
+    id, title, means, every = "T1", "Told", "When told", HOURLY
+
+    def __init__(self, *about: str, breaks: bool = False) -> None:
+        self.about, self.breaks, self.looks = about, breaks, 0
+
+    def look(self, now):
+        self.looks += 1
+        if self.breaks:
+            raise RuntimeError("a rule that breaks")
+        return [Finding(about=name, detail=f"{name} is odd") for name in self.about]
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Puts a rule among the site's."""
+
+    def put(rule):
+        monkeypatch.setitem(monitoring.RULES, rule.id, rule)
+        return rule
+
+    return put
+
+
+def test_a_rule_looks_when_its_turn_has_come_and_at_no_other_time(told):
+    rule, now = told(Said()), timezone.now()
+    for minutes, looks in ((0, 1), (1, 1), (59, 1), (60, 2), (61, 2), (300, 3)):
+        monitoring.watch(now + dt.timedelta(minutes=minutes))
+        assert rule.looks == looks
+
+
+def test_a_rule_that_breaks_stops_no_other_is_tried_again_and_becomes_an_alarm(told):
+    now = timezone.now()
+    told(Said())
+    monitoring.watch(now)
+    rule = told(Said(breaks=True))
+    Quota.objects.create(key="k", model="m", state="exhausted", reason=Reason.QUOTA_EXHAUSTED)
+    for minutes in (60, 61, 62):
+        monitoring.watch(now + dt.timedelta(minutes=minutes))
+    assert rule.looks == 3
+    assert monitoring.open_alarms().get().rule == "A2"
+    monitoring.watch(now + dt.timedelta(minutes=131))
+    silent = monitoring.open_alarms().get(rule="A29")
+    assert (silent.about, "T1 (Told) last looked" in silent.detail) == ("T1", True)
+
+
+def test_rules_that_nobody_calls_any_more_are_an_alarm_at_the_next_session():
+    monitoring.watch()
+    with time_machine.travel(cast.NOON + dt.timedelta(days=1), tick=False):
+        inspected(proof=False)
+        assert "A15" in set(monitoring.open_alarms().filter(rule="A29").values_list("about", flat=True))
+        monitoring.watch()
+        assert not monitoring.open_alarms().exists()
+
+
+def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(told):
+    rule, rita = told(Said("one")), cast.person("rita", "reviewer")
+    keep([rule], timezone.now())
+    assert monitoring.acknowledge(monitoring.open_alarms().get(), rita)
+    rule.about = ("one", "two")
+    keep([rule], timezone.now())
+    assert set(monitoring.open_alarms().values_list("about", "acknowledged_by__username")) == {
+        ("one", "rita"),
+        ("two", None),
+    }
+    rule.about = ("two",)
+    keep([rule], timezone.now())
+    assert monitoring.open_alarms().get().about == "two"
+
+
+def test_looking_at_every_session_takes_few_queries_however_much_there_is(django_assert_max_num_queries):
+    job = cast.open_judge_job(cast.session())
+    for number in range(40):
+        JudgeAttempt.objects.create(
+            job=job,
+            lease_token=uuid.uuid4(),
+            finished_at=timezone.now(),
+            outcome="deferred",
+            model=f"m{number % 3}",
+            reason=(Reason.OVERLOADED, Reason.NEEDS_ATTENTION)[number % 2],
+            http_status=400 + number % 4,
+        )
+    monitoring.refresh()
+    assert monitoring.open_alarms().count() == 3
+    with django_assert_max_num_queries(12):
+        monitoring.refresh()
+
+
+def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client):
+    monitoring.watch()
+    monitoring.watch_at_night()
+    client.force_login(cast.person("vera", "viewer"))
+    html = client.get("/alarms/").content.decode()
+    for rule in monitoring.RULES.values():
+        assert rule.id in html
+        assert escape(rule.means) in html
+    assert "not yet" not in html

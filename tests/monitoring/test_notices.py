@@ -1,0 +1,373 @@
+"""What people are told outside the site: written with its cause, sent by a clock, once, over real sockets."""
+
+import datetime as dt
+import hashlib
+import hmac
+import json
+import threading
+from random import Random
+
+import pytest
+import time_machine
+from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection, transaction
+from django.utils import timezone
+
+from grading import monitoring
+from grading.models import Alarm, Notice, ReviewItem
+from grading.monitoring import notices
+from grading.monitoring.alarms import keep
+from grading.monitoring.rule import Finding, Rule, Severity
+from gradingsite import settings as site
+from tests import cast
+from tests.casts.notice import MailServer, WebServer, serving
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "s3cret"
+NOW = timezone.now
+
+
+class Told(Rule):
+    """An alarm that raises as long as a test wants it to."""
+
+    id, title, means, todo = "A2", "The judge is out", "When told", "Add credit."
+
+    def __init__(self, *about: str) -> None:
+        self.about = about
+
+    def look(self, now):
+        return [Finding(about=name, detail=f"{name}: quota exhausted\nX-Header: no") for name in self.about]
+
+
+class Advised(Told):
+    id, title, severity = "A27", "Graders at unlike levels", Severity.ADVISORY
+
+
+@pytest.fixture
+def mail(settings):
+    with serving(MailServer()) as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = server.server_address
+        settings.NOTIFY_EMAIL = ["ops@example.test", "rita@example.test"]
+        yield server
+
+
+@pytest.fixture
+def web(settings):
+    with serving(WebServer()) as server:
+        settings.NOTIFY_WEBHOOK, settings.NOTIFY_WEBHOOK_SECRET = server.url, SECRET
+        settings.NOTIFY_TIMEOUT = 2
+        settings.SITE_URL = "https://grades.example.test"
+        yield server
+
+
+def later(**by):
+    return time_machine.travel(NOW() + dt.timedelta(**by), tick=True)
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+def test_nobody_is_told_where_no_channel_is_configured():
+    keep([Told("m")], NOW())
+    assert Alarm.objects.count() == 1
+    assert not Notice.objects.exists()
+
+
+def test_an_alarm_is_told_once_a_channel_however_often_it_is_found_again(mail, web):
+    rule = Told("m")
+    for _ in range(3):
+        keep([rule], NOW())
+    assert sorted(Notice.objects.values_list("channel", "about")) == [("email", "opened"), ("webhook", "opened")]
+
+
+def test_the_news_and_the_alarm_are_one_transaction(web, monkeypatch):
+    monkeypatch.setattr(Told, "page", "admin:no-such-page")
+    with pytest.raises(Exception, match="no-such-page"), transaction.atomic():
+        keep([Told("m")], NOW())
+    assert not Alarm.objects.exists()
+
+
+def test_its_end_is_told_once_and_only_to_whoever_heard_of_it(web, settings):
+    rule = Told("one")
+    keep([rule], NOW())
+    settings.NOTIFY_EMAIL = ["late@example.test"]
+    rule.about = ()
+    for _ in range(2):
+        keep([rule], NOW())
+    assert list(Notice.objects.order_by("pk").values_list("channel", "about")) == [
+        ("webhook", "opened"),
+        ("webhook", "resolved"),
+    ]
+    said = json.loads(Notice.objects.get(about="resolved").body)
+    assert said["resolved_at"] >= said["opened_at"]
+
+
+def test_advisories_are_not_told_except_of_a_queue_that_waits(web):
+    rita = cast.person("rita", "reviewer")
+    keep([Advised("m")], NOW())
+    assert not Notice.objects.exists()
+    waiting(hours=49)
+    keep([monitoring.RULES["A31"]], NOW())
+    said = json.loads(Notice.objects.get().body)
+    assert said["rule"] == "A31"
+    assert said["link"] == "https://grades.example.test/review/"
+    assert "1 session has waited longer than 48 hours" in said["detail"]
+    assert "Nobody has reviewed anything yet." in said["detail"]
+    assert rita
+
+
+def test_an_operator_may_choose_the_rules(web, settings):
+    settings.NOTIFY_RULES = ["A27"]
+    keep([Told("m"), Advised("m")], NOW())
+    assert json.loads(Notice.objects.get().body)["rule"] == "A27"
+    settings.NOTIFY_RULES = ["A27", "A99"]
+    (error,) = [said for said in run_checks() if said.id == "grading.E002"]
+    assert "A99" in error.msg
+
+
+def test_a_webhook_is_http_and_a_wrong_one_is_not_repeated(monkeypatch):
+    for wrong in ("file:///etc/passwd", "ftp://host/t0ken", "host/t0ken", "https://"):
+        monkeypatch.setenv("NOTIFY_WEBHOOK", wrong)
+        with pytest.raises(ImproperlyConfigured) as error:
+            site.env_url("NOTIFY_WEBHOOK")
+        assert "t0ken" not in str(error.value)
+
+
+# --- what is sent ----------------------------------------------------------------------------------------------------
+
+
+def test_an_email_says_what_was_found_what_to_do_and_where(mail, settings):
+    settings.SITE_URL = "https://grades.example.test/"
+    keep([Told("m")], NOW())
+    assert notices.send_due() == 1
+    (text,) = mail.messages
+    head, _, body = text.partition("\n\n")
+    assert "Subject: [gradingsite] A2 The judge is out" in head
+    assert "X-Header" not in head
+    assert "m: quota exhausted" in body
+    assert "What to do: Add credit." in body
+    assert "https://grades.example.test/alarms/" in body
+    assert mail.recipients == ["ops@example.test", "rita@example.test"]
+    assert f"Message-ID: <{Notice.objects.get().key}@localhost>" in head
+
+
+def test_a_webhook_gets_signed_json(web):
+    keep([Told("m")], NOW())
+    assert notices.send_due() == 1
+    ((path, headers, body),) = web.posts
+    assert path == "/hooks/t0ken"
+    expected = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    assert headers["X-Gradingsite-Signature"] == f"sha256={expected}"
+    said = json.loads(body)
+    assert (said["rule"], said["title"], said["what_to_do"]) == ("A2", "The judge is out", "Add credit.")
+    assert said["notice"] == str(Notice.objects.get().key)
+    assert notices.send_due() == 0
+    assert len(web.posts) == 1
+
+
+def test_what_could_not_be_taken_is_tried_again_later_and_later(web):
+    web.statuses = [503, 429, 500]
+    keep([Told("m")], NOW())
+    assert notices.send_due(rng=Random(1)) == 0
+    row = Notice.objects.get()
+    assert (row.state, row.attempts) == ("queued", 1)
+    assert row.last_error == "127.0.0.1 answered 503; expected 2xx"
+    assert row.next_attempt_at > NOW()
+    assert notices.send_due() == 0
+    assert len(web.posts) == 1
+    for _ in range(3):
+        with later(hours=1, minutes=len(web.posts)):
+            notices.send_due(rng=Random(1))
+            Notice.objects.update(next_attempt_at=NOW() - dt.timedelta(hours=2))
+    notices.send_due()
+    row.refresh_from_db()
+    assert (row.state, row.attempts, row.last_error, len(web.posts)) == ("sent", 4, "", 4)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 410])
+def test_what_is_refused_is_given_up_at_once_and_says_why(web, status):
+    web.statuses = [status]
+    keep([Told("m")], NOW())
+    notices.send_due()
+    row = Notice.objects.get()
+    assert (row.state, row.last_error) == ("failed", f"127.0.0.1 answered {status}; expected 2xx")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(web, status):
+    web.statuses = [status]
+    with serving(WebServer()) as other:
+        web.location = other.url
+        keep([Told("m")], NOW())
+        notices.send_due()
+        assert other.posts == []
+    row = Notice.objects.get()
+    assert row.state == "failed"
+    assert "a redirect" in row.last_error
+    assert "t0ken" not in row.last_error
+
+
+def test_a_server_that_is_away_is_tried_twelve_times_and_then_given_up(web, settings):
+    web.shutdown()
+    web.socket.close()
+    keep([Told("m")], NOW())
+    for attempt in range(1, 13):
+        assert Notice.objects.get().state == "queued", attempt
+        notices.send_due()
+        Notice.objects.update(next_attempt_at=NOW())
+    row = Notice.objects.get()
+    assert (row.state, row.attempts) == ("failed", 12)
+    assert "could not be reached" in row.last_error
+    assert "t0ken" not in row.last_error
+    assert SECRET not in row.last_error
+
+
+@pytest.mark.parametrize(
+    ("answers", "state", "said"),
+    [
+        ({"DATA": "451 try later"}, "queued", "451 try later"),
+        ({"DATA": "554 spam"}, "failed", "554 spam"),
+        ({"RCPT": "550 no such user"}, "failed", "550 no such user"),
+        ({"RCPT": "450 greylisted"}, "queued", "450 greylisted"),
+        ({"MAIL": "553 not your domain"}, "failed", "553 not your domain"),
+    ],
+)
+def test_a_mail_server_says_whether_it_is_worth_another_try(mail, answers, state, said):
+    mail.answers = answers
+    keep([Told("m")], NOW())
+    assert notices.send_due() == 0
+    row = Notice.objects.get()
+    assert (row.state, said in row.last_error) == (state, True)
+
+
+def test_a_channel_that_was_taken_away_is_given_up(mail, settings):
+    keep([Told("m")], NOW())
+    settings.NOTIFY_EMAIL = []
+    notices.send_due()
+    assert "NOTIFY_EMAIL" in Notice.objects.get(state="failed").last_error
+
+
+def test_a_fault_of_ours_is_on_the_row_and_stops_no_other(mail, web, settings):
+    settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = True
+    keep([Told("m")], NOW())
+    assert notices.send_due() == 1
+    assert "ValueError" in Notice.objects.get(channel="email", state="queued").last_error
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_senders_send_one_message_once(web):
+    keep([Told(*[f"m{number}" for number in range(10)])], NOW())
+    together = threading.Barrier(3)
+
+    def send():
+        together.wait()
+        notices.send_due()
+        connection.close()
+
+    threads = [threading.Thread(target=send) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    notices.send_due()
+    assert len(web.posts) == len({body for _, _, body in web.posts}) == 10
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_sent_inside_a_transaction(web):
+    keep([Told("m")], NOW())
+    with pytest.raises(RuntimeError), transaction.atomic():
+        notices.send_due()
+    assert web.posts == []
+
+
+def test_a_sender_that_died_is_followed_by_another(web):
+    keep([Told("m")], NOW())
+    Notice.objects.update(attempts=1, next_attempt_at=NOW() + dt.timedelta(minutes=10))
+    assert notices.send_due() == 0
+    with later(minutes=11):
+        assert notices.send_due() == 1
+
+
+# --- the queue that waits, and notices that fail ---------------------------------------------------------------------
+
+
+def waiting(hours, **fields):
+    at = NOW() - dt.timedelta(hours=hours)
+    return ReviewItem.objects.create(session=cast.session(), entered_at=at, **{"entered_as": "rule", **fields})
+
+
+def test_review_has_waited_too_long_only_for_what_a_rule_put_up(settings):
+    rule = monitoring.RULES["A31"]
+    for fields in ({"hours": 47}, {"hours": 500, "entered_as": "slice"}, {"hours": 500, "entered_as": "person"}):
+        waiting(**fields)
+    waiting(hours=500, state="dismissed", closed_at=NOW())
+    assert list(rule.look(NOW())) == []
+    waiting(hours=49)
+    (found,) = rule.look(NOW())
+    assert "1 session has waited longer than 48 hours" in found.detail
+    assert "4 are in the queue" in found.detail
+    settings.REVIEW_WAITS_HOURS = 46
+    (found,) = rule.look(NOW())
+    assert "2 sessions have waited longer than 46 hours" in found.detail
+
+
+def test_notices_that_fail_are_an_advisory_until_one_arrives(web):
+    rule = monitoring.RULES["A32"]
+    web.statuses = [404]
+    keep([Told("m")], NOW())
+    notices.send_due()
+    keep([rule], NOW())
+    alarm = Alarm.objects.get(rule="A32")
+    assert "did not arrive by webhook" in alarm.detail
+    assert Notice.objects.count() == 1
+    keep([Told("m", "n")], NOW())
+    notices.send_due()
+    keep([rule], NOW())
+    alarm.refresh_from_db()
+    assert alarm.resolved_at is not None
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_an_operator_sends_a_test_and_sees_what_became_of_it(mail, web, client):
+    web.statuses = [404]
+    client.force_login(cast.person("olga", "operator"))
+    html = client.post("/settings/notices/test/", follow=True).content.decode()
+    assert "The e-mail was sent." in html
+    assert "127.0.0.1 answered 404; expected 2xx" in html
+    assert "olga wanted to see whether notices arrive" in mail.messages[0]
+    assert json.loads(web.posts[0][2])["about"] == "test"
+
+
+def test_the_page_names_the_channels_and_gives_no_secret_away(mail, web, client):
+    keep([Told("m")], NOW())
+    notices.send_due()
+    client.force_login(cast.person("olga", "operator"))
+    for path in ("/settings/", "/settings/notices/"):
+        html = client.get(path).content.decode()
+        assert "127.0.0.1, signed" in html
+        assert "2 addresses" in html
+        assert "A2 The judge is out" in html
+        for secret in (SECRET, "t0ken", "ops@example.test"):
+            assert secret not in html
+
+
+def test_others_may_look_but_not_send(web, client):
+    client.force_login(cast.person("vera", "viewer"))
+    assert client.get("/settings/notices/").status_code == 200
+    assert "Send a test" not in client.get("/settings/notices/").content.decode()
+    assert client.post("/settings/notices/test/").status_code == 403
+    client.force_login(cast.person("olga", "operator"))
+    assert client.get("/settings/notices/test/").status_code == 405
+
+
+def test_a_site_without_a_channel_says_how_to_get_one(client):
+    client.force_login(cast.person("olga", "operator"))
+    html = client.get("/settings/notices/").content.decode()
+    assert "NOTIFY_EMAIL" in html
+    assert "Send a test" not in html

@@ -1,0 +1,206 @@
+"""Six reviewers, one queue, a hundred items: none handed out twice, none lost; and a claim that ran out returns."""
+
+import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+
+import pytest
+import time_machine
+from django.apps import apps
+from django.db import IntegrityError, connection
+from django.db.migrations.state import ProjectState
+
+from bandit import audit
+from grading import review
+from grading.models import Grade, ReviewAnswer, ReviewItem
+from grading.models.review import Answer, Entry, ItemState
+from grading.review import answers, claims, queue
+from grading.reward import rewards
+from grading.vocabulary import Source
+from tests import cast
+from tests.casts.review import claim, item, judged
+
+ITEMS, REVIEWERS = 100, 6
+
+
+def many(count):
+    """Items of sessions that a judge graded, in few statements."""
+    sessions = [cast.session() for _ in range(count)]
+    return ReviewItem.objects.bulk_create(
+        ReviewItem(session=session, entered_as=Entry.SLICE, slice_probability=0.2, impact=1 / (1 + number))
+        for number, session in enumerate(sessions)
+    )
+
+
+def at_once(work, people):
+    """Run `work(person)` in a thread each, which start together on connections of their own; their results."""
+    start = threading.Barrier(len(people))
+
+    def run(person):
+        start.wait()
+        try:
+            return work(person)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        return list(pool.map(run, people))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_six_reviewers_empty_the_queue_and_no_item_is_handed_out_twice_or_lost():
+    many(ITEMS)
+    people = [cast.person(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
+
+    def work(person):
+        mine = []
+        while (found := queue.next_for(person, name := claim())) is not None:
+            answers.submit(found.session, person, answer=Answer.GRADE, value=0.5, claim=name)
+            mine.append(found.session_id)
+        return mine
+
+    handed = [pk for mine in at_once(work, people) for pk in mine]
+    assert len(handed) == len(set(handed)) == ITEMS
+    assert set(ReviewItem.objects.values_list("state", flat=True)) == {ItemState.DONE}
+    assert ReviewAnswer.objects.count() == Grade.objects.filter(source=Source.HUMAN).count() == ITEMS
+    assert audit.audit() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reviewers_who_only_look_hold_different_items():
+    many(ITEMS)
+    people = [cast.person(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
+    held = at_once(lambda person: [queue.next_for(person, claim()).pk for _ in range(ITEMS // 10)], people)
+    assert len({pk for mine in held for pk in mine}) == REVIEWERS * (ITEMS // 10)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_people_who_submit_at_once_leave_one_grade_and_one_refusal():
+    session = judged()
+    seen = rewards.live(session).revision
+    people = [cast.person(name, "reviewer") for name in ("rita", "omar")]
+
+    def work(person):
+        try:
+            return answers.submit(session, person, answer=Answer.GRADE, value=0.6, seen_revision=seen)
+        except review.StaleReview as error:
+            return str(error)
+
+    one, other = sorted(at_once(work, people), key=str)
+    assert Grade.objects.filter(source=Source.HUMAN).count() == 1
+    assert {type(one), type(other)} == {str, ReviewAnswer}
+
+
+@pytest.mark.django_db
+def test_a_claim_that_ran_out_returns_by_itself(rita, omar):
+    (only,) = many(1)
+    with time_machine.travel(cast.NOON, tick=False) as clock:
+        assert queue.next_for(rita, "her page") == only
+        clock.shift(claims.CLAIM - dt.timedelta(seconds=1))
+        assert queue.next_for(omar, "his page") is None
+        clock.shift(1)
+        assert queue.next_for(omar, "his page") == only
+        assert not queue.take(only, rita, "her page")
+
+
+@pytest.mark.django_db
+def test_a_claim_that_ran_out_may_be_renewed_while_nobody_took_it(rita, omar):
+    (only,) = many(1)
+    with time_machine.travel(cast.NOON, tick=False) as clock:
+        queue.next_for(rita, "her page")
+        clock.shift(2 * claims.CLAIM)
+        assert queue.take(only, rita, "her page")
+        assert queue.next_for(omar, "his page") is None
+
+
+@pytest.mark.django_db
+def test_nobody_renews_another_persons_claim(rita, omar):
+    (only,) = many(1)
+    queue.next_for(rita, "her page")
+    assert not queue.take(only, omar, "her page")
+    assert queue.take(only, rita, "her page")
+
+
+@pytest.mark.django_db
+def test_one_persons_two_pages_are_two(rita):
+    many(2)
+    first, second = queue.next_for(rita, "one"), queue.next_for(rita, "two")
+    assert first != second
+    assert queue.next_for(rita, "three") is None
+
+
+@pytest.mark.django_db
+def test_a_closed_page_gives_its_item_back(rita, omar):
+    (only,) = many(1)
+    queue.next_for(rita, "her page")
+    assert not queue.release(only, "another page")
+    assert queue.release(only, "her page")
+    assert queue.next_for(omar, "his page") == only
+
+
+@pytest.mark.django_db
+def test_a_claim_needs_a_name(rita):
+    (only,) = many(1)
+    with pytest.raises(ValueError, match="random string"):
+        queue.take(only, rita, "")
+
+
+@pytest.mark.django_db
+def test_a_closed_item_cannot_be_taken(rita):
+    session = judged()
+    queue.add(session, rita, "look")
+    answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
+    assert not queue.take(item(session), rita, "page")
+
+
+@pytest.mark.django_db
+def test_the_database_refuses_a_claim_on_a_closed_item(rita):
+    (only,) = many(1)
+    queue.next_for(rita, "her page")
+    with pytest.raises(IntegrityError, match="review_item_claimed_only_open"):
+        ReviewItem.objects.filter(pk=only.pk).update(state=ItemState.DONE, closed_at=cast.NOON)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_migration_gives_back_what_closed_items_still_hold(rita):
+    only, waiting = many(2)
+    rule = next(each for each in ReviewItem._meta.constraints if each.name == "review_item_claimed_only_open")
+    before = ProjectState.from_apps(apps)
+    before.remove_constraint("grading", "reviewitem", rule.name)
+    with connection.schema_editor() as editor:
+        editor.remove_constraint(before.apps.get_model("grading", "ReviewItem"), rule)
+    assert queue.take(only, rita, "her page")
+    assert queue.take(waiting, rita, "her other page")
+    ReviewItem.objects.filter(pk=only.pk).update(state=ItemState.DONE, closed_at=cast.NOON)
+    with connection.schema_editor() as editor:
+        import_module("grading.migrations.0020_claims_end").give_back(apps, editor)
+        editor.add_constraint(ReviewItem, rule)
+    assert set(ReviewItem.objects.values_list("state", "claim")) == {("done", ""), ("open", "her other page")}
+
+
+@pytest.mark.django_db
+def test_who_lost_their_claim_to_another_cannot_submit(rita, omar):
+    (only,) = many(1)
+    with time_machine.travel(cast.NOON, tick=False) as clock:
+        queue.next_for(rita, "her page")
+        clock.shift(claims.CLAIM)
+        queue.next_for(omar, "his page")
+        with pytest.raises(answers.ClaimLost, match="omar holds this session until 12:10:00"):
+            answers.submit(only.session, rita, answer=Answer.GRADE, value=0.5, claim="her page")
+        assert not ReviewAnswer.objects.exists()
+        clock.shift(claims.CLAIM)
+        assert answers.submit(only.session, rita, answer=Answer.GRADE, value=0.5, claim="her page").grade
+
+
+@pytest.mark.django_db
+def test_a_persons_newest_page_takes_over_from_their_older_one_in_one_step():
+    """Given back first and taken then, it was another person's in between, and the page came up read-only."""
+    many(1)
+    rita, olga = cast.person("rita", "reviewer"), cast.person("olga", "reviewer")
+    found = queue.next_for(rita, "older")
+    assert not queue.take(found, olga, "hers", from_own_page=True)
+    assert queue.take(found, rita, "newer", from_own_page=True)
+    assert not queue.take(found, rita, "older")
+    assert queue.next_for(olga, "hers") is None
+    assert queue.take(found, rita, "newer")

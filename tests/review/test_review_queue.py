@@ -1,0 +1,330 @@
+"""How sessions come before a person, in which order, and how they leave by themselves."""
+
+import datetime as dt
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.http import QueryDict
+
+from grading import review, tasks
+from grading.agent import samples
+from grading.models import Comment, Evidence, Flag, ReviewItem
+from grading.models.review import Answer, Entry, ItemState
+from grading.review import answers, queue, worth
+from grading.review.impact import Corrections, Stratum, first_guess, prior
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Source
+from tests import cast
+from tests.casts.review import flagged, item, judged, name, settled
+
+pytestmark = pytest.mark.django_db
+NOW = cast.NOON + dt.timedelta(hours=1)
+
+
+def order(reviewer, **filters):
+    return [each.session for each in queue.waiting(reviewer, queue.Filters(**filters))]
+
+
+def prioritised():
+    queue.prioritise(NOW)
+    return dict(ReviewItem.objects.values_list("session", "impact"))
+
+
+# --- coming in -------------------------------------------------------------------------------------------------------
+
+
+def test_a_flag_brings_a_session_in_with_its_reason():
+    held = item(flagged())
+    assert (held.entered_as, held.slice_probability) == (Entry.RULE, None)
+    assert held.why.startswith("1 pull request, yet no judge")
+
+
+def test_a_session_of_the_random_slice_comes_in_whatever_it_looks_like():
+    inside, outside = (judged(external_id=name(inside=inside)) for inside in (True, False))
+    assert (item(inside).entered_as, item(inside).slice_probability, item(inside).why) == (Entry.SLICE, 0.2, "")
+    assert not ReviewItem.objects.filter(session=outside).exists()
+
+
+def test_a_flagged_session_of_the_slice_keeps_its_probability():
+    held = item(flagged(external_id=name(inside=True)))
+    assert (held.entered_as, held.slice_probability) == (Entry.RULE, 0.2)
+
+
+def test_the_slice_is_as_large_as_the_settings_say(settings):
+    settings.REVIEW_SLICE = 0.5
+    for number in range(60):
+        judged(external_id=f"named {number}")
+    assert 20 <= ReviewItem.objects.filter(slice_probability=0.5).count() <= 40
+    settings.REVIEW_SLICE = 0
+    before = ReviewItem.objects.count()
+    judged(external_id=name(inside=True))
+    assert ReviewItem.objects.count() == before
+
+
+def test_a_death_by_infrastructure_never_comes_in():
+    session = cast.session(
+        external_id=name(inside=True), outcome=Outcome.INFRASTRUCTURE, outcome_reason="login expired"
+    )
+    cast.pull_request(session)
+    settled(session)
+    assert not ReviewItem.objects.exists()
+
+
+def test_a_session_that_turns_out_to_have_died_of_infrastructure_leaves():
+    session = judged(external_id=name(inside=True))
+    session.outcome, session.outcome_reason = Outcome.INFRASTRUCTURE, "login expired"
+    session.save()
+    settled(session)
+    assert item(session).state == ItemState.DONE
+
+
+def test_looking_twice_changes_nothing():
+    session = flagged()
+    before = ReviewItem.objects.values().get()
+    settled(session)
+    assert ReviewItem.objects.values().get() == before
+
+
+def test_a_rules_item_leaves_when_its_flags_cleared_themselves():
+    session = flagged()
+    cast.grade(session, Source.JUDGE, 0.7)
+    settled(session)
+    assert item(session).state == ItemState.DONE
+    Flag.objects.create(session=session, rule="A8", detail="another rule speaks")
+    settled(session)
+    assert (item(session).state, item(session).why) == (ItemState.OPEN, "another rule speaks")
+
+
+def test_a_rules_item_of_the_slice_stays_for_the_slice():
+    session = flagged(external_id=name(inside=True))
+    cast.grade(session, Source.JUDGE, 0.7)
+    settled(session)
+    assert (item(session).state, item(session).entered_as, item(session).why) == (ItemState.OPEN, Entry.SLICE, "")
+
+
+def test_a_sliced_item_that_a_rule_flags_becomes_the_rules():
+    session = judged(0.32, source=Source.JOURNAL, external_id=name(inside=True))
+    cast.pull_request(session)
+    settled(session)
+    assert item(session).entered_as == Entry.RULE
+
+
+def test_an_item_of_a_person_waits_for_a_person(rita):
+    session = judged()
+    queue.add(session, rita, "look at the tests")
+    settled(session)
+    assert (item(session).state, item(session).why) == (ItemState.OPEN, "rita: look at the tests")
+
+
+def test_a_late_verdict_does_not_bring_back_what_a_person_graded(rita):
+    session = flagged()
+    answers.submit(session, rita, answer=Answer.GRADE, value=0.4)
+    cast.grade(session, Source.JUDGE, 0.9)
+    settled(session)
+    assert item(session).state == ItemState.DONE
+    assert rewards.live(session).value == 0.4
+
+
+def test_evidence_after_a_grade_from_before_hashes_were_kept_counts_by_its_arrival(rita):
+    session = judged()
+    cast.grade(session, Source.HUMAN, 0.4, author=rita, created_at=cast.NOON)
+    settled(session)
+    assert not ReviewItem.objects.exists()
+    Evidence.objects.create(session=session, kind="patch", sha256="b" * 64, size=1, received_at=NOW)
+    settled(session)
+    assert item(session).entered_as == Entry.EVIDENCE
+
+
+# --- order -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_rule_brought_comes_first_then_by_impact(rita):
+    sliced = [judged(external_id=name(inside=True, number=number)) for number in range(2)]
+    ruled = [flagged(), flagged()]
+    for session, impact in zip(sliced + ruled, (0.9, 0.8, 0.01, 0.02), strict=True):
+        ReviewItem.objects.filter(session=session).update(impact=impact)
+    assert order(rita) == [ruled[1], ruled[0], *sliced]
+    first = queue.next_for(rita, "1")
+    assert first.session == ruled[1]
+    assert queue.next_for(rita, "2", after=first).session == ruled[0]
+    third = queue.next_for(rita, "3", after=item(ruled[0]))
+    assert third.session == sliced[0]
+    queue.release(first, "1")
+    assert queue.next_for(rita, "4", after=item(sliced[1])) == first  # from its end, the queue starts again
+
+
+def test_impact_is_discount_times_expected_correction_times_sensitivity():
+    session = flagged(ended_at=NOW - dt.timedelta(days=21))
+    # half-life 21 days: 1/2; flagged, nobody corrected yet: .4; the sensitivity of the arm's next choice
+    arm = worth.by_arm(NOW, surprise=1.0)[session.category_id]
+    assert prioritised()[session.pk] == worth.rounded(0.5 * 0.4 * arm)
+
+
+def test_newer_flagged_and_ungraded_sessions_come_before_older_and_judged_ones(rita):
+    queued = {
+        "judged": judged(),
+        "journal": judged(0.3, source=Source.JOURNAL),
+        "flagged": flagged(),
+        "old": judged(ended_at=NOW - dt.timedelta(days=40)),
+        "floor": settled(cast.session()),
+    }
+    for session in queued.values():
+        queue.add(session, rita, "look")
+    impacts = prioritised()
+    ranked = sorted(queued, key=lambda key: -impacts[queued[key].pk])
+    assert set(ranked[:2]) == {"flagged", "floor"}
+    assert ranked[2:] == ["journal", "judged", "old"]
+
+
+def test_what_people_corrected_far_is_expected_to_be_far_off_again():
+    # prior .2 for a journal: source (.2·5 + 10·.5)/15 = .4; source × flag the same towards .4: (2 + 5)/15 = .4667;
+    # the stratum itself: (.46667·5 + 5)/15 = .4889
+    moved = Corrections({Stratum(1, "journal", flagged=False): (10, 5.0)})
+    assert moved.expected(Stratum(1, "journal", flagged=False)) == pytest.approx(0.48889, rel=1e-4)
+    assert moved.expected(Stratum(2, "journal", flagged=False)) == pytest.approx(0.46667, rel=1e-4)
+    # flagged ones share the source only: (.4·5 + 5)/15
+    assert moved.expected(Stratum(2, "journal", flagged=True)) == pytest.approx(0.46667, rel=1e-4)
+    assert moved.expected(Stratum(1, "judge", flagged=False)) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("source", "is_flagged", "expected"),
+    [
+        ("judge", True, 0.4),
+        ("floor", False, 0.4),
+        ("", False, 0.4),
+        ("journal", False, 0.2),
+        ("trajectory", False, 0.2),
+        ("consumption", False, 0.2),
+        ("judge", False, 0.1),
+        ("human", False, 0.1),
+    ],
+)
+def test_before_anybody_corrected_the_kind_decides(source, is_flagged, expected):
+    assert prior(source, flagged=is_flagged) == expected
+
+
+def test_answers_teach_the_order_and_undone_ones_do_not(rita):
+    waiting, *others = (judged(0.3, source=Source.JOURNAL) for _ in range(4))
+    queue.add(waiting, rita, "look")
+    before = prioritised()[waiting.pk]
+    given = [answers.submit(each, rita, answer=Answer.GRADE, value=0.9, reason="merged") for each in others]
+    assert prioritised()[waiting.pk] > before
+    for answer in given:
+        answers.undo(answer, rita)
+    assert prioritised()[waiting.pk] == before
+
+
+def test_a_new_item_starts_with_the_impact_of_its_arms_weightiest(rita):
+    first = flagged()
+    prioritised()
+    assert first_guess(first) == item(first).impact > 0
+    assert item(flagged()).impact == item(first).impact
+
+
+def test_many_items_are_written_in_few_statements(django_assert_max_num_queries):
+    sessions = [
+        cast.session(category=arm, ended_at=NOW - dt.timedelta(days=day))
+        for arm in ("code", "infra", "news", None)
+        for day in range(25)
+    ]
+    ReviewItem.objects.bulk_create(ReviewItem(session=session, entered_as=Entry.SLICE) for session in sessions)
+    with django_assert_max_num_queries(16):
+        assert queue.prioritise(NOW) == 100
+    with django_assert_max_num_queries(10):
+        assert queue.prioritise(NOW) == 0
+
+
+def test_the_sweep_keeps_the_order():
+    session = flagged()
+    tasks.prioritise()
+    assert item(session).impact > 0
+
+
+# --- who sees what ---------------------------------------------------------------------------------------------------
+
+
+def test_an_item_assigned_to_another_is_not_handed_out(rita, omar):
+    session = flagged()
+    queue.assign(item(session), omar, rita)
+    assert queue.next_for(rita, "page") is None
+    assert queue.next_for(omar, "his").session == session
+    assert Comment.objects.get().text == "Assigned to omar"
+    queue.assign(item(session), None, rita)
+    queue.release(item(session), "his")
+    assert queue.next_for(rita, "page").session == session
+
+
+def test_filters_narrow_the_queue(rita, omar):
+    rule, journal = flagged(category="code"), judged(0.3, source=Source.JOURNAL, external_id=name(inside=True))
+    queue.assign(item(rule), omar, rita)
+    assert order(rita, arm="code") == order(rita, rule="A1") == order(rita, assigned="omar") == [rule]
+    assert order(rita, entered_as="slice") == order(rita, assigned="nobody") == [journal]
+    assert order(omar, assigned="me") == [rule]
+    assert order(rita, source="journal") == order(rita, agent="bob") == [rule, journal]
+    assert order(rita, agent="alice") == order(rita, source="nonsense") == []
+    answers.submit(rule, rita, answer=Answer.GRADE, value=0.3)
+    assert order(rita, state="done") == [rule]
+    assert queue.next_for(rita, "page", queue.Filters(arm="code", state="done")) is None
+
+
+def test_filters_come_from_an_address_and_go_back_into_one():
+    filters = queue.Filters.parse(QueryDict("arm=code&rule=&page=3&assigned=me&agent=a%00b"))
+    assert filters == queue.Filters(arm="code", assigned="me", agent="a�b")
+    assert queue.Filters.parse(QueryDict(filters.query)) == filters
+    assert not queue.Filters.parse(QueryDict("page=3"))
+    assert queue.Filters().query == ""
+
+
+def test_waiting_items_carry_people_and_rewards(rita, django_assert_num_queries):
+    flagged()
+    with django_assert_num_queries(1):
+        (held,) = queue.waiting(rita)
+        assert (held.session.category.name, held.session.agent.name) == ("cross-repo", "bob")
+        assert (held.reward_value, held.reward_source, held.reward_final) == (0.32, "journal", False)
+
+
+def test_the_count_says_how_many_wait_why_and_since_when(rita, omar):
+    assert queue.count() == queue.Counts(open=0, rule=0, slice=0, oldest=None)
+    rule = flagged()
+    judged(external_id=name(inside=True))
+    queue.assign(item(rule), omar, rita)
+    assert queue.count() == queue.Counts(open=2, rule=1, slice=1, oldest=item(rule).entered_at)
+    assert (queue.count(rita).open, queue.count(omar).open) == (1, 2)
+
+
+def test_an_item_wants_one_person_at_least():
+    with pytest.raises(ValueError, match="at least"):
+        queue.want(item(flagged()), 0)
+
+
+# --- a site that was there before ------------------------------------------------------------------------------------
+
+
+def test_a_site_with_sessions_gets_its_queue_once(rita):
+    kept = {
+        "flag": flagged(ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
+        "slice": judged(external_id=name(inside=True), ended_at=dt.datetime.now(dt.UTC)),
+        "old": judged(external_id=name(inside=True, number=1), ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
+        "graded": judged(external_id=name(inside=True, number=2), ended_at=dt.datetime.now(dt.UTC)),
+        "outside": judged(external_id=name(inside=False), ended_at=dt.datetime.now(dt.UTC)),
+    }
+    review.record_correction(kept["graded"], rita, value=0.5)
+    ReviewItem.objects.all().delete()
+    fill = import_module("grading.migrations.0012_first_items").fill
+    fill(apps, None)
+    fill(apps, None)
+    assert dict(ReviewItem.objects.values_list("session", "entered_as")) == {
+        kept["flag"].pk: "rule",
+        kept["slice"].pk: "slice",
+    }
+    assert item(kept["slice"]).slice_probability == 0.2
+    assert item(kept["flag"]).why == Flag.objects.get().detail
+
+
+def test_the_samples_fill_the_queue():
+    assert len(list(samples.load(dt.datetime.now(dt.UTC)))) == 14
+    found = queue.count()
+    assert found.rule >= 2
+    assert found.slice >= 1

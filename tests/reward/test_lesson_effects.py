@@ -1,0 +1,254 @@
+"""What a lesson's figures rest on: residuals, draws that were heeded, and nothing that is not in the ledger."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bandit.core.effect import Kind, Verdict
+from bandit.core.policy import Policy
+from bandit.core.residual import baseline
+from bandit.core.table import MICRO, Row
+from bandit.models import Arm, Bandit
+from grading import review
+from grading.models import SessionLesson
+from grading.reward import lessons
+from grading.reward.lessons.lesson import Lesson, Sample
+from tests import cast
+from tests.bandit.helpers import policy
+from tests.casts import lesson as lesson_cast
+from tests.examples import examples
+
+pytestmark = pytest.mark.django_db
+
+TODAY = cast.NOON.date()
+START = TODAY.toordinal() - 100
+
+
+def sample(outcome, day, context):
+    n = len(outcome)
+    ids = {"session": np.arange(n), "agent": np.ones(n, dtype=np.int64)}
+    return Sample(**ids, outcome=outcome, day=day, context=np.asarray(context))
+
+
+def lesson(of, at, taken, chance=None, name="ask-first", spoilt=None):
+    n = len(at)
+    return Lesson(
+        arm=Arm(name=name),
+        sample=of,
+        at=at,
+        taken=taken,
+        chance=np.full(n, np.nan) if chance is None else chance,
+        spoilt=np.zeros(n, dtype=bool) if spoilt is None else spoilt,
+        rewards=n,
+        credit=float(n),
+    )
+
+
+def offsets(reward, day, context):
+    """The category baseline of these rewards."""
+    rows = [
+        Row(arm=c, source="judge", day=dt.date.fromordinal(int(d)), n=1, s=round(r * MICRO), q=round(r * MICRO) ** 2)
+        for r, d, c in zip(reward, day, context, strict=True)
+    ]
+    reading = Policy(weights={"judge": 1.0}, long_run_half_life=10_000)
+    return baseline(rows, policy=reading, today=TODAY).offsets
+
+
+@given(
+    means=st.lists(st.integers(20, 80), min_size=2, max_size=5),
+    shares=st.lists(st.integers(10, 90), min_size=5, max_size=5),
+)
+@examples(25)
+def test_a_lesson_given_at_random_within_categories_does_nothing(means, shares):
+    """I112: however unlike the categories are, and however often each has the lesson."""
+    context = np.repeat([f"category-{i}" for i in range(len(means))], 400)
+    place = np.tile(np.arange(400), len(means))
+    reward = np.repeat(means, 400) / 100 + np.where(place % 2, 0.1, -0.1)
+    day = START + place // 4
+    given_it = place // 2 % 100 < np.repeat(shares[: len(means)], 400)
+    moved = offsets(reward, day, context)
+    of = sample(reward + np.array([moved[name] for name in context]), day, context)
+    found = lesson(of, np.flatnonzero(given_it), np.ones(given_it.sum(), dtype=bool)).observational
+    assert found.difference.mean == pytest.approx(0, abs=0.01)
+    assert found.verdict not in {Verdict.HELPS, Verdict.HARMFUL}
+
+
+def rescue(n=4000, *, helps=0.08, chance=0.8):
+    """A lesson that matches where work goes wrong, and helps there; a few of its matches are held out by chance."""
+    dice = np.random.default_rng(115)
+    trouble = dice.random(n) < 0.3
+    matched = dice.random(n) < np.where(trouble, 0.9, 0.05)
+    taken = matched & (dice.random(n) < chance)
+    outcome = 0.65 - 0.3 * trouble + helps * taken + dice.normal(0, 0.08, n)
+    of = sample(outcome, START + np.arange(n) // 40, np.repeat("code", n))
+    at = np.flatnonzero(matched)
+    return lesson(of, at, taken[at], np.full(len(at), chance), name="recover-first")
+
+
+def test_a_sign_that_flips_once_the_draw_decides():
+    """I115, I110: it is given in trouble, so that it looks harmful; among those that matched, it helps."""
+    found = rescue()
+    assert found.observational.kind is Kind.OBSERVATIONAL
+    assert found.observational.difference.mean < -0.1
+    assert found.causal.kind is Kind.CAUSAL
+    assert found.causal.difference.low < 0.08 < found.causal.difference.high
+    assert found.causal.verdict is Verdict.HELPS
+    assert found.effect is found.causal
+    assert not found.observational.may_retire
+
+
+def test_few_draws_leave_the_observational_figure_and_say_so():
+    """I115: 15 held out make a causal figure, 14 do not."""
+    found = rescue(n=250, chance=0.9)
+    assert found.causal.without < 15
+    assert found.effect is found.observational
+    assert "Observational, what went together and not what caused it" in found.effect.sentence
+
+
+def test_the_cautions_of_a_broad_lesson_named_for_trouble():
+    """I110."""
+    found = rescue().cautions
+    assert found[0].startswith("Matches 31 % of sessions, over 30 %")
+    assert "“recover” in its name" in found[1]
+
+
+def test_a_narrow_lesson_of_another_name_has_no_caution():
+    of = sample(np.full(100, 0.5), START + np.arange(100), np.repeat("code", 100))
+    assert lesson(of, np.arange(5), np.ones(5, dtype=bool), name="ask-first").cautions == []
+
+
+def test_a_lesson_that_never_matched_has_no_figure():
+    of = sample(np.full(100, 0.5), START + np.arange(100), np.repeat("code", 100))
+    found = lesson(of, np.arange(0), np.ones(0, dtype=bool))
+    assert found.effect.kind is Kind.CANNOT_TELL
+    assert found.by_category() == []
+    assert found.match_rate is None
+
+
+def test_one_bad_stretch_is_to_be_looked_at_although_the_whole_is_fair():
+    """I111."""
+    n = 800
+    day = START + np.arange(n) // 8
+    present = np.arange(n) % 2 == 0
+    bad = (day >= START + 40) & (day < START + 55)
+    outcome = 0.5 + 0.05 * np.where(np.arange(n) // 2 % 2, 1, -1) - 0.22 * (present & bad)
+    of = sample(outcome, day, np.repeat("code", n))
+    found = lesson(of, np.flatnonzero(present), np.ones(present.sum(), dtype=bool))
+    assert found.observational.difference.mean > -0.15
+    assert found.striking
+    assert min(window.difference for window in found.observational.windows) < -0.15
+
+
+def test_a_category_with_few_sessions_means_nothing():
+    """I120."""
+    n = 130
+    context = np.where(np.arange(n) < 100, "code", "news")
+    present = np.arange(n) % 2 == 0
+    of = sample(0.5 + 0.1 * (np.arange(n) // 2 % 2), START + np.arange(n) // 4, context)
+    found = lesson(of, np.flatnonzero(present), np.ones(present.sum(), dtype=bool)).by_category()
+    assert [(each.category, each.enough, each.effect.n) for each in found] == [("code", True, 50), ("news", False, 15)]
+
+
+# --- from the database
+
+
+def reading():
+    return lessons.read(Bandit.objects.get(name="lesson"), cast.NOON)
+
+
+def days_ago(days):
+    return cast.NOON - dt.timedelta(days=days)
+
+
+def one(name="ask-first"):
+    return next(each for each in reading().lessons if each.arm.name == name)
+
+
+def test_the_outcome_is_what_is_left_of_the_reward_once_the_category_is_out():
+    for number in range(12):
+        lesson_cast.session(0.8, category="code", at=days_ago(number + 1), ask_first=None)
+        lesson_cast.session(0.3, category="news", at=days_ago(number + 1))
+    found = reading()
+    (each,) = found.lessons
+    moved = found.baseline.offsets
+    assert moved["code"] < 0 < moved["news"]
+    assert each.sample.outcome[each.at] == pytest.approx(0.8 + moved["code"])
+    assert len(found.baseline.version) == 8
+
+
+def test_what_has_no_reward_is_counted_and_left_out():
+    """I78, I118."""
+    lesson_cast.session(0.5, at=days_ago(1), ask_first=0.5)
+    lesson_cast.session(None, at=days_ago(2), ask_first=None)
+    lesson_cast.session(0.5, category=None, at=days_ago(3), ask_first=None)
+    found = one()
+    assert (found.matched, found.given, found.without_reward) == (3, 3, 2)
+    assert (found.observational.n, found.observational.without) == (1, 0)
+
+
+def test_a_correction_moves_the_outcome():
+    session = lesson_cast.session(0.5, at=days_ago(1), ask_first=None)
+    assert one().sample.outcome.tolist() == [0.5]
+    review.record_correction(session, cast.person("rita", "reviewer"), value=0.9, reason="merged")
+    assert one().sample.outcome.tolist() == [0.9]
+
+
+def test_only_heeded_draws_decide_a_causal_figure():
+    taken = lesson_cast.draw_row("ask-first", taken=True)
+    held_out = lesson_cast.draw_row("ask-first", taken=False)
+    ignored = lesson_cast.draw_row("ask-first", taken=False, number=1)
+    sure = lesson_cast.draw_row("ask-first", taken=True, chance=1.0, number=2)
+    for each in (taken, held_out, ignored, sure):
+        lesson_cast.session(0.5, at=days_ago(1), ask_first=each)
+    SessionLesson.objects.filter(assignment=ignored).update(taken=True)
+    lesson_cast.session(0.5, at=days_ago(1))
+    found = one()
+    assert (found.causal.n, found.causal.without) == (1, 1)
+    assert (found.observational.n, found.observational.without) == (3, 2)
+    assert any("Given 1 × although held out" in each for each in found.cautions)
+
+
+def test_the_scope_is_the_agents_and_categories_that_had_it_since_it_first_matched():
+    eve = cast.agent("eve")
+    lesson_cast.session(0.5, category="code", at=days_ago(9))
+    lesson_cast.session(0.5, category="code", at=days_ago(5), ask_first=None)
+    lesson_cast.session(0.5, category="code", at=days_ago(3))
+    lesson_cast.session(0.5, category="news", at=days_ago(3))
+    lesson_cast.session(0.5, category="code", at=days_ago(3), agent=eve)
+    assert (one().observational.n, one().observational.without) == (1, 1)
+
+
+def test_a_merged_lesson_is_part_of_the_other():
+    first, second = lesson_cast.lesson("ask-first"), lesson_cast.lesson("ask-before")
+    lesson_cast.session(0.5, at=days_ago(2), ask_first=None)
+    lesson_cast.session(0.5, at=days_ago(3), ask_before=None)
+    lesson_cast.session(0.5, at=days_ago(4), ask_before=None, ask_first=None)
+    second.merged_into = first
+    second.save()
+    assert [each.arm.name for each in reading().lessons] == ["ask-first"]
+    assert one().matched == 3
+
+
+def test_the_credit_of_a_lesson_is_its_salience_above_the_floor():
+    """I109."""
+    policy("lesson", salience_floor=0.2)
+    lesson_cast.session(0.5, at=days_ago(1), ask_first=0.5)
+    lesson_cast.session(0.5, at=days_ago(2), ask_first=None)
+    lesson_cast.session(0.5, at=days_ago(3), ask_first=0.0)
+    assert (one().rewards, one().credit) == (3, pytest.approx(0.6 + 1 + 0.2))
+
+
+def test_reading_lessons_takes_as_many_queries_however_many_there_are():
+    bandit = Bandit.objects.select_related("baseline").get(name="lesson")
+    counts = []
+    for name in ("ask_first", "read_twice", "run_tests"):
+        lesson_cast.session(0.5, at=days_ago(1), **{name: None})
+        with CaptureQueriesContext(connection) as asked:
+            lessons.read(bandit, cast.NOON)
+        counts.append(len(asked))
+    assert counts == [counts[0]] * 3

@@ -1,0 +1,330 @@
+"""From sessions with transcripts and verdicts to a calibration, by people and at night, and back to the same bits."""
+
+import datetime as dt
+import html
+import re
+
+import pytest
+import time_machine
+from django.test import Client
+from django.urls import reverse
+
+from bandit import audit, calibrating
+from bandit.models import Arm, Bandit, CalibrationVersion
+from bandit.reading import posterior_of
+from grading import monitoring, tasks
+from grading.models import Alarm, ApiToken
+from grading.reward import one_scale, rewards
+from grading.reward.explain import number
+from grading.vocabulary import Source
+from tests import cast
+from tests.bandit import helpers
+from tests.casts import logs
+from tests.casts import scale as scale_cast
+from tests.casts.intake import submit
+from tests.casts.scale import DAY
+from tests.incidents.helpers import learned, simulated, work
+
+pytestmark = pytest.mark.django_db
+
+RED, GREEN = ("pytest -q", "2 failed, 6 passed"), ("pytest -q", "8 passed")
+PUSH = ("git push", "To github.com:octo/repo.git\n   1a2b3c4..5d6e7f8  main -> main")
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def otto():
+    return cast.person("otto", "operator")
+
+
+def bits(now=cast.NOON):
+    posterior = posterior_of("category", now).posterior
+    return posterior.alpha.tobytes() + posterior.beta.tobytes()
+
+
+def versions(name="category"):
+    return list(CalibrationVersion.objects.filter(bandit__name=name).order_by("version").values_list("by", flat=True))
+
+
+# ---- through the real intake, with a judge over a socket
+
+
+def commit(number):
+    return ("git commit -am 'Fix it'", f"[main {number:07x}] Fix it\n 1 file changed, 2 insertions(+)")
+
+
+def hand_in(number, arm, *calls):
+    name = f"s-{number}"
+    log = logs.claude(name, commit(0xA000000 + number), *calls)
+    return submit(name, log, category=arm, ended_at=cast.NOON - dt.timedelta(hours=number % 20 + 1)).session
+
+
+def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_gives_every_bit_back(settings, otto):
+    with simulated(settings) as sim:
+        for number in range(24):
+            arm, calls = (("code", (GREEN, PUSH)), ("infra", (RED,)), ("triage", (GREEN,)))[number % 3]
+            sim.script({"score": {"code": 0.9, "infra": 0.3, "triage": 0.7}[arm] + 0.02 * (number % 4)})
+            session = hand_in(number, arm, *calls)
+            assert work() == 1
+            assert rewards.live(session).source == Source.JUDGE
+        settings.ANTHROPIC_API_KEY = ""
+        alone = [hand_in(100 + number, "news", GREEN) for number in range(12)]
+    assert {rewards.live(session).source for session in alone} == {Source.TRAJECTORY}
+    one_scale.switch_off("category", otto, version=2)
+    before, rows = bits(), learned()
+    found = one_scale.proposal("category", cast.NOON)
+    assert found.pairs == 24
+    assert {line.source for line in found.scale.lines} == {"trajectory"}
+    made = one_scale.put_in_force(found, otto, version=3, fingerprint=found.fingerprint, note="looked at")
+    assert made.target.startswith("claude")
+    assert bits() != before
+    assert bits() == found.after.posterior.alpha.tobytes() + found.after.posterior.beta.tobytes()
+    assert one_scale.proposal("category", cast.NOON).is_in_force
+    (said,) = [
+        each for each in posterior_of("category", cast.NOON).arms["news"].evidence if each.source == "trajectory"
+    ]
+    read = one_scale.Reader().of(alone[0], alone[0].grades.get(source="trajectory"))
+    assert said.mapped == pytest.approx(read.value)
+    assert (read.version, read.pairs) == (3, 24)
+    one_scale.switch_off("category", otto, version=4)
+    assert bits() == before
+    assert learned() == rows
+    assert audit.audit() == []
+
+
+# ---- one session: its page, and over HTTP
+
+
+def page_of(client, session):
+    return re.sub(r"\s+", " ", html.unescape(client.get(session.get_absolute_url()).content.decode()))
+
+
+def tile(page, source):
+    return page.partition(f'<div class="tile c-{source}')[2].partition('<div class="join')[0]
+
+
+def numbers(read):
+    return f"{number(read.value)}", f"from {read.pairs} judged sessions", f"± {number(read.error)} for one session"
+
+
+def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    session = scale_cast.fell_back(0.2, arm="code")
+    client.force_login(otto)
+    read = one_scale.Reader().of(session, session.grades.get(source="trajectory"))
+    value, pairs, error = numbers(read)
+    page = page_of(client, session)
+    shown = tile(page, "trajectory")
+    assert f"≈ {value}<small>on the judge’s scale</small>" in shown
+    assert f"raw .20 · {pairs} · {error} · counts {number(read.weight)}" in shown
+    said = f"≈ {value} on the judge’s scale (raw .20; {pairs}; {error}; counts {number(read.weight)})"
+    assert f"The bandits read it as {said}." in page
+    changed = page.partition("What it changed")[2]
+    assert f'≈ {value} <span class="dim">raw .20</span>' in changed
+
+
+def test_one_that_the_judge_beat_says_what_it_would_count(client, otto):
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    session = scale_cast.judged(0.2, 0.6, arm="code")
+    client.force_login(otto)
+    page = page_of(client, session)
+    assert "· would count ." in tile(page, "trajectory")
+    assert "The bandits read it as" not in page
+
+
+def test_without_a_line_the_tile_shows_the_grade_as_it_stands(client, otto):
+    session = scale_cast.fell_back(0.2, arm="code")
+    client.force_login(otto)
+    page = page_of(client, session)
+    assert '<div class="val">.20</div>' in tile(page, "trajectory")
+    assert "judge’s scale" not in page
+
+
+def test_at_the_start_with_verdicts_a_session_counts_a_tenth(client, otto):
+    scale_cast.judged(0.3, 0.8)
+    session = scale_cast.fell_back(0.2, arm="code")
+    client.force_login(otto)
+    assert '<td class="right">.1</td>' in page_of(client, session).partition("What it changed")[2]
+
+
+def test_single_sessions_are_cut_to_a_grade_on_the_screen(client, otto):
+    scale_cast.pairs(code=(0.2, 0.9), infra=(0.3, 0.97))
+    scale_cast.put(otto)
+    session = scale_cast.fell_back(0.98, arm="infra")
+    client.force_login(otto)
+    assert "≈ 1<small>" in tile(page_of(client, session), "trajectory")
+
+
+def api(session, secret):
+    answer = Client().get(f"/api/v1/sessions/{session.pk}", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.status_code == 200
+    return answer.json()
+
+
+def test_the_api_gives_what_was_settled_and_what_it_is_read_as(otto):
+    _, secret = ApiToken.objects.issue(cast.agent())
+    session = scale_cast.fell_back(0.2, arm="code")
+    said = api(session, secret)["reward"]
+    assert (said["value"], said["calibrated"], said["calibration_version"]) == (0.2, None, None)
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    read = one_scale.Reader().of(session, session.grades.get(source="trajectory"))
+    said = api(session, secret)
+    assert said["reward"]["value"] == 0.2
+    assert said["reward"]["calibrated"] == pytest.approx(read.value)
+    assert said["reward"]["calibration_version"] == 2
+    (grade,) = said["grades"]
+    assert (grade["value"], grade["calibrated"]) == (0.2, pytest.approx(read.value))
+    judged = scale_cast.judged(0.2, 0.6, arm="code")
+    said = api(judged, secret)
+    assert (said["reward"]["value"], said["reward"]["calibrated"]) == (0.6, None)
+    by_source = {grade["source"]: grade["calibration_version"] for grade in said["grades"]}
+    assert by_source == {"trajectory": 2, "judge": None}
+    one_scale.switch_off("category", otto, version=3)
+    assert api(session, secret)["reward"]["calibrated"] is None
+
+
+def test_the_schema_says_what_the_numbers_mean(client):
+    schemas = client.get("/api/v1/openapi.json").json()["components"]["schemas"]
+    for name in ("ReadReward", "GradeOut"):
+        assert {"calibrated", "calibration_version"} <= schemas[name]["properties"].keys()
+        assert "judge's scale" in re.sub(r"\s+", " ", schemas[name]["description"])
+
+
+def test_the_api_of_a_bandit_says_what_a_source_counts(otto):
+    _, secret = ApiToken.objects.issue(cast.agent())
+    scale_cast.pairs()
+    scale_cast.fell_back(0.2, arm="code")
+    scale_cast.put(otto)
+    said = Client().get("/api/v1/bandits/category", headers={"Authorization": f"Bearer {secret}"}).json()
+    (code,) = [arm for arm in said["arms"] if arm["arm"] == "code"]
+    by_source = {each["source"]: each for each in code["evidence"]}
+    assert by_source["judge"]["mapped"] is None
+    assert by_source["judge"]["counts"] == pytest.approx(1)
+    assert by_source["trajectory"]["mapped"] > by_source["trajectory"]["mean"] == pytest.approx(0.2)
+
+
+# ---- at night
+
+
+def test_at_night_a_version_that_moves_little_comes_by_itself_and_one_that_moves_much_waits(otto):
+    scale_cast.moves_a_lot()
+    tasks.at_night()
+    assert versions() == ["the site, at the start"]
+    scale_cast.put(otto)
+    scale_cast.judged(0.2, 0.84, arm="code", ago=DAY / 2)
+    tasks.at_night()
+    assert versions() == ["the site, at the start", "otto", "the site, at night"]
+    held = calibrating.latest(Bandit.objects.get(name="category"))
+    assert (held.accepted, held.enabled) == (False, True)
+    tasks.at_night()
+    assert len(versions()) == 3
+
+
+def test_many_small_nights_never_go_further_than_one_large_one_may(otto):
+    """What counts is how far it is from where a person left it, not how far last night's version was."""
+    scale_cast.pairs(6, code=(0.2, 0.3), infra=(0.5, 0.6), triage=(0.35, 0.45))
+    for each in range(40):
+        scale_cast.fell_back(0.2, arm="news", ago=DAY * (1 + each % 5))
+    accepted = scale_cast.put(otto)
+    nights = 0
+    for _ in range(12):
+        for arm, value in (("code", 0.2), ("infra", 0.5), ("triage", 0.35)):
+            scale_cast.judged(value, 0.95, arm=arm, ago=DAY / 2)
+        renewed = [each for each in one_scale.renew(cast.NOON) if each.bandit.name == "category"]
+        nights += len(renewed)
+        found = one_scale.proposal("category", cast.NOON)
+        if renewed:
+            held = [arm.mean for arm in found.now.arms.values()]
+            left = [arm.mean for arm in found.accepted.arms.values()]
+            assert max(abs(a - b) for a, b in zip(held, left, strict=True)) <= one_scale.BY_ITSELF
+        if found.waits:
+            break
+    assert found.waits
+    assert abs(found.largest[1]) > one_scale.BY_ITSELF
+    assert calibrating.accepted(found.bandit) == accepted
+    assert len(versions()) == 2 + nights
+
+
+def test_nothing_comes_by_itself_where_a_person_switched_off(otto):
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    one_scale.switch_off("category", otto, version=3)
+    scale_cast.judged(0.2, 0.5, arm="code", ago=DAY / 2)
+    tasks.at_night()
+    assert versions() == ["the site, at the start", "otto", "otto"]
+    assert not alarms("category")
+
+
+def test_nothing_comes_by_itself_where_nobody_ever_accepted_one():
+    moods = Bandit.objects.create(name="moods", title="Moods", kind="choice")
+    Arm.objects.create(bandit=moods, name="calm")
+    helpers.reward("s-1", bandit="moods", calm=0.5)
+    tasks.at_night()
+    assert versions("moods") == []
+    (detail,) = alarms("moods")
+    assert "it has rewards and never had a calibration" in detail
+    assert "version 1" in detail
+
+
+def test_a_bandit_without_a_calibration_and_without_rewards_waits_for_nobody():
+    Bandit.objects.create(name="moods", title="Moods", kind="choice")
+    tasks.at_night()
+    assert not alarms()
+
+
+# ---- a rule speaks
+
+
+def alarms(about=""):
+    return list(
+        Alarm.objects.filter(rule="A40", resolved_at=None, about__startswith=about).values_list("detail", flat=True)
+    )
+
+
+def test_a_version_that_waits_is_an_advisory_until_somebody_looked(otto):
+    scale_cast.moves_a_lot()
+    tasks.at_night()
+    found = one_scale.proposal("category", cast.NOON)
+    arm, move = found.largest
+    (detail,) = alarms("category")
+    assert f"version 2, from 24 judged sessions, moves {arm} by {number(abs(move))} since somebody last" in detail
+    assert "over .05, so it waits for a person. Until then version 1 holds." in detail
+    rule = monitoring.RULES["A40"]
+    assert rule.severity == monitoring.Severity.ADVISORY
+    assert reverse(rule.page) == "/calibration/"
+    scale_cast.put(otto)
+    tasks.at_night()
+    assert not alarms("category")
+
+
+def test_old_pairs_are_an_advisory_only_where_sessions_are_read_by_them(otto):
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    later = cast.NOON + 16 * DAY
+    with time_machine.travel(later, tick=False):
+        monitoring.watch_at_night()
+        assert not alarms("category")
+        for _ in range(3):
+            scale_cast.fell_back(0.3, ago=-15 * DAY)
+        monitoring.watch_at_night()
+        (detail,) = alarms("category")
+        assert "the newest of 48 judged sessions behind version 2 is of 30 Mar 2026" in detail
+        assert "No new one came for 14 days, while it read 3 sessions: each weighs half" in detail
+        scale_cast.judged(0.3, 0.62, ago=-15 * DAY)
+        monitoring.watch_at_night()
+        assert not alarms("category")
+
+
+def test_the_rule_looks_at_night_only():
+    scale_cast.moves_a_lot()
+    monitoring.watch()
+    monitoring.refresh()
+    assert not alarms()

@@ -1,0 +1,381 @@
+"""A verdict that something speaks against is read again, up to three times; what then holds, and who is told."""
+
+import datetime as dt
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from bandit import audit, calibrating
+from bandit.core.calibration import Line, Scale
+from bandit.models import Bandit, LedgerEntry
+from grading import judging, monitoring
+from grading.intake import erasing, regrading
+from grading.judging import recomputing
+from grading.models import Alarm, Flag, Grade, JudgeJob, ReviewItem, Session
+from grading.models.judging import JobState, Purpose
+from grading.monitoring.judges import WastedJudging
+from grading.reward import rewards
+from grading.reward.decide import GradeView, decide
+from grading.reward.rereading import why_again
+from grading.reward.standing import standing_weight
+from grading.reward.witness import Witness
+from grading.vocabulary import Source, Status
+from tests import cast
+from tests.casts import logs
+from tests.casts.intake import submit
+from tests.incidents.helpers import simulated, work
+from tests.reward.test_chain import POLICY
+from tests.stories.test_seed_000 import NOTE, TASK, TWEET, ideas
+
+pytestmark = pytest.mark.django_db
+# Ideas, a post, a task and a note: .75 by the artifact rules.
+LEFT = ideas(3) + TWEET + TASK + NOTE
+
+
+@pytest.fixture
+def sim(settings):
+    with simulated(settings) as running:
+        yield running
+
+
+def read(sim, *scores: float, patch: str = LEFT, **said) -> Session:
+    """A reading session, read so often; the judge's n-th reading comes to the n-th score."""
+    sim.script(*({"score": score} for score in scores))
+    session = submit("s-1", patch=patch, category="news", journal="# Read\n\nRead the feeds.\n", **said).session
+    for _ in scores:
+        one()
+    return session
+
+
+def one() -> None:
+    """The most urgent job is asked, and no other."""
+    judging.run(JudgeJob.objects.filter(state=JobState.QUEUED)[0].pk)
+
+
+def reward(session: Session):
+    return rewards.live(session)
+
+
+def samples(session: Session) -> list[JudgeJob]:
+    return list(session.judge_jobs.filter(purpose=Purpose.SAMPLE).order_by("pk"))
+
+
+def numbers(session: Session) -> list[int]:
+    return list(session.grades.chain().verdicts().order_by("pk").values_list("sample", flat=True))
+
+
+def keys(session: Session) -> list[tuple[str, str, str]]:
+    entries = LedgerEntry.objects.live().filter(bandit__name="category", observation=session.observation)
+    return [(entry.grader.source, entry.grader.standing, entry.grader.witness) for entry in entries]
+
+
+def flags(session: Session) -> set[str]:
+    return set(Flag.objects.open().filter(session=session).values_list("rule", flat=True))
+
+
+# --- contested -------------------------------------------------------------------------------------------------------
+
+
+def test_artifacts_far_above_a_verdict_count_nothing_until_the_judge_has_read_it_again(sim):
+    session = read(sim, 0.1)
+    held = reward(session)
+    assert (held.value, held.source, held.final, held.weight) == (0.75, Source.CONSUMPTION, False, 0)
+    assert keys(session) == [("consumption", "contested/50", "unknown")]
+    assert "The judge is asked to read it again." in held.sentence
+    (job,) = samples(session)
+    assert (job.sample, job.backlog, job.worth, job.sample_of.value) == (2, True, 0, 0.1)
+    assert flags(session) == set()
+    assert not ReviewItem.objects.open().filter(session=session).exists()
+    assert not audit.audit()
+
+
+def test_a_smaller_gap_counts_more(sim):
+    session = read(sim, 0.37)
+    assert (reward(session).weight, keys(session)) == (pytest.approx(0.6), [("consumption", "contested/38", "unknown")])
+
+
+def test_three_readings_near_the_artifacts_end_it(sim):
+    session = read(sim, 0.1, 0.5, 0.55)
+    held = reward(session)
+    assert (held.value, held.source, held.final, held.weight) == (0.75, Source.CONSUMPTION, True, 1)
+    assert keys(session) == [("consumption", "plain", "unknown")]
+    assert (numbers(session), [job.state for job in samples(session)]) == ([1, 2, 3], ["done", "done"])
+    # They are far apart all the same, which a person should know.
+    assert flags(session) == {"A37"}
+    third = session.grades.get(sample=3)
+    assert (third.evidence["samples"], third.evidence["median"], third.evidence["spread"]) == (
+        [0.1, 0.5, 0.55],
+        0.5,
+        0.45,
+    )
+    assert not audit.audit()
+
+
+def test_three_readings_that_agree_hold_and_a_person_is_told(sim):
+    session = read(sim, 0.1, 0.15, 0.1)
+    held = reward(session)
+    assert (held.value, held.source, held.final, held.weight) == (0.4, Source.CONSUMPTION, True, 1)
+    assert keys(session) == [("consumption", "plain", "unknown")]
+    assert flags(session) == {"A38"}
+    item = ReviewItem.objects.open().get(session=session)
+    assert "three times; it adds .30 to the verdict, and no more" in item.why
+    assert (work(), len(sim.calls)) == (0, 3)
+
+
+def test_three_readings_that_do_not_agree_leave_it_to_a_person(sim):
+    session = read(sim, 0.05, 0.45, 0.2)
+    held = reward(session)
+    assert (held.value, held.final, held.weight) == (0.75, False, 0)
+    assert flags(session) == {"A37", "A38"}
+    assert "A person's grade settles it." in held.sentence
+    rita = cast.person("rita", "reviewer")
+    cast.grade(session, Source.HUMAN, 0.3, author=rita)
+    held = rewards.settle(session)
+    assert (held.value, held.source, held.final, held.weight) == (0.3, Source.HUMAN, True, 1)
+
+
+def test_where_the_judge_gives_up_a_person_is_asked(sim):
+    session = read(sim, 0.1)
+    sim.script("refusal", "refusal")
+    one()
+    JudgeJob.objects.update(next_attempt_at=timezone.now())
+    one()
+    assert [job.state for job in samples(session)] == [JobState.ABANDONED]
+    assert (reward(session).final, flags(session)) == (False, {"A38"})
+    assert session.grades.chain().filter(source=Source.JUDGE).count() == 1
+    assert work() == 0
+
+
+def test_without_a_judge_to_ask_a_person_is_asked_at_once(sim, settings):
+    session = read(sim, 0.5)
+    settings.ANTHROPIC_API_KEY = ""
+    cast.grade(session, Source.JUDGE, 0.1, rubric="a" * 64)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    assert flags(session) == {"A38"}
+
+
+def test_artifacts_that_come_after_the_verdict_contest_it_too(sim):
+    session = read(sim, 0.1, patch="", facts={"commits": [{"sha": "9" * 40}]})
+    assert reward(session).value == 0.1
+    submit("s-1", patch=LEFT, category="news")
+    assert (reward(session).value, reward(session).weight, len(samples(session))) == (0.75, 0, 1)
+
+
+# --- never again for the same ----------------------------------------------------------------------------------------
+
+
+def test_no_agent_has_the_dice_thrown_again_by_sending_things(sim):
+    session = read(sim, 0.1, 0.15, 0.1)
+    for number in range(3):
+        submit("s-1", journal=f"# Read\n\nIdea {number}, merged and delivered!\n", category="news")
+        submit("s-1", patch=LEFT + f"\n# {number}\n", category="news")
+    sim.script({"score": 0.9})
+    assert (work(), numbers(session), len(sim.calls)) == (0, [1, 2, 3], 3)
+
+
+def test_a_reading_whose_verdict_was_superseded_is_not_asked_for(sim):
+    session = read(sim, 0.1)
+    cast.grade(session, Source.JUDGE, 0.7, rubric="b" * 64)
+    rewards.settle(session)
+    assert (work(), [job.state for job in samples(session)]) == (0, [JobState.DONE])
+    assert reward(session).value == 0.75
+
+
+def test_nobody_reads_again_what_a_person_has_graded(sim):
+    session = read(sim, 0.1)
+    cast.grade(session, Source.HUMAN, 0.3, author=cast.person("rita", "reviewer"))
+    rewards.settle(session)
+    assert (work(), len(sim.calls)) == (0, 1)
+
+
+def test_readings_go_after_everything_else_that_waits(sim):
+    session = read(sim, 0.1)
+    for number in range(3):
+        submit(f"other-{number}", journal="# Something\n\nDid something.\n")
+    judging.prioritise()
+    assert JudgeJob.objects.filter(state=JobState.QUEUED)[3].session_id == session.pk
+
+
+def test_readings_are_no_waste(sim):
+    read(sim, 0.1, 0.15, 0.1)
+    assert list(WastedJudging().look(timezone.now())) == []
+
+
+def test_erasing_a_session_takes_its_readings_along(sim):
+    session = read(sim, 0.1, 0.15, 0.1)
+    erasing.erase(Session.objects.filter(pk=session.pk), who="olga", why="asked for")
+    assert not Grade.objects.exists()
+    assert not audit.audit()
+
+
+def test_new_rules_of_the_score_compute_every_reading_anew(sim, monkeypatch):
+    session = read(sim, 0.1, 0.15, 0.3)
+    monkeypatch.setattr(recomputing, "SCORING", "score/2")
+    assert regrading.regrade(session).after.value == reward(session).value == 0.45
+    assert numbers(session) == [1, 2, 3, 1, 2, 3]
+    assert rewards.holding(session)[Source.JUDGE].samples == (0.1, 0.15, 0.3)
+    assert work() == 0
+
+
+def test_an_old_verdict_that_new_rules_contest_is_read_again(sim):
+    session = read(sim, 0.5)
+    held = session.grades.filter(source=Source.CONSUMPTION).latest("pk")
+    cast.grade(session, Source.JUDGE, 0.1, rubric=session.grades.verdicts().get().rubric)
+    assert (held.value, samples(session)) == (0.75, [])
+    assert regrading.preview(session).asked
+    assert samples(session) == []
+    assert regrading.regrade(session).asked
+    assert [job.sample for job in samples(session)] == [2]
+    assert reward(session).weight == 0
+
+
+def test_a_contest_that_nobody_has_asked_about_is_caught_up_with(sim, settings):
+    session = read(sim, 0.5)
+    other = submit("s-2", category="news", journal="# Read\n").session
+    for each in (session, other):
+        rubric = session.grades.verdicts().first().rubric if each == session else "unknown"
+        cast.grade(each, Source.JUDGE, 0.1, rubric=rubric)
+        cast.grade(each, Source.CONSUMPTION, 0.9)
+        rewards.settle(each)
+    assert judging.catch_up() == 1
+    assert ([job.sample for job in samples(session)], flags(session)) == ([2], set())
+    # Nobody knows by which rubric the other was judged, so that a person has to look.
+    assert (samples(other), flags(other)) == ([], {"A38"})
+    assert judging.catch_up() == 0
+
+
+def test_readings_that_wait_for_days_are_an_alarm(sim):
+    session = read(sim, 0.1)
+    JudgeJob.objects.filter(session=session, purpose=Purpose.SAMPLE).update(
+        created_at=timezone.now() - dt.timedelta(days=3)
+    )
+    monitoring.watch(timezone.now() + dt.timedelta(minutes=20))
+    (alarm,) = Alarm.objects.filter(rule="A38")
+    assert alarm.detail.startswith("Sessions in doubt that have waited to be read again for more than two days: 1.")
+
+
+def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(sim):
+    sim.script({"score": 0.9})
+    session = submit("s-1", logs.claude("s-1", ("pytest -q", "8 passed"), logs.COMMIT)).session
+    one()
+    assert samples(session) == []
+    held = session.grades.filter(source=Source.TRAJECTORY).latest("pk")
+    line = Line(
+        source="trajectory", version=held.version, view=held.evidence["view"], slope=0.0, intercept=0.4, low=0.5,
+        high=1.5, centre=0.5, doubt=0.01, slope_doubt=0.01, spread=0.01, residual=0.01, pairs={"code": 40},
+    )  # fmt: skip
+    scale = Scale(lines=(line,), weights={"trajectory": 0.3}, sources=("trajectory",), latest=cast.NOON.date())
+    version = calibrating.latest(Bandit.objects.named("category")).version + 1
+    calibrating.put_in_force("category", scale, version=version, by="olga")
+    judging.read_again(session)
+    assert [job.sample for job in samples(session)] == [2]
+
+
+# --- why a session is read again -------------------------------------------------------------------------------------
+
+
+def decided(judge: float | None, *, left: float | None = None, witness=Witness.UNKNOWN, **more):
+    rows = [GradeView(id=1, source=Source.CONSUMPTION, status=Status.SCORED, value=left, witness=witness)] * (
+        left is not None
+    )
+    rows += [GradeView(id=2, source=Source.JUDGE, status=Status.SCORED, value=judge, **more)] * (judge is not None)
+    return decide(rows, POLICY, judge_open=False)
+
+
+@pytest.mark.parametrize(
+    ("decision", "rules", "flagged", "why"),
+    [
+        (decided(0.5), None, False, ""),
+        (decided(0.5), 0.89, False, ""),
+        (decided(0.5), 0.9, False, "without the judge it would be worth .90"),
+        (decided(0.5), 0.1, False, "without the judge it would be worth .10"),
+        (decided(0.5), None, True, "A3 speaks"),
+        (decided(0.5, left=0.8), None, False, ""),
+        (decided(0.5, left=0.81), None, False, "what the session left behind would be worth .31 more"),
+        (decided(0.5, left=1.0, witness=Witness.CLAIMED), None, False, ""),
+        (decided(0.5, left=1.0, stale="the transcript came"), 0.0, True, ""),
+        (decided(None, left=1.0), 0.0, True, ""),
+        (decided(0.5, left=1.0, samples=(0.5, 0.5, 0.5)), 0.0, True, ""),
+    ],
+)
+def test_what_makes_a_session_read_again(decision, rules, flagged, why):
+    assert why_again(decision, rules=rules, flagged=flagged) == why
+
+
+def test_a_session_that_the_rule_about_disagreements_flags_is_read_again(sim):
+    sim.script({"score": 0.9}, {"score": 0.2}, {"score": 0.3})
+    session = submit("s-1", logs.claude("s-1", ("ls", "src"))).session
+    one()
+    assert samples(session) == []
+    for _ in range(2):
+        # The rule itself has nothing to compare here, and takes the flag back with each reading that comes.
+        Flag.objects.update_or_create(session=session, rule="A3", defaults={"cleared_at": None, "cleared_why": ""})
+        judging.read_again(session)
+        assert work() == 1
+    Flag.objects.filter(session=session, rule="A3").update(cleared_at=None, cleared_why="")
+    assert judging.read_again(session) is None
+    assert (reward(session).value, reward(session).final, numbers(session)) == (0.3, True, [1, 2, 3])
+    assert "The median of .90, .20, .30, .70 apart." in next(
+        step["why"] for step in reward(session).steps if step["source"] == "judge"
+    )
+
+
+# --- what an agent alone vouches for ---------------------------------------------------------------------------------
+
+
+def claimed(session: Session, value: float) -> None:
+    cast.grade(session, Source.CONSUMPTION, value, evidence={"witness": "claimed"})
+
+
+def test_a_claim_lifts_no_verdict_and_moves_nothing_but_people_are_told(sim):
+    session = read(sim, 0.1, patch="")
+    before = keys(session)
+    claimed(session, 1.0)
+    judging.read_again(session)
+    rewards.settle(session)
+    monitoring.inspect(session)
+    held = reward(session)
+    assert (held.value, held.source, held.final, held.weight) == (0.1, Source.JUDGE, True, 1)
+    assert (keys(session), samples(session), flags(session)) == (before, [], {"A39"})
+    entry = LedgerEntry.objects.live().get(bandit__name="category", observation=session.observation)
+    assert entry.grader.stratum == ""
+
+
+def test_a_claim_without_a_verdict_counts_little(settings):
+    session = cast.session(category="news")
+    claimed(session, 0.8)
+    held = rewards.settle(session)
+    assert (held.value, held.weight, held.final) == (0.8, 0.3, False)
+    assert keys(session) == [("consumption", "claimed", "claimed")]
+
+
+def test_many_claims_of_one_agent_are_an_alarm(sim):
+    for number in range(3):
+        session = submit(f"s-{number}", category="news", journal="# Read\n", ended_at=timezone.now()).session
+        cast.grade(session, Source.JUDGE, 0.1)
+        claimed(session, 1.0)
+        monitoring.inspect(session)
+    monitoring.watch()
+    (alarm,) = Alarm.objects.filter(rule="A39")
+    assert alarm.about == "bob"
+    assert alarm.detail.startswith("3 sessions of bob in seven days claim far more")
+
+
+def test_the_bandits_read_of_a_standing_what_the_settlement_says_it_counts():
+    assert {standing: standing_weight(standing) for standing in settings.STANDING_WEIGHTS} == settings.STANDING_WEIGHTS
+
+
+def test_a_verdict_is_vouched_for_by_the_weakest_witness_of_what_it_rests_on(sim):
+    session = read(sim, 0.5, patch="")
+    assert session.grades.verdicts().get().evidence["witness"] == "unknown"
+    cast.grade(session, Source.TRAJECTORY, 0.5, evidence={"witness": "verified"})
+    cast.grade(session, Source.CONSUMPTION, 0.5, evidence={"witness": "observed"})
+    sim.script({"score": 0.6})
+    judging.run(judging.add(session, session.judge_jobs.get().rubric, purpose=Purpose.REPEAT).pk)
+    latest = session.grades.verdicts().latest("pk")
+    assert latest.evidence["witness"] == "observed"
+    cast.grade(session, Source.JUDGE, 0.6, evidence=latest.evidence)
+    rewards.settle(session)
+    assert keys(session) == [("judge", "plain", "observed")]

@@ -1,0 +1,392 @@
+"""Some of each arm's abstentions are judged whatever else waits: drawn once, unforeseen, and for good."""
+
+import datetime as dt
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
+
+import pytest
+import time_machine
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from bandit import ledger, merging
+from bandit.chance import key_id
+from bandit.models import Arm
+from grading import judging, review
+from grading.intake import erasing
+from grading.judging import lanes
+from grading.judging.allowance import budget
+from grading.models import AbstentionDraw, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
+from grading.models.judging import AttemptOutcome, JudgeRole
+from grading.reward import rewards
+from grading.vocabulary import Outcome, Reason, Source
+from tests import cast
+from tests.casts import intake
+from tests.casts import judge as judge_cast
+
+pytestmark = pytest.mark.django_db
+HOUR = dt.timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+def silent(**fields):
+    """A settled session that nobody could grade."""
+    made = cast.session(**fields)
+    cast.grade(made, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
+    rewards.settle(made)
+    return made
+
+
+def draws(**columns):
+    return list(AbstentionDraw.objects.filter(**columns).values_list("drawn", "chance"))
+
+
+def stub(name, text="I had a look.", **said):
+    """A session whose log shows nothing to grade by, handed in."""
+    return intake.submit(name, intake.claude(name, ("user", "Do it. " + "x" * 6_000), intake.says(text)), **said)
+
+
+def test_an_abstention_is_drawn_when_it_is_first_recorded_with_its_chance_and_key():
+    session = silent()
+    row = AbstentionDraw.objects.get()
+    assert (row.session, row.arm, row.chance, row.key_id) == (session, session.category, 0.1, key_id())
+
+
+def test_no_arm_has_none_among_ten_and_none_has_less_than_its_chance():
+    for arm in ("code", "news"):
+        for _ in range(30):
+            silent(category=arm)
+        found = draws(arm__name=arm)
+        assert all(any(drawn for drawn, _ in found[start : start + 10]) for start in range(21))
+        assert {chance for _, chance in found} <= {0.1, 1.0}
+        assert 3 <= sum(drawn for drawn, _ in found) <= 12
+
+
+def test_the_same_sessions_under_another_key_are_drawn_otherwise(settings):
+    def drawn():
+        with cast.world():
+            for number in range(60):
+                silent(external_id=f"s-{number}", category="code")
+            return [each for each, _ in draws()]
+
+    first = drawn()
+    assert drawn() == first
+    settings.CHANCE_KEY = secrets.token_bytes(32)
+    assert drawn() != first
+
+
+@pytest.mark.parametrize(
+    "fields", [{"outcome": Outcome.INFRASTRUCTURE, "outcome_reason": "out of memory"}, {"category": None}]
+)
+def test_what_says_nothing_of_an_arm_is_not_drawn(fields):
+    silent(**fields)
+    assert draws() == []
+
+
+def test_what_is_graded_is_not_drawn():
+    for source in (Source.TRAJECTORY, Source.JOURNAL, Source.JUDGE):
+        made = cast.session()
+        cast.grade(made, source, 0.4)
+        rewards.settle(made)
+    assert draws() == []
+
+
+def test_one_that_names_its_category_later_is_drawn_then():
+    silent(category=None, external_id="late")
+    assert draws() == []
+    made = Session.objects.get()
+    made.category = Arm.objects.resolve("category", "news")
+    made.save()
+    rewards.settle(made)
+    assert [row.arm.name for row in AbstentionDraw.objects.all()] == ["news"]
+
+
+def test_in_another_arm_it_is_another_draw_and_back_in_the_first_none():
+    made, back = silent(category="code"), Arm.objects.resolve("category", "code")
+    before = AbstentionDraw.objects.get()
+    for arm in (Arm.objects.resolve("category", "news"), back):
+        Session.objects.filter(pk=made.pk).update(category=arm)
+        rewards.settle(made)
+    assert list(AbstentionDraw.objects.values_list("arm__name", flat=True)) == ["code", "news"]
+    assert AbstentionDraw.objects.first() == before
+
+
+def test_merging_arms_and_parting_them_draws_nothing_again():
+    code, news = (Arm.objects.resolve("category", name) for name in ("code", "news"))
+    for _ in range(4):
+        silent(category="code")
+        silent(category="news")
+    before = draws()
+    merging.merge(code, news, by="otto")
+    for each in Session.objects.all():
+        rewards.settle(each, renew=True)
+    merging.part(Arm.objects.get(pk=code.pk), by="otto")
+    for each in Session.objects.all():
+        rewards.settle(each)
+    assert draws() == before
+
+
+def test_what_was_merged_counts_on_in_the_arm_that_it_is_now():
+    code, news = (Arm.objects.resolve("category", name) for name in ("code", "news"))
+    passed_over(9, "code")
+    merging.merge(code, news, by="otto")
+    silent(category="news")
+    assert draws()[-1] == (True, 1.0)
+
+
+def passed_over(n, arm):
+    """So many abstentions of the arm that were not drawn."""
+    with_arm = Arm.objects.get(bandit__name="category", name=arm)
+    for _ in range(n):
+        made = cast.session(category=arm)
+        AbstentionDraw.objects.create(session=made, arm=with_arm, drawn=False, chance=0.1, key_id="00000000")
+
+
+# ---- stable, whatever comes
+
+
+def test_a_submission_again_a_late_transcript_and_a_verdict_draw_nothing_again(rita):
+    stub("s-1")
+    before = draws()
+    assert len(before) == 1
+    stub("s-1")
+    stub("s-1", "Another word.")
+    assert draws() == before
+    work = intake.calls(("Bash", {"command": "git commit -m x"}, "[main 1a2b3c4] x\n 1 file changed"))
+    intake.submit("s-1", intake.claude("s-1", *work, intake.says("Done.")), journal="Merged it.")
+    made = Session.objects.get()
+    assert rewards.live(made).source != Source.FLOOR
+    review.record_correction(made, rita, value=0.2, reason="no")
+    review.undo(made.grades.get(source="human"), rita, reason="yes")
+    assert draws() == before
+
+
+def test_an_empty_log_is_drawn_like_any_other():
+    intake.submit("s-1", b"\n")
+    assert ledger.live_entries("category", Session.objects.get().observation).get().is_abstention
+    assert len(draws()) == 1
+
+
+def test_new_ids_for_the_same_work_are_new_sessions_of_the_arm_and_some_of_them_are_drawn():
+    for number in range(30):
+        stub(f"again-{number}")
+    found = draws()
+    assert len(found) == 30
+    assert sum(drawn for drawn, _ in found) >= 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sessions_that_come_at_once_are_drawn_one_after_the_other():
+    made = [cast.session(category="code") for _ in range(40)]
+    for each in made:
+        cast.grade(each, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
+
+    def settle(some):
+        try:
+            for each in some:
+                rewards.settle(each)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(settle, [made[start::4] for start in range(4)]))
+    found = [drawn for drawn, _ in draws()]
+    assert len(found) == 40
+    assert all(any(found[start : start + 10]) for start in range(31))
+
+
+def test_a_lost_key_changes_nothing_that_was_drawn(settings):
+    made = [silent(category="code") for _ in range(12)]
+    old, before = key_id(), draws()
+    settings.CHANCE_KEY = secrets.token_bytes(32)
+    for each in made:
+        rewards.settle(each, renew=True)
+    assert draws() == before
+    silent(category="code")
+    assert list(AbstentionDraw.objects.values_list("key_id", flat=True)) == [old] * 12 + [key_id()]
+
+
+def test_the_share_is_that_of_the_policy_which_holds():
+    budget.set_policy(by=None, abstention_share=0.5)
+    silent(category="code")
+    silent(category="code")
+    assert {chance for _, chance in draws()} <= {0.5, 1.0}
+    assert any(drawn for drawn, _ in draws())
+    budget.set_policy(by=None, abstention_share=0)
+    for _ in range(20):
+        silent(category="news")
+    assert draws(arm__name="news") == [(False, 0)] * 20
+
+
+def test_the_database_refuses_to_change_a_draw_or_to_take_it_back():
+    silent()
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        AbstentionDraw.objects.update(drawn=True)
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        AbstentionDraw.objects.all().delete()
+
+
+def test_erasing_a_session_erases_its_draw():
+    kept, gone = silent(), silent()
+    counts = erasing.erase(Session.objects.filter(pk=gone.pk), who="otto", why="asked to")
+    assert counts["abstentiondraw"] == 1
+    assert AbstentionDraw.objects.get().session == kept
+
+
+# ---- judged first
+
+
+@pytest.fixture
+def policy():
+    return budget.set_policy(by=None, repeat_share=0, second_share=0)
+
+
+def job(*, drawn=False, **fields):
+    """A waiting job of a session that was drawn, or not."""
+    made = cast.session()
+    AbstentionDraw.objects.create(session=made, arm=made.category, drawn=drawn, chance=0.1, key_id="00000000")
+    return judging.add(made, Rubric.objects.active(), **fields)
+
+
+def order():
+    """The waiting jobs, one call after the other, in the order in which a worker would ask for them."""
+    asked = []
+    waiting = JudgeJob.objects.count()
+    while len(asked) < waiting:
+        first = lanes.one_by_one(cast.NOON, [JudgeRole.FIRST]).exclude(pk__in=[each.pk for each in asked])[0]
+        asked.append(first)
+        call(first)
+    return asked
+
+
+def call(made):
+    JudgeAttempt.objects.create(
+        job=made, lease_token=secrets.token_hex(16), outcome=AttemptOutcome.GRADED, finished_at=cast.NOON
+    )
+
+
+def test_a_drawn_sessions_job_is_reserved_from_the_start_or_from_the_draw_on():
+    before = cast.session()
+    waits = cast.open_judge_job(before)
+    AbstentionDraw.objects.create(session=before, arm=before.category, drawn=True, chance=1, key_id="00000000")
+    assert not JudgeJob.objects.get(pk=waits.pk).reserved
+    assert job(drawn=True).reserved
+    assert not job(drawn=False).reserved
+    passed_over(9, "code")
+    made = cast.session(category="code")
+    open_job = cast.open_judge_job(made)
+    cast.grade(made, Source.TRAJECTORY, None, Reason.NOTHING_OBSERVABLE)
+    rewards.settle(made)
+    assert JudgeJob.objects.get(pk=open_job.pk).reserved
+
+
+def test_drawn_ones_go_after_stale_verdicts_and_before_new_sessions(policy):
+    new, backlog = job(backlog=False), job(backlog=True)
+    drawn, stale = job(drawn=True, backlog=True), job(unread="abc")
+    JudgeJob.objects.filter(pk=new.pk).update(worth=0.9)
+    assert order() == [stale, drawn, new, backlog]
+
+
+def test_they_take_no_more_than_the_reserved_share_while_others_wait(policy):
+    drawn = [job(drawn=True, backlog=True) for _ in range(40)]
+    others = [job(backlog=False) for _ in range(80)]
+    asked = order()
+    first = [each in drawn for each in asked[:100]]
+    assert first[0]
+    assert 20 <= sum(first) <= 21
+    assert max(sum(first[start : start + 10]) for start in range(90)) <= 3
+    assert set(asked) == {*drawn, *others}
+
+
+def test_where_nobody_else_waits_they_go_one_after_the_other(policy):
+    drawn = [job(drawn=True, backlog=True) for _ in range(5)]
+    assert order() == drawn
+
+
+def test_with_no_reserve_they_have_no_precedence():
+    budget.set_policy(by=None, reserved_share=0)
+    drawn, other = job(drawn=True, backlog=True), job(backlog=False)
+    assert order() == [other, drawn]
+
+
+def test_a_backlog_of_drawn_ones_is_not_left_to_the_batches(settings, policy, sim):
+    judge_cast.in_batches(settings)
+    plain = [job(backlog=True) for _ in range(3)]
+    drawn = job(drawn=True, backlog=True)
+    assert list(lanes.one_by_one(cast.NOON, [JudgeRole.FIRST])) == [drawn]
+    assert list(lanes.backlog(cast.NOON, JudgeRole.FIRST)) == plain
+
+
+@pytest.mark.usefixtures("redis_url")
+def test_without_a_shortage_all_are_judged_and_the_marks_stand(sim, policy):
+    with time_machine.travel(cast.NOON, tick=True):
+        for number in range(12):
+            stub(f"s-{number}", ended_at=cast.NOON)
+        before = draws()
+        assert JudgeJob.objects.filter(reserved=True).count() == sum(drawn for drawn, _ in before) > 0
+        judging.pump()
+    assert {rewards.live(each).source for each in Session.objects.all()} == {Source.JUDGE}
+    assert draws() == before
+    speaking = AbstentionDraw.objects.drawn().filter(session__grades__source=Source.JUDGE)
+    assert speaking.count() == sum(drawn for drawn, _ in before)
+
+
+@pytest.mark.usefixtures("redis_url")
+def test_after_an_outage_drawn_ones_are_heard_first(sim, settings, policy):
+    settings.ANTHROPIC_API_KEY = ""
+    for number in range(20):
+        stub(f"s-{number}")
+    settings.ANTHROPIC_API_KEY = judge_cast.KEY
+    with time_machine.travel(cast.NOON + 3 * HOUR, tick=True):
+        judging.catch_up()
+        first = judging.next_jobs(timezone.now())[0]
+        assert JudgeJob.objects.get(pk=first).reserved
+
+
+def test_looking_who_is_next_takes_few_queries(policy, django_assert_max_num_queries):
+    for _ in range(10):
+        job(drawn=True)
+    with django_assert_max_num_queries(4):
+        list(lanes.one_by_one(cast.NOON, [JudgeRole.FIRST]))
+
+
+# ---- what people see
+
+
+def test_the_quota_page_says_the_order_its_share_and_how_many_wait(client, sim):
+    client.force_login(cast.person("vera", "viewer"))
+    job(drawn=True), job(drawn=True), job()
+    page = unescape(client.get("/quota/").content.decode())
+    assert "at least 10 % of each arm’s" in page
+    assert "while they had less than 20 % of the last 50 calls; then new sessions; then the backlog" in page
+    assert "2 drawn abstentions wait now." in page
+    budget.set_policy(by=None, abstention_share=0)
+    page = client.get("/quota/").content.decode()
+    assert "No abstention is drawn." in page
+    assert "drawn at random" not in page
+
+
+def test_the_page_of_a_drawn_session_says_so_and_its_place(client, settings):
+    settings.ANTHROPIC_API_KEY = judge_cast.KEY
+    client.force_login(cast.person("vera", "viewer"))
+    others, drawn = [job(backlog=False), job(backlog=True)], job(drawn=True, backlog=True)
+    rewards.settle(drawn.session)
+    page = unescape(client.get(drawn.session.get_absolute_url()).content.decode())
+    assert "The judge has it in the queue, drawn at random to speak for others like it, 1st of 3" in page
+    rewards.settle(others[0].session)
+    page = unescape(client.get(others[0].session.get_absolute_url()).content.decode())
+    assert "The judge has it in the queue, 2nd of 3" in page
+
+
+def test_an_operator_changes_the_share(client):
+    client.force_login(cast.person("olga", "operator"))
+    form = {"daily_budget_usd": "", "reserved_share": ".2", "abstention_share": ".3", "repeat_share": ".05"}
+    page = client.post("/quota/policy/", {**form, "second_share": ".25"}, follow=True).content.decode()
+    assert "abstentions judged first .1 → .3" in page
+    assert JudgePolicy.objects.current().abstention_share == 0.3

@@ -1,0 +1,263 @@
+"""A low number needs evidence of failure, and effort is not success."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grading.reward import trajectory
+from grading.reward.grade import SourceGrade
+from grading.reward.trajectory import Seen, View
+from grading.signals import Commit, Effect, EffectKind, Signals
+from grading.signals import TestRun as Run
+from grading.signals.changes import FileChange
+from grading.signals.production import Facts, collect
+from grading.vocabulary import Reason
+from tests.transcript import Transcript
+
+pytestmark = pytest.mark.pure
+
+FLOOR = 0.1
+SESSION = Signals(tool_calls={"shell": 10}, results=10, known_results=10, assistant_turns=3)
+
+
+def commits(count: int, *paths: str) -> tuple[Commit, ...]:
+    return tuple(Commit(hash=f"{n:07x}", branch="main", subject="x", at=n, paths=paths) for n in range(count))
+
+
+def effects(*kinds: EffectKind) -> tuple[Effect, ...]:
+    return tuple(Effect(kind=kind, key=str(n), at=n) for n, kind in enumerate(kinds))
+
+
+def graded(signals: Signals | None, facts: Facts | None = None, **options) -> SourceGrade:
+    facts = facts or Facts()
+    production = collect(signals, facts=facts)
+    return trajectory.grade(Seen(signals=signals, production=production, facts=facts, **options))
+
+
+def value(signals: Signals, **options) -> float:
+    """The grade; nothing at all counts as less than any."""
+    found = graded(signals, **options).value
+    return 0.0 if found is None else found
+
+
+counts = st.integers(0, 30)
+sessions = st.builds(
+    lambda calls, known, failed, retries, commit, files, kinds, runs: Signals(
+        tool_calls={"shell": calls},
+        known_results=known,
+        failed_calls=min(failed, known),
+        retries=min(retries, calls),
+        commits=commits(commit),
+        effects=effects(*kinds),
+        files=tuple(FileChange(path=f"src/{n}.py", at=n) for n in range(files)),
+        test_runs=tuple(Run(runner="pytest", passed=passed, at=n) for n, passed in enumerate(runs)),
+        assistant_turns=1,
+    ),
+    st.integers(0, 200),
+    counts,
+    counts,
+    counts,
+    counts,
+    counts,
+    st.lists(st.sampled_from(EffectKind), max_size=12),
+    st.lists(st.booleans(), max_size=4),
+)
+
+
+@given(sessions)
+def test_one_more_confirmed_effect_never_lowers(signals):
+    before = value(signals)
+    assert 0 <= before <= 0.95
+    for kind in EffectKind:
+        assert value(replace(signals, effects=(*signals.effects, Effect(kind=kind, key="new", at=99)))) >= before
+    more = Commit(hash="fffffff", branch="main", subject="x", at=99)
+    assert value(replace(signals, commits=(*signals.commits, more))) >= before
+    assert value(replace(signals, files=(*signals.files, FileChange(path="new.py", at=99)))) >= before
+
+
+@given(sessions)
+def test_one_more_error_or_retry_never_raises(signals):
+    failed = replace(signals, failed_calls=signals.failed_calls + 1, known_results=signals.known_results + 1)
+    assert value(failed) <= value(signals)
+    if signals.calls > signals.retries:
+        assert value(replace(signals, retries=signals.retries + 1)) <= value(signals)
+    red = replace(signals, test_runs=(*signals.test_runs, Run(runner="pytest", passed=False, at=99)))
+    if value(signals) > 0:
+        assert value(red) <= value(signals)
+
+
+@given(sessions, st.integers(2, 50))
+def test_effort_alone_changes_nothing(signals, times):
+    """The same work at the same rates with many times the calls, tokens and turns is worth the same."""
+    longer = replace(
+        signals,
+        tool_calls={"shell": signals.calls * times},
+        known_results=signals.known_results * times,
+        failed_calls=signals.failed_calls * times,
+        retries=signals.retries * times,
+        assistant_turns=signals.assistant_turns * times,
+        duration=1e6,
+    )
+    assert value(longer) == pytest.approx(value(signals), abs=1e-6)
+
+
+def test_a_session_without_effect_or_failure_is_unscored():
+    """Twelve successful calls of unknown tools, an answered question, an honest "could not be done": all alike."""
+    for signals in (
+        SESSION,
+        replace(SESSION, opaque_calls=10, concluded=True),
+        Signals(assistant_turns=1, user_turns=1, concluded=True),
+        replace(SESSION, failed_calls=4),
+        replace(SESSION, files=(FileChange(path="journal/2026/today.md", at=1),)),
+    ):
+        result = graded(signals)
+        assert (result.value, result.reason) == (None, Reason.NOTHING_OBSERVABLE)
+        assert result.detail
+
+
+@pytest.mark.parametrize(
+    ("signals", "facts", "words"),
+    [
+        (replace(SESSION, test_runs=(Run(runner="pytest", passed=False, at=3),)), Facts(), "pytest failed"),
+        (SESSION, Facts(failed_checks=("ci",)), "check ci failed"),
+        (replace(SESSION, undone=("abc1234",)), Facts(), "taken back"),
+        (replace(SESSION, rejected=1), Facts(), "the user refused"),
+        (None, Facts(failed_checks=("ci",)), "check ci failed"),
+    ],
+)
+def test_an_observed_failure_without_any_effect_is_low_and_says_so(signals, facts, words):
+    result = graded(signals, facts)
+    assert result.value <= trajectory.FAILED_AT_MOST
+    assert result.evidence["view"] == View.FAILED
+    assert words in result.detail
+    assert result.evidence["failures"]
+
+
+def test_a_failure_beside_an_effect_is_no_low_number_by_itself():
+    red = replace(SESSION, commits=commits(2), test_runs=(Run(runner="pytest", passed=False, at=3),))
+    assert graded(red).evidence["view"] == View.FULL
+
+
+def test_more_work_is_worth_more_by_kind():
+    ladder = [
+        value(replace(SESSION, files=(FileChange(path="a.py", at=1),))),
+        value(replace(SESSION, commits=commits(1))),
+        value(replace(SESSION, effects=effects(EffectKind.PR_OPENED))),
+        value(replace(SESSION, effects=effects(EffectKind.PR_MERGED))),
+        value(replace(SESSION, commits=commits(1), effects=effects(EffectKind.PUSH, EffectKind.PR_OPENED))),
+    ]
+    assert ladder == sorted(ladder)
+    assert ladder[0] > 0.15
+    assert 0.35 < ladder[1] < 0.65
+    assert 0.6 < ladder[-1] < 0.95
+
+
+@pytest.mark.parametrize("kind", list(EffectKind))
+def test_no_commit_is_no_floor_where_anything_else_was_done(kind):
+    """I07: a session that reviews, closes or fixes has done something."""
+    assert value(replace(SESSION, effects=effects(kind))) > FLOOR
+
+
+def test_the_tenth_commit_adds_less_than_the_first():
+    values = [value(replace(SESSION, commits=commits(count))) for count in (1, 2, 9, 10)]
+    assert values[1] - values[0] > 3 * (values[3] - values[2])
+
+
+def test_bookkeeping_is_no_work():
+    """Commits of a loop's own diary, and scratch files, say neither good nor bad."""
+    diary = replace(SESSION, commits=commits(10, "journal/2026/today.md", "/home/x/state/queue.md"))
+    assert graded(diary).reason is Reason.NOTHING_OBSERVABLE
+    assert value(replace(SESSION, commits=commits(1, "src/a.py", "journal/today.md"))) > 0.3
+    scratch = replace(SESSION, files=(FileChange(path="/tmp/out.txt", at=1),))  # noqa: S108 (a path as data)
+    assert graded(scratch).reason is Reason.NOTHING_OBSERVABLE
+
+
+def test_every_harness_is_graded_alike():
+    """The same work through other tools gets the same grade."""
+    line = "[main abc1234] x\n 1 file changed"
+    claude = Transcript().write("a.py", "x").run("git commit -am x", line)
+    codex = Transcript().tool(
+        "apply_patch", "edit", "Success", input="*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch"
+    )
+    codex.call("c", "exec_command", "shell", command="bash -lc 'git commit -am x'").result("c", "Output:\n" + line)
+    gptme = Transcript().tool("save", "write", "Saved to a.py", path="a.py", content="x")
+    gptme.call("s", "shell", "shell", command="git commit -am x").result(
+        "s", "Ran command\n```stdout\n" + line, failed=None
+    )
+    assert len({value(transcript.signals) for transcript in (claude, codex, gptme)}) == 1
+
+
+def test_the_evidence_is_the_sum():
+    signals = replace(SESSION, commits=commits(3), effects=effects(EffectKind.PUSH), failed_calls=5)
+    evidence = graded(signals).evidence
+    assert sum(term["adds"] for term in evidence["terms"]) == pytest.approx(evidence["units"])
+    assert evidence["error_rate"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("signals", "reason"),
+    [
+        (replace(SESSION, unreadable_calls=4), Reason.FORMAT_BLIND),
+        (replace(SESSION, shell_calls=3, bare_shell_calls=3), Reason.FORMAT_BLIND),
+        (replace(SESSION, known_results=0), Reason.FORMAT_BLIND),
+        (Signals(user_turns=1), Reason.STUB_NO_TOOL_CALLS),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_unscored_and_facts_are_graded_without_it(signals, reason):
+    assert (graded(signals).value, graded(signals).reason) == (None, reason)
+    result = graded(signals, Facts(commits=("a" * 40,)))
+    assert (result.evidence["view"], result.evidence["log"]) == (View.FACTS, reason)
+    assert "from facts and patch alone" in result.detail
+
+
+def test_a_log_that_may_not_be_used_is_unscored_with_the_callers_reason():
+    result = graded(None, absent=Reason.LOG_TOO_SMALL, why="Too small: 12 bytes")
+    assert (result.value, result.reason, result.detail) == (None, Reason.LOG_TOO_SMALL, "Too small: 12 bytes")
+
+
+@pytest.mark.parametrize("reason", ["quota", "overloaded", "auth"])
+def test_a_log_cut_by_its_infrastructure_is_unscored_whatever_it_shows(reason):
+    """Else a session that was cut would count where it had effects, and vanish where it had none."""
+    for signals in (replace(SESSION, cut=reason), replace(SESSION, cut=reason, commits=commits(2))):
+        result = graded(signals)
+        assert (result.value, result.reason) == (None, Reason.INFRASTRUCTURE)
+    assert result.evidence["units"] > 1  # its work is shown all the same
+    assert graded(Signals(api_errors={"quota": 3})).reason is Reason.INFRASTRUCTURE
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {"concluded": True},
+        {"effects": effects(EffectKind.PR_MERGED)},
+        {"test_runs": (Run(runner="pytest", passed=True, at=3),)},
+    ],
+)
+def test_a_session_that_had_come_to_its_end_before_is_not_cut(end):
+    assert graded(replace(SESSION, cut="quota", commits=commits(1), **end)).value > 0.3
+
+
+@pytest.mark.parametrize(
+    ("change", "looking", "expected"),
+    [
+        ({}, True, 0.35),
+        ({"failed_calls": 1}, True, 0.35),
+        ({"failed_calls": 5}, True, None),
+        ({"reads": 2}, True, None),
+        ({"concluded": False}, True, None),
+        ({}, False, None),
+    ],
+)
+def test_finding_nothing_to_do_is_an_outcome_where_the_category_looks(change, looking, expected):
+    result = graded(replace(SESSION, **{"reads": 5, "concluded": True, **change}), looking=looking)
+    assert result.value == expected
+    if expected is not None:
+        assert result.evidence["view"] == View.LOOKED
+
+
+def test_one_commits_worth_of_work_or_a_failure_stands_beside_a_journal():
+    assert graded(replace(SESSION, commits=commits(1))).evidence["stands"]
+    assert graded(replace(SESSION, rejected=1)).evidence["stands"]
+    assert not graded(replace(SESSION, files=(FileChange(path="a.py", at=1),))).evidence["stands"]

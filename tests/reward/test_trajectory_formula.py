@@ -1,0 +1,139 @@
+"""The formula of trajectory/2: fixed signs, and effort is not success."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grading.reward.trajectory_formula import LOWEST, WEIGHTS, Observed, score
+from grading.signals import Commit, Signals
+from grading.signals import TestRun as Run
+
+pytestmark = pytest.mark.pure
+
+counts = st.integers(0, 50)
+seen = st.builds(
+    Observed,
+    units=st.floats(0, 30),
+    did_something=st.booleans(),
+    last_tests=st.sampled_from([None, True, False]),
+    failed_calls=counts,
+    known_results=counts,
+    user_turns=counts,
+    dead_start=st.booleans(),
+    empty_results=counts,
+    must_print=counts,
+    repeats=counts,
+    repeatable=counts,
+)
+DONE = Observed(units=1.0, did_something=True, user_turns=1)
+
+
+def value(observed: Observed, **changes) -> float:
+    return score(replace(observed, **changes)).value
+
+
+@given(seen)
+def test_the_grade_is_a_number_between_0_and_1_and_its_rows_add_up_to_it(observed: Observed):
+    found = score(observed)
+    assert LOWEST <= found.value <= 1
+    assert sum(row.adds for row in found.contributions) == pytest.approx(found.value)
+    assert all(-1 <= row.factor <= 1 for row in found.contributions)
+
+
+@given(seen, st.floats(0, 10))
+def test_one_more_confirmed_thing_never_lowers_the_grade(observed: Observed, units: float):
+    more = replace(observed, units=observed.units + units, did_something=True)
+    assert score(more).value >= score(observed).value
+    in_a_call = replace(more, known_results=observed.known_results + 1)
+    assert score(in_a_call).value >= score(observed).value
+
+
+@given(seen, st.integers(1, 10))
+def test_more_errors_never_raise_it(observed: Observed, errors: int):
+    failed, known = min(observed.failed_calls, observed.known_results), observed.known_results
+    observed = replace(observed, failed_calls=failed)
+    assert value(observed, failed_calls=failed + errors, known_results=known + errors) <= value(observed)
+
+
+@given(seen, st.sampled_from(["user_turns", "empty_results", "repeats", "failed_calls"]), st.integers(1, 20))
+def test_nothing_that_a_session_does_too_often_raises_it(observed: Observed, name: str, more: int):
+    assert value(observed, **{name: getattr(observed, name) + more}) <= value(observed)
+
+
+@given(seen, st.integers(1, 1_000))
+def test_length_without_failures_adds_nothing(observed: Observed, more: int):
+    calm = replace(observed, failed_calls=0, empty_results=0, repeats=0)
+    longer = {name: getattr(calm, name) + more for name in ("known_results", "must_print", "repeatable")}
+    assert value(calm, **longer) == value(calm)
+
+
+@given(seen)
+def test_repeats_take_away_at_most_their_weight(observed: Observed):
+    assert value(observed, repeats=0) - value(observed) <= -WEIGHTS.repeats + 1e-9
+
+
+@given(seen)
+def test_limits_hold_and_keep_the_order(observed: Observed):
+    assert score(observed, most=0.2).value == min(score(observed).value, 0.2)
+    assert score(observed, least=0.35).value == max(score(observed).value, 0.35)
+
+
+@pytest.mark.parametrize(
+    ("changes", "low", "high"),
+    [
+        ({}, 0.55, 0.60),
+        ({"units": 5.0, "known_results": 40, "failed_calls": 2}, 0.60, 0.80),
+        ({"units": 5.0, "last_tests": True, "known_results": 40, "failed_calls": 2}, 0.85, 1.0),
+        ({"last_tests": False}, 0.25, 0.35),
+        ({"units": 0.0, "did_something": False, "last_tests": False}, LOWEST, 0.10),
+    ],
+)
+def test_the_scale_is_one_that_people_can_read(changes: dict, low: float, high: float):
+    assert low <= value(DONE, **changes) <= high
+
+
+def test_every_row_says_what_it_saw():
+    rows = {
+        row.kind: row for row in score(replace(DONE, last_tests=True, known_results=4, failed_calls=1)).contributions
+    }
+    assert (rows["tests"].words, rows["tests"].adds) == ("last test run passed", 0.26)
+    assert (rows["errors"].words, rows["errors"].factor) == ("1 of 4 results are failures", 0.25)
+    assert set(rows) == set(asdict(WEIGHTS))
+
+
+def test_what_was_not_observed_adds_nothing():
+    rows = {row.kind: row.adds for row in score(Observed()).contributions}
+    assert [rows[kind] for kind in ("tests", "units", "errors", "empty_results", "repeats")] == [0] * 5
+
+
+def test_a_limit_is_a_row_of_its_own():
+    found = score(DONE, most=0.2)
+    last = found.contributions[-1]
+    assert (last.kind, last.words) == ("limit", "at most 0.2 here")
+    assert sum(row.adds for row in found.contributions) == pytest.approx(0.2)
+
+
+def test_it_is_read_from_signals():
+    signals = Signals(
+        commits=(Commit(hash="a1b2c3d", branch="main", subject="x", at=1),),
+        test_runs=(Run(runner="pytest", passed=True, at=2),),
+        known_results=4,
+        failed_calls=1,
+        user_turns=2,
+        dead_start=True,
+        must_print=3,
+        empty_results=1,
+        repeatable=4,
+        repeats=2,
+    )
+    observed = Observed.of(signals, units=1.0, did_something=True)
+    assert (observed.last_tests, observed.failed_calls, observed.dead_start) == (True, 1, True)
+    assert (observed.empty_results, observed.must_print, observed.repeats, observed.repeatable) == (1, 3, 2, 4)
+
+
+def test_without_a_log_conduct_says_nothing_for_or_against_a_session():
+    found = score(Observed.of(None, units=1.0, did_something=True))
+    assert found.value < value(DONE)
+    assert {row.kind for row in found.contributions if row.adds} == {"base", "units", "did_something"}

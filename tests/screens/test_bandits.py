@@ -1,0 +1,474 @@
+"""The bandit's page: then and now on two clocks, what if, the draw, advice, the log, a table beside every picture."""
+
+import datetime as dt
+import html as entities
+import re
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.template.defaultfilters import floatformat
+from django.utils import timezone
+
+from bandit.models import Arm, Bandit, LedgerEntry, Rectifier, Selection
+from bandit.reading import posterior_of
+from bandit.selection import complete, preview, select, what_if_without
+from grading.models import QuotaTransition
+from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.screens import charts
+from grading.vocabulary import Outcome, Reason, Source
+from tests import cast
+from tests.bandit import helpers
+from tests.casts import quota as quota_cast
+
+pytestmark = pytest.mark.django_db
+PAGE, HARNESS = "/bandits/category/", "/bandits/harness/"
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def reviewer(client):
+    client.force_login(cast.person("rita", "reviewer"))
+    return client
+
+
+def read(client, path=PAGE):
+    response = client.get(path)
+    assert response.status_code == 200
+    return re.sub(r"\s+", " ", entities.unescape(response.content.decode()))
+
+
+def graded(value=0.6, *, ago=DAY, source=Source.JUDGE, **fields):
+    """A session of that long ago, with its reward, known from its end on."""
+    with time_machine.travel(cast.NOON - ago, tick=False):
+        session = cast.session(ended_at=timezone.now(), **fields)
+        cast.grade(session, source, value)
+        rewards.settle(session)
+    return session
+
+
+def regraded(session, value, *, ago, source=Source.HUMAN):
+    author = User.objects.first() if source == Source.HUMAN else None
+    with time_machine.travel(cast.NOON - ago, tick=False):
+        cast.grade(session, source, value, author=author)
+        rewards.settle(session)
+
+
+def mean(arm, now=None, **then):
+    return charts.thousandths(posterior_of("category", now or cast.NOON, **then).arms[arm].mean)
+
+
+def row_of(html, arm):
+    """The arm's row among the ridges."""
+    return html.partition(f'<div class="name">{arm}</div>')[2].partition('<div class="brow')[0]
+
+
+# ---- two clocks
+
+
+def test_now_is_said_as_now(reviewer):
+    graded()
+    html = read(reviewer)
+    assert "You are looking at the past" not in html
+    assert "What we believed at <b data-words>now</b>" in html
+    assert "Back to now" not in html
+
+
+def test_a_day_of_the_past_leaves_out_what_happened_later(reviewer):
+    graded(0.2, ago=9 * DAY)
+    graded(0.9, ago=DAY)
+    html = read(reviewer, f"{PAGE}?at=2026-03-25")
+    assert "You are looking at the past" in html
+    assert "the sessions of the days up to 25 Mar 2026, with all that is known now" in html
+    assert f">{mean('cross-repo', cast.NOON - 6 * DAY)}<" in row_of(html, "cross-repo")
+    assert f"Since then: cross-repo {mean('cross-repo', cast.NOON - 6 * DAY)} to {mean('cross-repo')}" in html
+    assert "Back to now" in html
+
+
+def test_what_was_known_then_leaves_out_a_later_correction(reviewer):
+    session = graded(0.2, ago=9 * DAY)
+    regraded(session, 0.9, ago=DAY)
+    hindsight = read(reviewer, f"{PAGE}?at=2026-03-25")
+    then = read(reviewer, f"{PAGE}?at=2026-03-25&known=2026-03-26T00:00")
+    known_by = dt.datetime(2026, 3, 26, tzinfo=dt.UTC)
+    believed = [mean("cross-repo", cast.NOON - 6 * DAY, known_by=known) for known in (None, known_by)]
+    assert believed[0] > believed[1]
+    assert f">{believed[0]}<" in row_of(hindsight, "cross-repo")
+    assert f">{believed[1]}<" in row_of(then, "cross-repo")
+    assert "with what was known by 26 Mar, 00:00" in then
+    assert 'href="?at=2026-03-25&known=2026-03-26T00:00">With what we knew then' in hindsight
+    assert 'href="?at=2026-03-25">With all we know now' in then
+
+
+def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
+    graded(0.2, ago=9 * DAY)
+    category = Bandit.objects.get(name="category")
+    Rectifier.objects.create(
+        bandit=category, version=1, by="otto", created_at=cast.NOON - 2 * DAY,
+        offsets=[{"arm": "cross-repo", "source": "judge", "stratum": "", "offset": 0.3}],
+    )  # fmt: skip
+    version = helpers.policy(half_life_days=7.0)
+    html = read(reviewer, f"{PAGE}?known=2026-03-28T00:00")
+    assert "no recalibration" in html
+    assert "half-life 21 d" in html
+    later = read(reviewer, f"{PAGE}?known=2026-03-30T00:00")
+    assert "recalibration version 1" in later
+    assert "half-life 21 d" in later
+    assert "half-life 7 d" in read(reviewer)
+    assert f"policy version {version.version}" not in later
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("at=yesterday", "'yesterday' is no day; expected one like 2026-03-31"),
+        ("at=2026-04-01", "1 April 2026 has not come yet"),
+        ("at=1812-01-01", "'1812-01-01' is before any of this"),
+        ("at=9999-12-31", "has not come yet"),
+        ("known=soon", "'soon' is no moment; expected one like 2026-03-31T19:40"),
+        ("known=0001-01-01T00:00", "is before any of this"),
+        ("known=9999-12-31T23:59%2B00:00", "has not come yet"),
+        ("known=2026-03-31T12:01", "31 Mar, 12:01 has not come yet"),
+        ("at=%00&known=%00", "'\\x00' is no day"),
+        ("session=nobody&value=.5", "No session has the number or the id 'nobody'"),
+        ("session=%00&value=.5", "Which session?"),
+        ("value=.5", "Which session?"),
+        ("session=99999999999999999999999&value=.5", "No session has the number"),
+        ("without=rumour", "'rumour' counts for nothing here; what counts is judge."),
+        ("outage=17", "No outage '17' is known"),
+        ("draw=0", "a number from 1 to 1,000,000; got '0'"),
+        ("draw=%D9%A3", "a number from 1 to 1,000,000"),
+        ("at=2026-03-01&draw=1", "are of what holds now"),
+        ("at=2026-03-01&without=judge", "are of what holds now"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(reviewer, query, said):
+    graded()
+    html = read(reviewer, f"{PAGE}?{query}")
+    (problem,) = re.findall(r'role="alert">(.*?)</p>', html)
+    assert said in problem
+    assert '<div class="name">cross-repo</div>' in html
+
+
+def test_a_value_that_is_no_grade_is_refused(reviewer):
+    session = graded()
+    for value in ("", "good", "1.5", "-0.1", "nan", "inf"):
+        assert "A grade is a number from 0 to 1" in read(reviewer, f"{PAGE}?session={session.pk}&value={value}")
+
+
+def test_text_of_the_address_is_shown_as_text(reviewer):
+    graded()
+    for query in ("at=<script>alert(1)</script>", "session=<script>alert(1)</script>&value=.5", "without=<script>"):
+        assert b"<script>" not in reviewer.get(f"{PAGE}?{query}").content.partition(b"<main")[2]
+
+
+def test_outages_stand_on_the_line_with_their_words(reviewer, settings):
+    quota_cast.use(settings)
+    quota_cast.quota(QuotaState.EXHAUSTED, changed_at=cast.NOON - dt.timedelta(hours=5))
+    graded()
+    card = read(reviewer).partition('class="travel"')[2].partition("</section>")[0]
+    assert 'class="f-alarm"' in card
+    assert "since 07:00" in card
+    assert "Outages on the line" in card
+
+
+# ---- what if
+
+
+def test_a_session_graded_otherwise_does_what_correcting_it_does(reviewer):
+    session = graded(0.32, source=Source.JOURNAL)
+    graded(0.7, category="code")
+    before, entries = mean("cross-repo"), LedgerEntry.objects.count()
+    html = read(reviewer, f"{PAGE}?session={session.pk}&value=.8")
+    assert LedgerEntry.objects.count() == entries
+    regraded(session, 0.8, ago=0 * DAY)
+    outlook = posterior_of("category", cast.NOON)
+    assert f"cross-repo {before} to {mean('cross-repo')}," in html
+    assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
+    assert f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: what would be believed." in html
+    assert 'class="if"' in row_of(html, "cross-repo")
+    assert f'<td class="right">{mean("cross-repo")}</td>' in html.partition("What is believed")[2]
+
+
+def test_a_session_is_found_by_its_number_its_id_and_the_end_of_its_id(reviewer):
+    session = graded(external_id="018f3c5e-0000-7000-8000-00000a7b71a3")
+    other = graded(external_id="018f3c5e-0000-7000-8000-00000b7b71a3")
+    for text in (session.pk, f"%23{session.pk}", session.external_id, "0A7B71A3"):
+        assert "if a person graded 0a7b71a3 .80" in read(reviewer, f"{PAGE}?session={text}&value=.8")
+    several = read(reviewer, f"{PAGE}?session=71a3&value=.8")
+    assert "Several sessions have an id that ends in '71a3'" in several
+    assert other.external_id in several
+
+
+def test_a_session_that_teaches_this_bandit_nothing_is_said(reviewer):
+    session = graded(category=None)
+    assert "ran no known arm of this bandit" in read(reviewer, f"{PAGE}?session={session.pk}&value=.8")
+
+
+def test_a_source_left_out_counts_for_nothing(reviewer):
+    graded(0.9)
+    graded(0.1, source=Source.JOURNAL)
+    _, after = what_if_without("category", "journal", cast.NOON)
+    html = read(reviewer, f"{PAGE}?without=journal")
+    assert f"to {charts.thousandths(after.arms['cross-repo'].mean)}," in html
+    assert "if journal grades counted for nothing" in html
+    assert "<option>judge</option>" in html
+    assert "<option selected>journal</option>" in html
+
+
+def outage(settings, since, until):
+    """The judge's quota was gone for that time; the address that thinks it away."""
+    quota_cast.use(settings)
+    quota = quota_cast.quota(QuotaState.OPEN)
+    gone = QuotaTransition.objects.create(
+        quota=quota, at=cast.NOON - since, state=QuotaState.EXHAUSTED, reason=Reason.QUOTA_EXHAUSTED
+    )
+    QuotaTransition.objects.create(quota=quota, at=cast.NOON - until, state=QuotaState.OPEN)
+    return f"{PAGE}?outage={gone.pk}"
+
+
+def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewer, settings):
+    for days in range(5, 8):
+        graded(0.8, ago=days * DAY)
+    lost = [graded(0.3, ago=DAY + dt.timedelta(minutes=each), source=Source.JOURNAL) for each in range(3)]
+    graded(0.3, ago=DAY, source=Source.JOURNAL, category="social")
+    regraded(lost[0], 0.7, ago=0 * DAY, source=Source.JUDGE)
+    html = read(reviewer, outage(settings, 1.5 * DAY, 0.5 * DAY))
+    assert "An estimate over 2 of the 4 sessions that ended then" in html
+    assert "1 judged since, whose grade is used, 1 of arms that no judge ever graded, left as they are." in html
+    assert f"cross-repo {mean('cross-repo')} to" in html
+    for each in lost[1:]:
+        # .775 is the mean of .8, .8, .8 and .7.
+        regraded(each, 0.775, ago=0 * DAY, source=Source.JUDGE)
+    assert f"to {mean('cross-repo')}," in html
+
+
+# ---- the draw
+
+
+def test_the_draw_says_what_a_decision_of_that_id_would_say(reviewer):
+    graded(0.9)
+    html = read(reviewer, f"{PAGE}?draw=3")
+    assert not Selection.objects.exists()
+    made = select(bandit="category", decision_id="preview-3", supply=None, now=cast.NOON)
+    card = html.partition('id="draw"')[2].partition("</section>")[0]
+    assert f"<strong>{made.arm}</strong>" in card
+    for sentence in made.explanation["sentences"]:
+        assert sentence in card
+    assert "nothing is written" in card
+    assert '<input type="hidden" name="draw" value="4">' in card
+
+
+def test_a_hundred_draws_stand_beside_what_is_expected(reviewer):
+    graded(0.9)
+    rows = read(reviewer, f"{PAGE}?draw=1").partition("A hundred draws")[2].partition("</table>")[0]
+    drawn = re.findall(r'<td class="right strong">(\d+)</td>', rows)
+    expected = re.findall(r'<td class="right">([\d.]+)</td>\s*<td class="right strong">', rows)
+    assert sum(map(int, drawn)) == 100
+    assert sum(map(float, expected)) == pytest.approx(100, abs=0.5)
+    assert rows.count("<svg") == Arm.objects.of("category").count()
+
+
+def test_a_preview_writes_nothing_and_repeats():
+    first, _ = preview("category", "d-1", cast.NOON)
+    again, _ = preview("category", "d-1", cast.NOON)
+    assert first.arm == again.arm == select(bandit="category", decision_id="d-1", supply=None, now=cast.NOON).arm
+    assert Selection.objects.count() == 1
+    with pytest.raises(ValueError, match="nothing is chosen from the bandit 'lesson'"):
+        preview("lesson", "d-1", cast.NOON)
+
+
+def test_with_every_arm_left_out_the_draw_says_why(reviewer):
+    Arm.objects.of("category").update(paused=True)
+    assert "has nothing to choose from" in read(reviewer, f"{PAGE}?draw=1")
+
+
+# ---- advice
+
+
+def test_advice_stands_with_its_numbers_and_a_link(reviewer):
+    for minutes in range(6):
+        graded(0.3, ago=dt.timedelta(hours=1, minutes=minutes), source=Source.JOURNAL)
+    card = read(reviewer).partition('id="advice"')[2].partition("</section>")[0]
+    assert "fallback-heavy" in card
+    assert "cross-repo 100 % of the evidence" in card
+    assert 'href="/sessions/?category=cross-repo"' in card
+    assert "uncalibrated" in card
+
+
+def test_without_a_reward_there_is_nothing_to_advise_on(reviewer):
+    assert "No reward yet, so that there is nothing to advise on." in read(reviewer)
+
+
+def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
+    for number in range(20):
+        supply = {arm.name: 1 for arm in Arm.objects.of("category")}
+        supply["research"] = 0
+        select(bandit="category", decision_id=f"d-{number}", supply=supply, now=cast.NOON)
+    html = read(reviewer)
+    assert "supply-bound" in html
+    assert "research 20 of 20 decisions" in html
+
+
+# ---- the log
+
+
+def decided(number, arm, ran=None):
+    """A decision that insisted on `arm`, and ran to an end as `ran`, if that is told."""
+    row = select(bandit="category", decision_id=f"d-{number}", supply=None, override=arm, now=cast.NOON)
+    if ran:
+        session = cast.session(category=ran)
+        complete(row, observation=session.observation, executed_arm=ran, now=cast.NOON)
+    return row
+
+
+def agreement(client):
+    return read(client).partition("<h2>Decisions</h2>")[2].partition('<p class="note')[2].partition("</p>")[0]
+
+
+def test_what_ran_as_something_else_is_counted_and_from_a_quarter_on_it_is_much_a11(reviewer):
+    decided(0, "code", "code")
+    assert "The one that came to an end ran as chosen." in agreement(reviewer)
+    for number in range(1, 16):
+        decided(number, "code", "code")
+    assert "All of the last 16 that ended ran as chosen." in agreement(reviewer)
+    for number in range(16, 20):
+        decided(number, "content", "code")
+    said = agreement(reviewer)
+    assert "Of the last 20 that came to an end 4 ran as something else (20 %), 4 times code for content." in said
+    assert "at-much" not in said
+    decided(20, "content", "code")
+    said = agreement(reviewer)
+    assert "5 ran as something else (25 %)" in said
+    assert "choosing says little about what is done" in said
+    assert "at-much" in said
+
+
+def test_running_decisions_say_nothing_of_agreement(reviewer):
+    decided(0, "code")
+    assert "None of them has come to an end yet" in agreement(reviewer)
+
+
+def test_expected_chosen_and_executed_are_counted(reviewer):
+    rows = [decided(0, "code", "infra"), decided(1, "code")]
+    table = read(reviewer).partition("Expected, chosen and executed: the last 2")[2].partition("</table>")[0]
+    numbers = dict(re.findall(r'<th scope="row">([\w-]+)</th><td class="right">([\d.]+)</td>', table))
+    for arm in ("code", "infra"):
+        assert numbers[arm] == floatformat(sum(row.eligible[arm] for row in rows), 1)
+    assert re.search(r'code</th><td class="right">[\d.]+</td><td class="right">2</td><td class="right">0</td>', table)
+    assert re.search(r'infra</th><td class="right">[\d.]+</td><td class="right">0</td><td class="right">1</td>', table)
+
+
+def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link(reviewer):
+    decided(0, "code", "infra")
+    log = read(reviewer).partition("<h2>Decisions</h2>")[2]
+    assert 'code <span class="pill line">insisted</span>' in log
+    assert 'infra <span class="pill line">instead</span>' in log
+    assert f"/bandit/selection/?bandit__id__exact={Bandit.objects.get(name='category').pk}" in log
+    assert reviewer.get(f"/bandit/selection/?bandit__id__exact={Bandit.objects.first().pk}").status_code == 200
+
+
+def test_decisions_of_later_days_are_not_of_the_past(reviewer):
+    decided(0, "code")
+    assert "No decision had been made by then." in read(reviewer, f"{PAGE}?at=2026-03-20")
+
+
+# ---- numbers
+
+
+def test_counts_and_means_of_each_kind_stand_side_by_side_i79(reviewer):
+    for value in (0.2, 0.5, 0.6, 0.9):
+        graded(value)
+    cast.session(outcome=Outcome.INFRASTRUCTURE, outcome_reason="the login had expired")
+    table = read(reviewer).partition("What it rests on")[2].partition("</table>")[0]
+    row = table.partition('<th scope="row">cross-repo</th>')[2].partition("</tr>")[0]
+    cells = re.findall(r'<td class="right">(.*?)</td>', row)
+    assert cells[:5] == ["4", "2", ".550", ".550", "1"]
+    for heading in ("Rewards", "Productive: above .5", "Raw mean", "Mean as read", "Infrastructure failures"):
+        assert heading in table
+    (ledger,) = re.findall(r'href="([^"]+)">ledger', row)
+    listed = reviewer.get(ledger)
+    assert listed.status_code == 200
+    assert listed.context["cl"].result_count == 4
+
+
+def test_with_a_price_on_cost_raw_and_less_its_cost_are_two_columns(reviewer):
+    helpers.policy(cost_weight=0.1)
+    graded(0.6, cost_usd=2.0)
+    html = read(reviewer)
+    row = html.partition("What it rests on")[2].partition('<th scope="row">cross-repo</th>')[2].partition("</tr>")[0]
+    assert "Mean as read: less their cost" in html
+    assert re.findall(r'<td class="right">(.*?)</td>', row)[2:4] == [".600", ".400"]
+    assert "$2.00" in row
+    assert "As read: less 0.1 for each dollar." in html
+
+
+def test_a_baseline_is_said_with_its_version(reviewer):
+    for number in range(10):
+        graded(0.9, ago=(2 + number) * DAY, category="code")
+        graded(0.3, ago=(2 + number) * DAY, category="social")
+    html = read(reviewer, HARNESS)
+    version = posterior_of("harness", cast.NOON).posterior.policy.version.rpartition("baseline/")[2]
+    assert f'Residual: reward − category mean + mean of all, baseline version <span class="mono">{version}' in html
+    assert re.search(r"−\.\d\d in code", html)
+    assert "Mean as read: residual" in html
+    assert "Residual" not in read(reviewer)
+
+
+def test_a_comparison_comes_with_its_category_table_and_small_cells_say_so_i120(reviewer):
+    for number in range(20):
+        graded(0.5 + number % 2 / 10, ago=(1 + number % 4) * DAY, category="code")
+    for _ in range(20):
+        graded(0.5, ago=DAY, category="infra")
+    graded(0.9, category="social")
+    table = read(reviewer, HARNESS).partition('id="comparison"')[2].partition("</section>")[0]
+    row = table.partition('<th scope="row">Claude Code</th>')[2].partition("</tr>")[0]
+    cells = re.findall(r'<td class="right">(.*?)</td>', row)
+    assert cells[0].startswith(".550 ")
+    assert "± .020" in cells[0]
+    assert "n 20" in cells[0]
+    assert "insufficient" in cells[1], "twenty rewards of one day are one afternoon's"
+    assert "insufficient" in cells[2]
+    assert "n 1" in cells[2]
+    assert 'id="comparison"' not in read(reviewer)
+
+
+def test_a_verdict_to_come_is_counted_for_the_arm_of_harness_and_model(reviewer):
+    opus = Arm.objects.create(bandit=Bandit.objects.get(name="model"), name="opus-4")
+    session = cast.session(model_arm=opus)
+    cast.grade(session, Source.JOURNAL, 0.4)
+    rewards.settle(session)
+    cast.open_judge_job(session)
+    html = read(reviewer, HARNESS)
+    assert "1 pending" in row_of(html, "Claude Code × opus-4")
+    assert "pending" not in row_of(html, "Claude Code").partition("</div></div>")[0]
+
+
+# ---- which bandits
+
+
+def test_names_have_no_page_and_no_tab(reviewer):
+    assert reviewer.get("/bandits/model/").status_code == 404
+    tabs = read(reviewer).partition('aria-label="Bandits"')[2].partition("</nav>")[0]
+    assert re.findall(r'href="/bandits/(\w+)/"', tabs) == ["category", "harness", "lesson"]
+    assert "Harness × model" in tabs
+
+
+def test_a_probation_ends_on_the_page_with_its_first_rewards(reviewer):
+    Arm.objects.of("category").filter(name="cross-repo").update(probation=True)
+    for number in range(3):
+        graded(ago=(1 + number) * DAY)
+        assert ("on probation" in row_of(read(reviewer), "cross-repo")) == (number < 2)
+
+
+def test_a_merged_arm_is_not_a_row_of_its_own(reviewer):
+    arms = Arm.objects.of("category")
+    arms.filter(name="social").update(merged_into=arms.get(name="news"))
+    assert '<div class="name">social</div>' not in read(reviewer)

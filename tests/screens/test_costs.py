@@ -1,0 +1,217 @@
+"""What the judge cost: by day, agent, model and purpose, honest about what nobody told, and every attempt as CSV."""
+
+import csv
+import datetime as dt
+import io
+
+import pytest
+import time_machine
+
+from grading.judging.outlook import costs
+from grading.judging.outlook.costs import Spend
+from grading.models import JudgeAttempt, JudgeBatch
+from grading.models.judging import AttemptOutcome, Purpose
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.casts import quota as quota_cast
+
+pytestmark = pytest.mark.django_db
+
+NOW = dt.datetime(2026, 3, 31, 19, 40, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+def shown(client, query="") -> str:
+    response = client.get(f"/quota/costs/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def untold(usd=0.05, **fields) -> JudgeAttempt:
+    """A call that may have cost something, and nobody says how much."""
+    return quota_cast.attempt(quota_cast.job(NOW), NOW, AttemptOutcome.LOST, estimated_usd=usd, **fields)
+
+
+def turned_away() -> JudgeAttempt:
+    return quota_cast.attempt(quota_cast.job(NOW), NOW, AttemptOutcome.DEFERRED, Reason.RATE_LIMITED, http_status=429)
+
+
+def table(client, by, query="") -> dict[str, Spend]:
+    context = client.get(f"/quota/costs/{query}").context
+    [found] = [one for one in (*context["tables"], context["days"]) if one["by"] == by]
+    return {row["name"]: row["spend"] for row in found["rows"]}
+
+
+def exported(client, query="") -> list[dict[str, str]]:
+    response = client.get(f"/quota/costs.csv{query}")
+    assert response.status_code == 200
+    return list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))
+
+
+def test_an_unknown_cost_is_never_nothing():
+    """I142: three of four costs known is 75 %, below 80 %: a lower bound."""
+    for _ in range(3):
+        quota_cast.judged(NOW)
+    untold()
+    turned_away()
+    found = costs.spend(JudgeAttempt.objects.all())
+    assert (found.attempts, found.known, found.untold, found.free) == (5, 3, 1, 1)
+    assert found.usd == pytest.approx(3 * 0.0458)
+    assert (found.coverage, found.is_least) == (0.75, True)
+    assert found.committed_usd == pytest.approx(3 * 0.0458 + 0.05)
+
+
+def test_at_eighty_percent_known_the_sum_stands_by_itself():
+    for _ in range(4):
+        quota_cast.judged(NOW)
+    untold()
+    assert not costs.spend(JudgeAttempt.objects.all()).is_least
+
+
+def test_where_nothing_is_known_there_is_no_sum():
+    untold()
+    found = costs.spend(JudgeAttempt.objects.all())
+    assert (found.usd, found.coverage, found.each_usd) == (None, 0.0, None)
+
+
+def test_a_graded_call_without_usage_is_unknown_too():
+    quota_cast.judged(NOW, cost_usd=None, input_tokens=None, output_tokens=None)
+    assert costs.spend(JudgeAttempt.objects.all()).coverage == 0.0
+
+
+def test_the_terms_add_up_to_the_cost_also_in_batches_and_from_the_cache():
+    quota_cast.judged(NOW, input_tokens=10_000, output_tokens=1000, cache_read_tokens=50_000, cost_usd=0.04)
+    batch = JudgeBatch.objects.create()
+    quota_cast.judged(NOW, input_tokens=10_000, output_tokens=1000, batch=batch, cost_usd=0.015)
+    found = costs.terms(JudgeAttempt.objects.all())
+    assert [(term.words, term.tokens, term.price) for term in found] == [
+        ("input tokens", 10_000, 2.0),
+        ("output tokens", 1000, 10.0),
+        ("tokens from the cache", 50_000, 0.2),
+        ("input tokens in batches", 10_000, 1.0),
+        ("output tokens in batches", 1000, 5.0),
+    ]
+    assert sum(term.usd for term in found) == pytest.approx(0.055)
+
+
+def test_what_is_known_in_part_says_at_least(viewer):
+    quota_cast.judged(NOW)
+    untold()
+    html = shown(viewer)
+    assert '<span class="least">at least </span>4.6 ¢' in html
+    assert "1 call may have cost 5.0 ¢ more, as estimated" in html
+    assert "≈ 5.0 ¢" in html
+
+
+def test_costs_are_told_by_agent_model_purpose_and_day(viewer):
+    quota_cast.judged(NOW, agent=cast.agent("alice"))
+    quota_cast.judged(NOW - DAY, agent=cast.agent("bob"), model="claude-haiku-5-5", purpose=Purpose.REPEAT)
+    quota_cast.judged(NOW - DAY, agent=cast.agent("bob"), batch=JudgeBatch.objects.create(), cost_usd=0.0229)
+    assert {name: spend.attempts for name, spend in table(viewer, "agent").items()} == {"alice": 1, "bob": 2}
+    assert set(table(viewer, "model")) == {"claude-haiku-5-5", "claude-sonnet-5-5"}
+    assert set(table(viewer, "purpose")) == {"Verdict", "Asked twice", "Verdict, in a batch at half price"}
+    assert list(table(viewer, "day")) == ["31 Mar 2026", "30 Mar 2026"]
+    assert table(viewer, "day")["30 Mar 2026"].usd == pytest.approx(0.0458 + 0.0229)
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_whatever_a_call_is_for_has_its_row(viewer, purpose):
+    again = (
+        {"sample": 2, "sample_of": cast.grade(cast.session(), Source.JUDGE, 0.5)} if purpose == Purpose.SAMPLE else {}
+    )
+    quota_cast.judged(NOW, purpose=purpose, again=again)
+    assert list(table(viewer, "purpose", f"?purpose={purpose}")) == [purpose.words.capitalize()]
+
+
+def test_a_day_ends_at_midnight_of_the_sites_zone(viewer, settings):
+    settings.TIME_ZONE = "America/New_York"
+    quota_cast.judged(dt.datetime(2026, 3, 31, 3, 59, tzinfo=dt.UTC))
+    quota_cast.judged(dt.datetime(2026, 3, 31, 4, 1, tzinfo=dt.UTC))
+    assert list(table(viewer, "day")) == ["31 Mar 2026", "30 Mar 2026"]
+    assert list(table(viewer, "day", "?days=1")) == ["31 Mar 2026"]
+
+
+@pytest.mark.parametrize(
+    ("query", "attempts"),
+    [("", 3), ("?days=1", 2), ("?agent=alice", 1), ("?model=claude-haiku-5-5", 1), ("?purpose=second", 1),
+     ("?outcome=limited", 1), ("?outcome=graded&agent=bob", 1)],
+)  # fmt: skip
+def test_the_page_its_list_and_its_csv_are_narrowed_alike(viewer, query, attempts):
+    quota_cast.judged(NOW - 2 * DAY, agent=cast.agent("bob"), model="claude-haiku-5-5")
+    quota_cast.judged(NOW, agent=cast.agent("alice"), purpose=Purpose.SECOND)
+    turned_away()
+    quota_cast.judged(NOW - 40 * DAY)
+    context = viewer.get(f"/quota/costs/{query}").context
+    assert context["total"].attempts == context["page"].paginator.count == attempts
+    assert len(exported(viewer, query)) == attempts
+
+
+def test_a_filter_that_does_not_exist_is_said_and_left_out(viewer):
+    quota_cast.judged(NOW)
+    html = shown(viewer, "?agent=nobody&days=12&page=x")
+    assert "It was left out." in html
+    assert "1 call × 4.6 ¢ on average" in html
+
+
+def test_attempts_are_paged_and_lead_to_their_sessions(viewer):
+    for _ in range(51):
+        made = quota_cast.judged(NOW)
+    html = shown(viewer, "?days=7")
+    assert "1 to 50 of 51" in html
+    assert 'href="?days=7&amp;page=2#attempts"' in html
+    assert f'href="/sessions/{made.job.session_id}/"' in html
+    assert "51 to 51 of 51" in shown(viewer, "?days=7&page=2")
+
+
+def test_an_empty_page_says_what_would_be_there(viewer):
+    html = shown(viewer)
+    assert "Each call will stand here, with its outcome, tokens and cost." in html
+    assert "No attempt matches." in shown(viewer, "?outcome=lost")
+
+
+def test_the_csv_keeps_an_unknown_cost_empty(viewer):
+    untold()
+    quota_cast.judged(NOW)
+    unknown, known = exported(viewer)
+    assert (unknown["cost_usd"], unknown["estimated_usd"]) == ("", "0.05")
+    assert (known["cost_usd"], known["input_tokens"], known["purpose"]) == ("0.0458", "18400", "verdict")
+    assert known["started_at"] == "2026-03-31T19:40:00+00:00"
+
+
+@pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_cell_of_the_csv_is_a_formula(viewer, text):
+    session = cast.session(external_id=text, ended_at=NOW)
+    quota_cast.attempt(quota_cast.job(NOW, session=session), NOW, detail=text)
+    [row] = exported(viewer)
+    assert row["session"] == row["detail"] == f"'{text}"
+
+
+def test_hostile_text_stays_text(viewer):
+    quota_cast.judged(NOW, detail="<script>alert(1)</script>", model="<b>model</b>")
+    html = shown(viewer)
+    assert "<script>alert" not in html
+    assert "<b>model" not in html
+
+
+def test_every_attempt_is_of_exactly_one_kind():
+    from grading.judging.outlook.attempts import KINDS
+
+    job, batch = quota_cast.job(NOW), JudgeBatch.objects.create()
+    for outcome in AttemptOutcome:
+        for reason in Reason:
+            for sent in (None, batch):
+                quota_cast.attempt(job, NOW, outcome, reason, batch=sent)
+    kinds = [set(JudgeAttempt.objects.filter(kind.rows).values_list("pk", flat=True)) for kind in KINDS]
+    assert sum(len(kind) for kind in kinds) == len(set().union(*kinds)) == JudgeAttempt.objects.count()

@@ -1,0 +1,248 @@
+"""The dashboard: every figure leads to exactly the rows that it counts; nothing gives the judge away."""
+
+import datetime as dt
+import re
+
+import pytest
+from django.utils import timezone
+
+from grading import review
+from grading.judging.allowance import budget
+from grading.models import Flag, ReviewItem
+from grading.models.judging import AttemptOutcome, Purpose
+from grading.models.quota import QuotaState
+from grading.review import trust
+from grading.review.trust import Behind
+from grading.reward import rewards
+from grading.screens.dashboard.starving import starving
+from grading.vocabulary import Outcome, Reason, Source
+from tests import cast
+from tests.casts import quota as quota_cast
+
+pytestmark = pytest.mark.django_db
+
+GRADER = {"model": "claude-sonnet-5-5", "route": "api", "rubric": "a" * 64, "version": "judge/1"}
+
+
+@pytest.fixture
+def rita(client, rita):
+    client.force_login(rita)
+    return rita
+
+
+def settled(*, days=0, flagged=False, **values):
+    """A session that ended so many days ago with these grades; the queue has looked at it."""
+    session = cast.session(ended_at=timezone.now() - dt.timedelta(days=days), **values.pop("fields", {}))
+    for name, value in values.items():
+        source = Source(name)
+        cast.grade(session, source, value, Reason.NONE, **(GRADER if source is Source.JUDGE else {}))
+    if flagged:
+        Flag.objects.create(session=session, rule="A1", detail="1 pull request, and only the journal")
+    rewards.settle(session)
+    return session
+
+
+@pytest.fixture
+def mixed(rita):
+    """Of everything something: days, sources, flags, no reward at all."""
+    for days in (0, 0, 1, 6, 7, 13, 20):
+        settled(days=days, judge=0.7)
+        settled(days=days, judge=0.7, flagged=True)
+        settled(days=days, trajectory=0.4)
+        settled(days=days, journal=0.3, flagged=True)
+        settled(days=days)
+    settled(consumption=0.6)
+    settled(fields={"outcome": Outcome.INFRASTRUCTURE, "outcome_reason": "login expired"})
+    session = settled(judge=0.7)
+    cast.grade(session, Source.HUMAN, None, Reason.EXCLUDED, author=rita)
+    rewards.settle(session)
+    ahead = settled(trajectory=0.4, days=-0.9)
+    assert ahead
+
+
+def listed(client, behind):
+    return client.get(f"/sessions/?behind={behind}").context_data["page"].paginator.count
+
+
+def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client):
+    figures = trust.trust()
+    said = {
+        Behind.HOLDS: figures.validity.part,
+        Behind.DOUBTED: figures.validity.rest,
+        Behind.GRADED: figures.coverage.part,
+        Behind.FLOOR: figures.coverage.rest,
+        Behind.TODAY: figures.provisional_today.whole,
+        Behind.PROVISIONAL: figures.provisional_today.part,
+        Behind.WAITING: figures.waiting,
+        Behind.COMPARED: 0,
+    }
+    assert min(said[each] for each in (Behind.HOLDS, Behind.DOUBTED, Behind.GRADED, Behind.FLOOR)) > 0
+    assert {each: listed(client, each) for each in said} == said
+    html = client.get("/").content.decode()
+    for each in (*list(said)[:4], Behind.PROVISIONAL, Behind.WAITING, Behind.COMPARED):
+        assert f'href="/sessions/?behind={each}"' in html, each
+
+
+def test_a_list_of_a_figure_says_what_it_lists_and_keeps_to_it(mixed, client):
+    html = client.get("/sessions/?behind=doubted").content.decode()
+    assert "Only grades of 7 days that do not hold" in html
+    assert '<input type="hidden" name="behind" value="doubted"' in html
+    assert "It was left out." in client.get("/sessions/?behind=nonsense").content.decode()
+
+
+def test_the_seven_days_and_today_begin_at_the_sites_midnight(rita, settings):
+    settled(judge=0.7, fields={})
+    figures = trust.trust(timezone.now() + dt.timedelta(days=6))
+    assert (figures.coverage.whole, figures.provisional_today.whole) == (1, 0)
+    assert trust.trust(timezone.now() + dt.timedelta(days=7)).coverage.whole == 0
+
+
+def test_sessions_that_wait_are_counted_apart_from_further_opinions(rita, client):
+    for purpose in (Purpose.VERDICT, Purpose.REPEAT, Purpose.SECOND):
+        job = cast.open_judge_job(session := settled(judge=0.7))
+        type(job).objects.filter(pk=job.pk).update(purpose=purpose)
+    cast.open_judge_job(session)
+    html = client.get("/").content.decode()
+    assert "2<small>sessions</small>" in html
+    assert "2 further opinions wait besides" in html
+    assert listed(client, Behind.WAITING) == 2
+
+
+def test_the_money_leads_to_the_calls_and_an_unknown_cost_is_not_nothing(rita, client):
+    now = timezone.now()
+    client.force_login(cast.person("olga", "operator"))
+    html = client.get("/").content.decode()
+    assert "no judge was asked today" in html
+    job = quota_cast.job(now)
+    quota_cast.attempt(job, now, AttemptOutcome.GRADED, cost_usd=None, estimated_usd=0.05)
+    html = client.get("/").content.decode()
+    figure = html[html.index("Spent today") :][:600]
+    assert ">–<" in re.sub(r"\s+", "", figure)
+    assert "1 of unknown cost" in figure
+    assert "$0" not in figure
+    quota_cast.attempt(job, now)
+    quota_cast.attempt(job, now, AttemptOutcome.DEFERRED, Reason.OVERLOADED)
+    budget.set_policy(by=None, daily_budget_usd=5)
+    figure = (html := client.get("/").content.decode())[html.index("Spent today") :][:700]
+    assert "of $5.00" in figure
+    assert "3 calls, 1 paid at 4.6 ¢ on average; 1 of unknown cost" in figure
+    assert client.get("/quota/costs/?days=1").context_data["page"].paginator.count == 3
+
+
+def test_judge_against_human_leads_to_its_pairs(rita, client):
+    for gap in (0.1, -0.3):
+        cast.blind(settled(judge=0.5 + gap), rita, 0.5)
+    cast.blind(settled(judge=0.9), rita, 0.1, slice_probability=None)
+    html = client.get("/").content.decode()
+    assert ".20<small>mean error</small>" in html
+    assert "bias −.10 over 2 blind pairs" in html
+    assert listed(client, Behind.COMPARED) == 2
+
+
+def test_the_button_leads_to_exactly_as_many_items_as_it_names(rita, client, settings):
+    quota_cast.use(settings)
+    for _ in range(3):
+        session = settled(journal=0.3)
+        cast.pull_request(session)
+        review.look(session)
+    review.look(settled(journal=0.3))
+    html = client.get("/").content.decode()
+    assert "3 rewards contradict a commit or a pull request" in html
+    assert '<a class="btn primary" href="/review/?rule=A1">Review the three</a>' in html
+    assert review.waiting(rita, review.Filters(rule="A1")).count() == 3
+    assert html.count('class="btn primary"') == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (QuotaState.EXHAUSTED, "The judge has been out since"),
+        (QuotaState.PAUSED, "The judge has been paused since"),
+        (QuotaState.MISCONFIGURED, "The judge has been misconfigured since"),
+    ],
+)
+def test_what_keeps_the_judge_from_answering_is_named(rita, client, settings, state, said):
+    quota_cast.use(settings)
+    settled(journal=0.3)
+    quota_cast.quota(state)
+    html = client.get("/").content.decode()
+    assert f'<em class="no">Not fully.</em> {said}' in html
+    assert "1 reward is provisional" in html or "today&#x27;s one reward is provisional" in html
+
+
+def item(session, **fields):
+    return ReviewItem.objects.create(session=session, **{"entered_as": "rule", "why": "PR #619", **fields})
+
+
+def test_the_queue_card_gives_no_answer_of_a_judge_away(rita, client):
+    """Neither where it decides, nor where it was beaten, nor where it stands beside the chain."""
+    for session in (
+        settled(judge=0.73),
+        settled(judge=0.31, consumption=0.62),
+        settled(journal=0.27),
+    ):
+        item(session)
+    beside = settled(journal=0.44)
+    cast.grade(beside, Source.JUDGE, 0.91, parallel=True, **GRADER)
+    item(beside)
+    html = client.get("/").content.decode()
+    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Starving arms</h2>")]
+    assert card.count('title="Hidden until you grade">?<') == 3
+    assert re.findall(r">(\.\d\d)<", card) == [".27"]
+
+
+def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(rita, client):
+    for number in range(7):
+        by_chance = number >= 5
+        at = timezone.now() - dt.timedelta(hours=5 - number)
+        fields = {"entered_as": "slice", "why": ""} if by_chance else {}
+        item(settled(journal=0.3), impact=number, entered_at=at, **fields)
+    html = client.get("/").content.decode()
+    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Starving arms</h2>")]
+    assert "7 waiting, 5 raised, oldest 5 h" in card
+    assert card.count("<li>") == 5
+    assert "random slice" not in card
+
+
+def test_a_starving_arm_links_to_exactly_its_missing_grades(rita, client):
+    for values in ({"judge": 0.7}, {"judge": 0.6}, {"journal": 0.3}, {}, {"trajectory": 0.4}):
+        settled(**values, fields={"category": "infra"})
+    settled(days=20, fields={"category": "infra"})
+    settled(fields={"category": "code"}, judge=0.5)
+    found = {each.arm: each for each in starving(trust.trust(), timezone.now())}
+    assert found["infra"].why == "60 % of its grades in 14 days are missing, 3 of 5."
+    assert found["infra"].link == "Review these three"
+    assert client.get(found["infra"].url).context_data["page"].paginator.count == 3
+    assert "missing" not in found.get("code", found["infra"]).why or "code" not in found
+    assert "Review these three" in client.get("/").content.decode()
+
+
+def test_an_empty_site_has_no_number_that_is_not_there(client):
+    client.force_login(cast.person("olga", "operator"))
+    html = client.get("/").content.decode()
+    assert "Nothing to trust yet." in html
+    assert '<a class="btn primary" href="/connect/">Connect an agent</a>' in html
+    assert html.count('class="big"') == 6
+    figures = html[html.index("card figs") : html.index("cols-wide")]
+    assert len(re.findall(r'class="big"[^>]*>–', figures)) == 4
+    assert "%" not in figures
+
+
+def test_the_dashboard_takes_a_constant_number_of_queries(rita, client, settings, django_assert_max_num_queries):
+    quota_cast.use(settings)
+    quota_cast.quota(QuotaState.EXHAUSTED, until=timezone.now() + dt.timedelta(hours=4))
+    for number in range(12):
+        item(settled(judge=0.5, days=number % 3))
+        cast.open_judge_job(settled(journal=0.3))
+        cast.blind(settled(judge=0.5), rita, 0.4)
+    client.get("/")
+    with django_assert_max_num_queries(60) as few:
+        client.get("/")
+    asked = len(few.captured_queries)
+    for number in range(12):
+        item(settled(judge=0.5, days=number, flagged=True))
+        cast.open_judge_job(settled(journal=0.3))
+        cast.blind(settled(judge=0.5), rita, 0.4)
+    client.get("/")
+    with django_assert_max_num_queries(asked):
+        client.get("/")

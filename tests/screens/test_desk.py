@@ -1,0 +1,537 @@
+"""The review desk's pages and forms, as a browser without script would use them."""
+
+import re
+
+import pytest
+from django.utils import timezone
+
+from bandit.selection import posterior_of
+from grading import review
+from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
+from grading.models.review import Answer, Entry, ItemState
+from grading.reward import rewards
+from grading.templatetags.house import mean3
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.bandit.helpers import buckets
+from tests.casts import desk as desk_cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reviewer(client, rita):
+    client.force_login(rita)
+    return client
+
+
+@pytest.fixture
+def session():
+    return desk_cast.by_journal(title="Add a retry guard")
+
+
+def hidden(html: str, name: str) -> str:
+    found = re.search(rf'name="{name}" value="([^"]*)"', html)
+    assert found, name
+    return found[1]
+
+
+def opened(client, session) -> dict[str, str]:
+    """What the page's form holds."""
+    html = client.get(f"/review/{session.pk}/").content.decode()
+    return {name: hidden(html, name) for name in ("claim", "seen_revision", "seen_evidence", "opened")}
+
+
+def send(client, session, answer="grade", **fields):
+    """The reply after the form was sent from a page opened now, followed to where it leads."""
+    return client.post(
+        f"/review/{session.pk}/answer/", {**opened(client, session), "answer": answer, **fields}, follow=True
+    )
+
+
+def text(reply) -> str:
+    return reply.content.decode()
+
+
+# --- the queue --------------------------------------------------------------------------------------------------------
+
+
+def test_review_goes_to_what_comes_first_and_claims_it(reviewer, rita):
+    first, *_ = desk_cast.queue_of(3)
+    reply = reviewer.get("/review/", follow=True)
+    assert reply.redirect_chain[-1][0] == f"/review/{first.pk}/"
+    item = ReviewItem.objects.get(session=first)
+    assert item.claimed_by == rita
+    assert item.claim == hidden(text(reply), "claim")
+    assert "Yours until" in text(reply)
+
+
+def test_an_empty_queue_says_what_would_come_and_what_to_do(reviewer):
+    html = text(reviewer.get("/review/"))
+    assert "Nothing waits for a person." in html
+    assert "20 % of all sessions" in html
+    assert 'href="/sessions/"' in html
+
+
+def test_the_rail_has_its_sections_and_says_how_many_more_there_are(reviewer):
+    desk_cast.queue_of(106)
+    html = text(reviewer.get("/review/", follow=True))
+    assert "Raised by an alarm</span><span>53" in html
+    assert "Random slice</span><span>53" in html
+    assert html.count('class="qrow"') == 100
+    assert "and 6 more" in html
+    assert html.count('aria-current="true"') == 1
+
+
+def test_a_choice_of_the_queue_stays_while_one_works(reviewer):
+    desk_cast.queue_of(4)
+    reply = reviewer.get("/review/", {"view": "arm=infra&evil=1"}, follow=True)
+    assert reply.redirect_chain[-1][0].endswith("?arm=infra")
+    assert text(reply).count('class="qrow"') == 1
+    assert "answer/?arm=infra" in text(reply)
+    assert "Nothing here that this choice lets through" in text(reviewer.get("/review/?arm=nothing"))
+
+
+def test_what_another_holds_is_read_only_until_they_leave(client, reviewer, session):
+    desk_cast.waits(session)
+    client_of_olga = type(client)()
+    client_of_olga.force_login(cast.person("olga", "reviewer"))
+    theirs = opened(client_of_olga, session)
+    html = text(reviewer.get(f"/review/{session.pk}/"))
+    assert re.search(r"olga has it until \d\d:\d\d\.", html)
+    assert "disabled" in html
+    assert "data-submit" not in html
+    client_of_olga.post(f"/review/{session.pk}/release/", {"claim": theirs["claim"]})
+    assert "data-submit" in text(reviewer.get(f"/review/{session.pk}/"))
+
+
+def test_an_answer_while_another_holds_it_is_refused_and_what_was_typed_is_kept(client, reviewer, session):
+    desk_cast.waits(session)
+    mine = opened(reviewer, session)
+    desk_cast.claims_run_out()
+    other = type(client)()
+    other.force_login(cast.person("olga", "reviewer"))
+    opened(other, session)
+    reply = reviewer.post(
+        f"/review/{session.pk}/answer/", {**mine, "answer": "grade", "value": ".44", "reason": "mine"}
+    )
+    assert reply.status_code == 409
+    assert "olga holds this session" in text(reply)
+    assert 'value=".44"' in text(reply)
+    assert ">mine</textarea>" in text(reply)
+    assert not Grade.objects.filter(source=Source.HUMAN).exists()
+
+
+def test_the_newest_page_of_one_person_has_the_session(reviewer, session):
+    item = desk_cast.waits(session)
+    first, second = opened(reviewer, session), opened(reviewer, session)
+    assert first["claim"] != second["claim"]
+    item.refresh_from_db()
+    assert item.claim == second["claim"]
+    assert reviewer.post(f"/review/{session.pk}/renew/", {"claim": second["claim"]}).json()["until"]
+    # Leaving the older page gives nothing away.
+    reviewer.post(f"/review/{session.pk}/release/", {"claim": first["claim"]})
+    item.refresh_from_db()
+    assert item.claim == second["claim"]
+
+
+def test_a_claim_that_ran_out_is_taken_again_where_it_is_free(reviewer, session):
+    item = desk_cast.waits(session)
+    mine = opened(reviewer, session)
+    review.release(item, mine["claim"])
+    assert reviewer.post(f"/review/{session.pk}/renew/", {"claim": mine["claim"]}).json()["until"]
+    item.refresh_from_db()
+    assert item.claim == mine["claim"]
+
+
+# --- answering --------------------------------------------------------------------------------------------------------
+
+
+def test_a_grade_is_saved_and_the_next_is_shown_with_what_it_did(reviewer):
+    first, second = desk_cast.queue_of(2)
+    reply = send(reviewer, first, value=".80", reason="the PR was merged")
+    assert reply.redirect_chain[-1][0].startswith(f"/review/{second.pk}/?saved=")
+    assert re.search(r"Saved \.80: cross-repo \.\d{3} → \.\d{3}", text(reply))
+    held = rewards.live(first)
+    assert (held.value, held.source, held.final) == (0.8, "human", True)
+    grade = Grade.objects.get(source=Source.HUMAN)
+    assert (grade.author.username, grade.detail) == ("rita", "the PR was merged")
+    answer = ReviewAnswer.objects.get()
+    assert answer.seconds is not None
+    assert answer.seconds < 60
+    assert ReviewItem.objects.get(session=first).state == ItemState.DONE
+
+
+def test_after_the_last_one_the_empty_state_says_what_was_saved(reviewer, session):
+    desk_cast.waits(session)
+    html = text(send(reviewer, session, value=".4"))
+    assert "Nothing waits for a person." in html
+    assert "Saved .40" in html
+    assert 'id="undo-last"' in html
+
+
+@pytest.mark.parametrize("value", ["NaN", "-1", "-0.01", "1.5", "1.01", "abc", "1e999", ".123", "inf", "0x1", " ", ""])
+def test_what_is_no_grade_gets_a_clear_error(reviewer, session, value):
+    reply = send(reviewer, session, value=value, reason="because")
+    assert reply.status_code == 422
+    assert "A grade is a number from 0 to 1 with at most two decimals" in text(reply)
+    assert not Grade.objects.filter(source=Source.HUMAN).exists()
+
+
+@pytest.mark.parametrize(("value", "stored"), [("0", 0.0), ("1", 1.0), ("1.00", 1.0), ("0.3", 0.3), (" .45 ", 0.45)])
+def test_what_is_a_grade_is_taken(reviewer, session, value, stored):
+    send(reviewer, session, value=value, reason="because")
+    assert rewards.live(session).value == stored
+
+
+def test_a_big_move_needs_a_reason_and_a_small_one_does_not(reviewer, session):
+    reply = send(reviewer, session, value=".80")
+    assert "A reason is needed" in text(reply)
+    assert 'value=".80"' in text(reply)
+    assert "Saved .50" in text(send(reviewer, session, value=".50"))
+
+
+def test_accepting_the_reward_makes_it_final(reviewer, session):
+    assert "Accepted .32" in text(send(reviewer, session, answer="accept", value=".32"))
+    assert rewards.live(session).final
+
+
+def test_excluding_takes_the_reward_away_and_needs_a_reason(reviewer, session):
+    assert "A reason is needed" in text(send(reviewer, session, answer="exclude"))
+    send(reviewer, session, answer="exclude", reason="the log is another session's")
+    assert "A person excluded this session." in rewards.live(session).sentence
+    assert buckets() == []
+
+
+def test_what_cannot_be_judged_leaves_the_queue_with_a_reason(reviewer, session):
+    item = desk_cast.waits(session, Entry.RULE)
+    assert "A reason is needed" in text(send(reviewer, session, answer="cannot judge"))
+    send(reviewer, session, answer="cannot judge", reason="the log is empty")
+    item.refresh_from_db()
+    assert item.state == ItemState.DISMISSED
+
+
+def test_skipping_gives_it_back_to_others(reviewer, session):
+    item = desk_cast.waits(session)
+    assert "Nothing waits for you just now." in text(send(reviewer, session, answer="skip"))
+    item.refresh_from_db()
+    assert (item.state, item.claim) == (ItemState.OPEN, "")
+
+
+def test_a_double_submit_records_once(reviewer, session):
+    desk_cast.waits(session)
+    form = {**opened(reviewer, session), "answer": "grade", "value": ".4"}
+    for _ in range(2):
+        reviewer.post(f"/review/{session.pk}/answer/", form)
+    assert ReviewAnswer.objects.count() == 1
+    assert Grade.objects.filter(source=Source.HUMAN).count() == 1
+
+
+def test_a_stale_form_is_refused_with_the_difference_and_then_taken_on_purpose(reviewer, session):
+    """I149: somebody answered meanwhile."""
+    desk_cast.waits(session)
+    form = opened(reviewer, session)
+    cast.grade(session, Source.TRAJECTORY, 0.55)
+    rewards.settle(session)
+    reply = reviewer.post(f"/review/{session.pk}/answer/", {**form, "answer": "grade", "value": ".40"})
+    html = text(reply)
+    assert reply.status_code == 409
+    assert "The reward changed while you were looking" in html
+    assert "Reward .32, provisional." in html
+    assert "Reward .55, provisional." in html
+    assert "Submit .40 again" in html
+    assert not Grade.objects.filter(source=Source.HUMAN).exists()
+    again = {name: hidden(html, name) for name in form}
+    reviewer.post(f"/review/{session.pk}/answer/", {**again, "answer": "grade", "value": ".40"})
+    assert rewards.live(session).value == 0.4
+
+
+def test_new_evidence_makes_a_form_stale_too(reviewer, session):
+    from tests.casts import judge as judge_cast
+
+    form = opened(reviewer, session)
+    judge_cast.give(session, "journal", b"and another journal", "late.md")
+    reply = reviewer.post(f"/review/{session.pk}/answer/", {**form, "answer": "grade", "value": ".40"})
+    assert reply.status_code == 409
+    assert "late.md" in text(reply)
+
+
+def test_a_session_that_never_waited_can_be_graded_and_stays_on_the_desk(reviewer, session):
+    reply = send(reviewer, session, value=".4")
+    assert reply.redirect_chain[-1][0].startswith(f"/review/{session.pk}/?saved=")
+    assert "Saved .40" in text(reply)
+
+
+def test_the_page_of_a_session_leads_to_its_desk(reviewer, session):
+    assert f'href="/review/{session.pk}/"' in text(reviewer.get(f"/sessions/{session.pk}/"))
+
+
+# --- what it does -----------------------------------------------------------------------------------------------------
+
+
+def effect(client, session, value) -> str:
+    return text(client.get(f"/review/{session.pk}/effect/", {"value": value}))
+
+
+def test_the_effect_shows_before_and_after_for_each_bandit_and_saves_nothing(reviewer, session):
+    before = buckets()
+    html = effect(reviewer, session, ".8")
+    for said in (
+        'data-names="Submit .80"',
+        "moves the reward from .32 by +.48",
+        "Mean of cross-repo",
+        "<svg",
+        "needed",
+    ):
+        assert said in html
+    assert "Mean of claude-code" in html
+    assert "strong" in html
+    assert buckets() == before
+
+
+def test_the_effect_says_what_saving_then_does(reviewer, session):
+    """To the last digit that is shown."""
+    html = effect(reviewer, session, ".83")
+    send(reviewer, session, value=".83", reason="merged")
+    now = timezone.now()
+    for bandit, arm in (("category", "cross-repo"), ("harness", "claude-code")):
+        outlook = posterior_of(bandit, now)
+        assert f"Mean of {arm}</dt><dd>{mean3(outlook.arms[arm].mean)} " in html
+        assert f"<dd>{round(outlook.share_of_next_100(arm))} " in html
+
+
+@pytest.mark.parametrize("value", ["NaN", "2", "<b>"])
+def test_the_effect_of_no_grade_says_so(reviewer, session, value):
+    html = effect(reviewer, session, value)
+    assert "A grade is a number from 0 to 1" in html
+    assert "Mean of" not in html
+    assert "<b>" not in html
+
+
+def test_a_session_without_an_arm_can_be_graded_too(reviewer):
+    session = cast.session(category=None, harness=None, category_claimed="gardening")
+    rewards.settle(session)
+    assert "No bandit learns from this session" in effect(reviewer, session, ".8")
+    assert "claimed an unknown category, gardening" in text(reviewer.get(f"/review/{session.pk}/"))
+    assert "Saved .80" in text(send(reviewer, session, value=".8"))
+
+
+def test_the_preview_button_works_without_script(reviewer, session):
+    html = text(send(reviewer, session, value=".8", preview="yes"))
+    assert "Submit .80" in html
+    assert "Mean of cross-repo" in html
+    assert not ReviewAnswer.objects.exists()
+
+
+# --- blind first ------------------------------------------------------------------------------------------------------
+
+
+def test_until_a_person_graded_nothing_tells_the_judges_answer(reviewer):
+    session = desk_cast.judged(0.17, category="news")
+    desk_cast.waits(session)
+    html = text(reviewer.get(f"/review/{session.pk}/"))
+    for telling in (".17", "0.17", "sealed verdict", "focused fix", "claude-sonnet-5-5", "decides", "cited"):
+        assert telling not in html.split("<main")[1].split("<dialog")[0], telling
+    assert "Hidden until you grade" in html
+    html = effect(reviewer, session, ".90")
+    assert ".17" not in html
+    assert "from hidden" in html
+    mean = mean3(posterior_of("category", timezone.now()).arms["news"].mean)
+    assert mean not in html
+
+
+def test_other_rows_of_the_queue_keep_the_judges_answers_back_too(reviewer, rita):
+    shown, looked = desk_cast.by_journal(), desk_cast.judged(0.17)
+    desk_cast.waits(looked)
+    assert ".17" not in text(reviewer.get(f"/review/{shown.pk}/"))
+    review.reveal(looked, rita)
+    assert ".17" in text(reviewer.get(f"/review/{shown.pk}/"))
+
+
+def test_revealing_keeps_what_was_typed_as_the_blind_grade(reviewer, rita):
+    session = desk_cast.judged(0.17)
+    desk_cast.waits(session)
+    reply = reviewer.post(
+        f"/review/{session.pk}/reveal/", {**opened(reviewer, session), "value": ".60", "reason": "so"}
+    )
+    html = text(reply)
+    assert "A focused fix, tests pass" in html
+    assert 'event=3#e3">3</a>' in html
+    assert 'value=".60"' in html
+    assert ">so</textarea>" in html
+    assert Reveal.objects.get().value == 0.6
+    send(reviewer, session, value=".20", reason="the judge convinced me")
+    answer = ReviewAnswer.objects.get()
+    assert (answer.value, answer.blind_value, answer.revealed) == (0.2, 0.6, True)
+
+
+def test_a_refusal_that_tells_of_the_hidden_reward_keeps_the_blind_grade_first(reviewer):
+    session = desk_cast.judged(0.17)
+    html = text(send(reviewer, session, value=".80"))
+    assert "Your blind grade is kept" in html
+    assert Reveal.objects.get().value == 0.8
+    assert ".17" in html
+
+
+def test_a_verdict_that_came_meanwhile_makes_the_form_stale_and_stays_hidden(reviewer, session):
+    form = opened(reviewer, session)
+    cast.grade(session, Source.JUDGE, 0.17)
+    rewards.settle(session)
+    reply = reviewer.post(f"/review/{session.pk}/answer/", {**form, "answer": "grade", "value": ".40"})
+    assert reply.status_code == 409
+    assert ".17" not in text(reply)
+    assert "hidden until you grade" in text(reply)
+
+
+def test_who_may_only_read_is_shown_everything(client):
+    session = desk_cast.judged(0.17)
+    desk_cast.waits(session)
+    client.force_login(cast.person("vera", "viewer"))
+    html = text(client.get(f"/review/{session.pk}/"))
+    assert "Reward .17, final." in html
+    assert "You read here" in html
+    assert "data-submit" not in html
+    assert ReviewItem.objects.get().claim == ""
+    assert text(client.get("/review/", follow=True)).count('class="qrow"') == 1
+
+
+# --- undo, flags, comments, several people ----------------------------------------------------------------------------
+
+
+def test_undo_brings_back_what_held_exactly_and_the_session_to_the_desk(reviewer, session):
+    desk_cast.waits(session)
+    before = buckets()
+    send(reviewer, session, value=".80", reason="merged")
+    assert buckets() != before
+    reply = reviewer.post(f"/answers/{ReviewAnswer.objects.get().pk}/undo/", follow=True)
+    assert reply.redirect_chain[-1][0].startswith(f"/review/{session.pk}/")
+    assert "Reward .32, provisional." in text(reply)
+    assert "Undid" in text(reply)
+    assert buckets() == before
+    assert ReviewItem.objects.get().state == ItemState.OPEN
+
+
+def test_undoing_twice_says_so(reviewer, session):
+    send(reviewer, session, value=".40")
+    url = f"/answers/{ReviewAnswer.objects.get().pk}/undo/"
+    reviewer.post(url)
+    reply = reviewer.post(url)
+    assert reply.status_code == 422
+    assert "undone already" in text(reply)
+
+
+def test_comments_and_flags_are_kept_with_their_names(reviewer, session):
+    form = opened(reviewer, session)
+    html = text(reviewer.post(f"/review/{session.pk}/comment/", {**form, "reason": "<b>look</b>"}, follow=True))
+    assert "&lt;b&gt;look&lt;/b&gt;" in html
+    assert Comment.objects.get().author.username == "rita"
+    assert "A comment has 1 to" in text(reviewer.post(f"/review/{session.pk}/comment/", {**form, "reason": " "}))
+    html = text(reviewer.post(f"/review/{session.pk}/flag/", {**form, "reason": "wrong log"}, follow=True))
+    assert "wrong log" in html
+    assert ReviewItem.objects.get().entered_as == Entry.PERSON
+    assert "needs a reason" in text(reviewer.post(f"/review/{session.pk}/flag/", {**form, "reason": ""}))
+    reviewer.post(f"/review/{session.pk}/flag/", {**form, "unflag": "yes"})
+    assert not Flag.objects.open().exists()
+
+
+def test_several_people_answer_and_one_answer_is_made_to_hold(client, session):
+    people = [cast.person("rita", "reviewer"), cast.person("omar", "reviewer"), cast.person("olga", "operator")]
+    item = desk_cast.waits(session)
+    rita, omar, olga = (type(client)() for _ in people)
+    for each, who in zip((rita, omar, olga), people, strict=True):
+        each.force_login(who)
+    olga.post(f"/review/{session.pk}/assign/", {"to": "", "wanted": "2"})
+    item.refresh_from_db()
+    assert item.wanted == 2
+    send(rita, session, value=".40")
+    assert "beside the grade that holds" in text(send(omar, session, value=".50"))
+    assert rewards.live(session).value == 0.4
+    html = text(olga.get(f"/review/{session.pk}/"))
+    assert "2 of 2 asked" in html
+    assert "Let it hold" in html
+    olga.post(f"/answers/{ReviewAnswer.objects.get(reviewer=people[1]).pk}/hold/", follow=True)
+    assert rewards.live(session).value == 0.5
+    assert rita.post(f"/answers/{ReviewAnswer.objects.first().pk}/hold/").status_code == 403
+
+
+def test_an_operator_assigns_and_others_are_told(client, reviewer, session):
+    desk_cast.waits(session)
+    olga = type(client)()
+    olga.force_login(cast.person("olga", "operator"))
+    olga.post(f"/review/{session.pk}/assign/", {"to": "olga", "wanted": "1"})
+    assert "Nothing waits for you just now." in text(reviewer.get("/review/"))
+
+
+# --- undo of a grade, by its row --------------------------------------------------------------------------------------
+
+
+def graded(session) -> Grade:
+    rewards_of = cast.person("gina", "reviewer")
+    review.record_correction(session, rewards_of, value=0.8, reason="merged")
+    return Grade.objects.get(source=Source.HUMAN)
+
+
+def test_anothers_grade_is_undone_with_a_reason_once(reviewer, session):
+    before = buckets()
+    url = f"/grades/{graded(session).pk}/undo/"
+    assert "gina graded it .80" in text(reviewer.get(url))
+    assert "Say in a few words why" in text(reviewer.post(url, {"reason": " "}))
+    html = text(reviewer.post(url, {"reason": "wrong session"}, follow=True))
+    assert "Undone. Reward .32, provisional." in html
+    assert "wrong session" in html
+    assert buckets() == before
+    assert "undone already" in text(reviewer.post(url, {"reason": "x"}))
+    assert Grade.objects.filter(reason=Reason.WITHDRAWN).count() == 1
+
+
+def test_only_a_persons_verdict_has_an_undo(reviewer, session):
+    assert reviewer.get(f"/grades/{session.grades.get().pk}/undo/").status_code == 404
+
+
+# --- who may, and how much is asked -----------------------------------------------------------------------------------
+
+
+def test_a_viewer_changes_nothing(client, session):
+    desk_cast.waits(session)
+    client.force_login(cast.person("vera", "viewer"))
+    for act in ("answer", "reveal", "renew", "release", "comment", "flag", "assign"):
+        assert client.post(f"/review/{session.pk}/{act}/", {"value": ".8", "answer": "grade"}).status_code == 403, act
+    for url in ("/answers/1/undo/", "/answers/1/hold/", "/grades/1/undo/"):
+        assert client.post(url).status_code == 403
+    assert client.get(f"/review/{session.pk}/effect/?value=.8").status_code == 403
+    assert f"/review/{session.pk}/" not in text(client.get(f"/sessions/{session.pk}/"))
+
+
+def test_acts_are_posted(reviewer, session):
+    for act in ("answer", "reveal", "renew", "release", "comment", "flag"):
+        assert reviewer.get(f"/review/{session.pk}/{act}/").status_code == 405
+
+
+def test_the_page_asks_as_often_for_a_long_queue_as_for_a_short_one(reviewer):
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert reviewer.get(f"/review/{first.pk}/").status_code == 200
+        return len(queries)
+
+    first, *_ = desk_cast.queue_of(3)
+    asked()
+    few = asked()
+    desk_cast.queue_of(40)
+    assert asked() == few < 40
+
+
+@pytest.mark.parametrize("tab", ["transcript", "work", "journal", "attempts", "nonsense"])
+def test_each_tab_has_its_empty_state(reviewer, session, tab):
+    html = text(reviewer.get(f"/review/{session.pk}/?tab={tab}"))
+    assert 'class="empty"' in html
+    assert html.count('aria-current="page"') == 2  # the tab, and Review in the top bar
+
+
+def test_an_answer_of_skip_says_so(reviewer, rita, session):
+    desk_cast.waits(session)
+    send(reviewer, session, answer="skip", reason="too long")
+    assert ReviewAnswer.objects.get().answer == Answer.SKIP
+    assert "Skipped by rita" in text(reviewer.get(f"/review/{session.pk}/"))

@@ -1,0 +1,166 @@
+"""The lessons' pages: which of the two kinds a figure is, what wants a look, and nothing that retires by a guess."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+
+from bandit import arms
+from bandit.models import Arm
+from grading.models import Session, SessionLesson
+from tests import cast
+from tests.casts import lesson as lesson_cast
+
+pytestmark = pytest.mark.django_db
+PAGE = "/bandits/lesson/"
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+def days_ago(days):
+    return cast.NOON - dt.timedelta(days=days)
+
+
+def main(client, url=PAGE):
+    response = client.get(url)
+    assert response.status_code == 200
+    return response.content.decode().partition("<main")[2]
+
+
+def one(name):
+    return f"{PAGE}{Arm.objects.get(bandit__name='lesson', name=name).pk}/"
+
+
+def drawn(name="ask-first", *, pairs=16, gap=0.2):
+    """So many sessions with the lesson and as many without it, by a draw, one a day."""
+    for number in range(pairs):
+        for taken in (True, False):
+            row = lesson_cast.draw_row(name, taken=taken, number=number)
+            value = 0.5 + gap * taken + 0.01 * (-1) ** number
+            lesson_cast.session(value, at=days_ago(number + 1), **{name.replace("-", "_"): row})
+
+
+def observed(name, sessions=8):
+    for number in range(sessions):
+        lesson_cast.session(0.6 + 0.01 * (-1) ** number, at=days_ago(number + 1), **{name.replace("-", "_"): 0.5})
+        lesson_cast.session(0.5 + 0.01 * (-1) ** number, at=days_ago(number + 1))
+
+
+def test_without_lessons_the_page_says_how_to_send_some(viewer):
+    page = main(viewer)
+    assert "No lesson yet" in page
+    assert "http://testserver/api/v1/assignments" in page
+    assert "lessons_decision_id" in page
+
+
+def test_a_drawn_figure_is_called_causal_and_another_observational(viewer):
+    drawn("ask-first")
+    observed("read-twice")
+    lesson_cast.lesson("brand-new")
+    page = main(viewer)
+    rows = {row.partition("</a>")[0].rpartition(">")[2]: row for row in page.split('class="lrow"')[1:]}
+    assert list(rows) == ["ask-first", "read-twice", "brand-new"]
+    assert '<span class="pill causal">causal</span>' in rows["ask-first"]
+    assert "Causal, from a drawn holdout" in rows["ask-first"]
+    assert '<span class="pill line">observational</span>' in rows["read-twice"]
+    assert "what went together and not what caused it" in rows["read-twice"]
+    assert "cannot tell" in rows["brand-new"]
+
+
+def test_a_few_draws_say_how_many_are_lacking(viewer):
+    drawn(pairs=6)
+    assert "A causal figure needs 15 sessions on either side of its draws; the smaller has 6." in main(viewer)
+
+
+def test_the_credit_is_shown_with_its_sum_and_its_floor(viewer):
+    """I109."""
+    observed("read-twice")
+    page = main(viewer)
+    assert "credit 5.2 of 8" in page
+    assert ".30 + .70 × salience, by policy lesson/1" in page
+
+
+def test_what_every_figure_rests_on_is_said(viewer):
+    observed("read-twice")
+    page = main(viewer)
+    assert "reward − category mean + mean of all" in page
+    assert "10 % of the matches are held out by chance" in page
+
+
+def test_a_retired_lesson_keeps_its_history_and_leaves_the_headline(viewer):
+    """I113, I114: the figures over lessons leave out what the draws leave out."""
+    drawn("ask-first")
+    drawn("old-habit", gap=-0.3)
+    before = viewer.get(PAGE).context["head"]
+    arms.retire(Arm.objects.get(name="old-habit"), by="otto", why="harmful by its draws")
+    response = viewer.get(PAGE)
+    head = response.context["head"]
+    assert (before.lessons, before.kinds["causal"]) == (2, 2)
+    assert (head.lessons, head.left_out, head.kinds["causal"]) == (1, 1, 1)
+    assert before.mean == pytest.approx(-0.05, abs=0.01)
+    assert head.mean == pytest.approx(0.2, abs=0.01)
+    out_of_use = response.content.decode().partition("<h2>Out of use</h2>")[2]
+    assert "old-habit" in out_of_use
+    assert "retired on 2026-03-31" in out_of_use
+    assert "the latest 25 that it matched" in main(viewer, one("old-habit"))
+
+
+def test_no_page_of_a_lesson_has_a_button_that_acts(viewer):
+    """I110: nothing retires a lesson by an observational difference."""
+    observed("read-twice")
+    for url in (PAGE, one("read-twice")):
+        assert "<form" not in main(viewer, url)
+        assert "<button" not in main(viewer, url)
+
+
+def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
+    drawn()
+    SessionLesson.objects.filter(assignment__decision_id="ask-first-False-0").update(taken=True)
+    page = main(viewer, one("ask-first"))
+    assert "Where a draw decided" in page
+    assert "Where it came as it came" in page
+    assert "given although held out" in page
+    assert "Given 1 × although held out: those sessions are in no causal figure." in page
+    assert "ask-first-True-15" in page
+    assert Session.objects.latest("ended_at").get_absolute_url() in page
+
+
+def test_a_category_with_few_sessions_reads_insufficient(viewer):
+    """I120."""
+    drawn()
+    page = main(viewer, one("ask-first")).partition("<h2>By category</h2>")[2].partition("</section>")[0]
+    assert "cross-repo" in page
+    assert "insufficient" in page
+
+
+def test_a_stretch_that_strikes_is_told_in_words(viewer):
+    """I111."""
+    for number in range(50):
+        at = days_ago(number // 5 + 1)
+        lesson_cast.session(0.3 + 0.01 * (-1) ** number, at=at, ask_first=None)
+        lesson_cast.session(0.6 + 0.01 * (-1) ** number, at=at)
+    page = main(viewer)
+    assert "needs a look" in page
+    assert "over 50 sessions with it, 21 Mar to 30 Mar 2026 (observational): look what these were." in page
+    assert "needs a look" in main(viewer, one("ask-first")).partition("<h2>Stretches of 50 sessions</h2>")[2]
+
+
+def test_a_merged_lesson_opens_as_the_other(viewer):
+    first, second = lesson_cast.lesson("ask-first"), lesson_cast.lesson("ask-before")
+    Arm.objects.filter(pk=second.pk).update(merged_into=first)
+    assert "ask-first" in main(viewer, one("ask-before"))
+
+
+@pytest.mark.parametrize("pk", ["0", "1"])
+def test_what_is_no_lesson_is_not_found(viewer, pk):
+    assert viewer.get(f"{PAGE}{pk}/").status_code == 404

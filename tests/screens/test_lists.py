@@ -1,0 +1,112 @@
+"""Dashboard, review, alarms, bandit and quota: what they list, in a number of queries that doesn't grow."""
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+
+from bandit.models import Arm
+from bandit.selection import complete, select
+from grading import review
+from grading.models import JudgeAttempt
+from grading.models.judging import AttemptOutcome
+from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.screens.bandit.decisions import left_out
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.casts import quota as quota_cast
+
+pytestmark = pytest.mark.django_db
+QUERIES = {"/": 37, "/alarms/": 16, "/bandits/category/": 63}
+
+
+@pytest.fixture
+def reviewer(client):
+    client.force_login(cast.person("rita", "reviewer"))
+    return client
+
+
+def read(client, path) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def contradicted(hours=1):
+    """A session with a pull request that only its journal graded: flagged."""
+    session = cast.session(ended_at=timezone.now() - dt.timedelta(hours=hours))
+    cast.grade(session, Source.JOURNAL, 0.32)
+    cast.pull_request(session)
+    job = cast.open_judge_job(session, reason=Reason.QUOTA_EXHAUSTED)
+    JudgeAttempt.objects.create(
+        job=job, lease_token="12345678123456781234567812345678", finished_at=timezone.now(),
+        outcome=AttemptOutcome.DEFERRED, reason=Reason.QUOTA_EXHAUSTED, detail="come back tomorrow",
+    )  # fmt: skip
+    decision = select(bandit="category", decision_id=f"d-{session.pk}", supply=None, now=timezone.now())
+    complete(decision, observation=session.observation, executed_arm="cross-repo", now=timezone.now())
+    rewards.settle(session)
+    review.look(session)
+    return session
+
+
+@pytest.mark.parametrize("path", QUERIES)
+def test_a_long_list_costs_no_more_queries_than_a_short_one(reviewer, path, django_assert_max_num_queries):
+    contradicted()
+    with django_assert_max_num_queries(QUERIES[path]):
+        read(reviewer, path)
+    for hours in range(2, 14):
+        contradicted(hours)
+    with django_assert_max_num_queries(QUERIES[path]):
+        read(reviewer, path)
+
+
+def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
+    session = contradicted()
+    html = read(reviewer, "/")
+    assert "Not fully." in html
+    assert "Review the one</a>" in html
+    assert session.short_id in html
+    assert "100 % of its grades in 14 days are missing, 1 of 1." in html
+    assert "url(#hatch)" in html
+
+
+def test_coverage_and_validity_are_two_figures(reviewer):
+    contradicted()
+    html = read(reviewer, "/")
+    assert "Validity, 7 days" in html
+    assert "0 of 1 grades hold" in html
+    assert "1 of 1 sessions have a grade" in html
+
+
+def test_the_bandit_page_shows_each_arm_with_what_it_rests_on(reviewer):
+    contradicted()
+    html = read(reviewer, "/bandits/category/")
+    for arm in Arm.objects.of("category"):
+        assert f'<div class="name">{arm}</div>' in html
+    assert "1 pending" in html
+    assert "100 % fallback" in html
+    assert "no evidence yet" in html
+
+
+def test_a_decision_shows_its_chance_what_ran_and_what_it_earned(reviewer):
+    session = contradicted()
+    html = read(reviewer, "/bandits/category/")
+    log = html.partition("<h2>Decisions</h2>")[2]
+    assert f"d-{session.pk}" in log
+    assert "<td>cross-repo" in log
+    assert ".32</span>" in log
+
+
+def test_arms_left_out_for_one_reason_stand_together():
+    eligible = {"social": "2 of 2 used today", "code": 0.4, "news": "2 of 2 used today", "infra": "paused"}
+    assert left_out(eligible) == ["infra: paused", "news, social: 2 of 2 used today"]
+
+
+def test_a_waiting_job_is_next_tried_when_the_quota_returns(reviewer, settings):
+    quota_cast.use(settings)
+    session = contradicted()
+    tomorrow = timezone.now() + dt.timedelta(days=1, hours=1)
+    quota_cast.quota(QuotaState.EXHAUSTED, until=tomorrow)
+    for path in ("/quota/", f"/sessions/{session.pk}/"):
+        assert f"{tomorrow:%-d %b, %H:%M}" in read(reviewer, path)

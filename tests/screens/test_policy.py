@@ -1,0 +1,234 @@
+"""The policy's page: its numbers explained, a preview in words before anything holds, and a way back (I72, I97)."""
+
+import datetime as dt
+import html
+import re
+from urllib.parse import parse_qsl
+
+import pytest
+import time_machine
+
+from bandit.models import Bandit, PolicyVersion
+from bandit.reading import version_of
+from bandit.selection import posterior_of, select
+from grading import review
+from grading.models import ReviewItem
+from grading.models.review import Answer
+from grading.screens import charts
+from tests import cast
+from tests.addresses import POLICY
+from tests.bandit.helpers import policy, reward, with_cost
+from tests.casts import review as review_cast
+
+pytestmark = pytest.mark.django_db
+PAGE = "/bandits/category/policy/"
+TODAY = cast.NOON.date()
+NUMBERS = dict(parse_qsl(POLICY))
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def operator(client):
+    client.force_login(cast.person("otto", "operator"))
+    return client
+
+
+def teach():
+    for age in range(1, 40):
+        day = TODAY - dt.timedelta(days=age)
+        reward(f"c{age}", day=day, code=0.8 if age > 14 else 0.4)
+        reward(f"i{age}", day=day, infra=0.4 if age > 14 else 0.7)
+
+
+def read(client, **query):
+    return html.unescape(client.get(PAGE, query).content.decode())
+
+
+def preview(client, **numbers):
+    return read(client, **NUMBERS | {"half_life_days": "21"} | numbers, preview="yes")
+
+
+def hidden(page):
+    """The fields of the form with the primary button."""
+    form = next(form for form in page.split("<form")[1:] if "btn primary" in form and "csrf" in form)
+    return dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+
+
+def messages(client, data):
+    return [str(message) for message in client.post(PAGE, data, follow=True).context["messages"]]
+
+
+def test_the_page_shows_each_number_with_what_it_does(operator):
+    page = read(operator)
+    assert 'name="half_life_days" inputmode="decimal" autocomplete="off" value="21"' in page
+    assert "Evidence this old counts half." in page
+    assert 'name="weight_journal"' in page
+    assert 'name="cap_journal"' in page
+    assert "weight_floor" not in page
+    assert "remembers 30.8 days of its traffic" in page
+    assert "the numbers it began with" in page
+    assert 'name="holdout"' not in page
+
+
+def test_a_preview_says_what_it_does_in_words_and_changes_nothing(operator):
+    teach()
+    page = preview(operator, half_life_days="7")
+    before = posterior_of("category", cast.NOON)
+    assert "Half-life 21 → 7 days. It remembers 10.6 days of its traffic. Nothing is saved yet." in page
+    (promised,) = re.findall(r"Put version 2 in force: ([^<]+)<", page)
+    assert re.fullmatch(r"\w+ \d+ to \d+ of 100, and \d+ more by less", promised)
+    assert f"<h1>Version 2: {promised}</h1>" in page
+    assert f"infra: mean {charts.thousandths(before.arms['infra'].mean)} without" in page
+    assert PolicyVersion.objects.filter(bandit__name="category").count() == 1
+
+
+def test_putting_it_in_force_does_what_the_preview_promised(operator):
+    teach()
+    page = preview(operator, half_life_days="7", weight_journal=".1", cap_journal="5")
+    (promised,) = re.findall(r"infra: mean [.\d]+ without, ([.\d]+) with", page)
+    (said,) = messages(operator, hidden(page) | {"note": "newer is truer"})
+    assert said == ("Version 2 is in force: half-life 21 → 7 days; weight of journal .3 → .1; cap of journal 12 → 5.")
+    row = version_of(Bandit.objects.get(name="category"))
+    assert (row.version, row.by, row.note) == (2, "otto", "newer is truer")
+    assert (row.half_life_days, row.weights, row.caps) == (7, {"journal": 0.1}, {"journal": 5})
+    assert charts.thousandths(posterior_of("category", cast.NOON).arms["infra"].mean) == promised
+    assert "newer is truer" in read(operator)
+
+
+def test_an_earlier_version_is_previewed_and_put_back_as_one_more(operator):
+    teach()
+    first = posterior_of("category", cast.NOON).posterior.alpha.tobytes()
+    messages(operator, hidden(preview(operator, half_life_days="7")))
+    assert "?to=1" in read(operator)
+    page = read(operator, to="1")
+    assert "Half-life 7 → 21 days." in page
+    assert 'value="Back to version 1."' in page
+    messages(operator, hidden(page) | {"note": "Back to version 1."})
+    row = version_of(Bandit.objects.get(name="category"))
+    assert (row.version, row.half_life_days, row.note) == (3, 21, "Back to version 1.")
+    assert posterior_of("category", cast.NOON).posterior.alpha.tobytes() == first
+
+
+@pytest.mark.parametrize("to", ["9", "x", "0", "", "9" * 30])
+def test_a_version_that_never_was_is_told(operator, to):
+    response = operator.get(PAGE, {"to": to}, follow=True)
+    assert "has had no policy" in str(next(iter(response.context["messages"])))
+
+
+def test_an_earlier_version_that_remembers_too_little_today_says_why(operator):
+    policy(evidence_cap=5)
+    policy()
+    teach()
+    response = operator.get(PAGE, {"to": "2"}, follow=True)
+    assert "Version 2 cannot be put back as it was. A cap of 5" in str(next(iter(response.context["messages"])))
+
+
+def test_a_memory_of_a_day_is_refused_at_its_field_with_the_number(operator):
+    """I72."""
+    page = preview(operator, half_life_days="1")
+    assert "remembers 2.0 days of its traffic" in page.partition('id="bad-half_life_days"')[2][:200]
+    assert 'value="1"' in page
+    assert "Put version" not in page
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ({"half_life_days": "soon"}, "Half-life is a number (days), usually 21."),
+        ({"floor": ""}, "Floor is a number (of 1), usually .01."),
+        ({"floor": "2"}, "The floor is a chance from 0 to 1."),
+        ({"weight_judge": "1.5"}, "Of judge: expected a number from 0 to 1; got 1.5."),
+        ({"weight_judge": ""}, "The weight of judge is a share from 0 to 1"),
+        ({"cap_judge": "-1"}, "Of judge: expected a number above 0; got -1.0."),
+        ({"consumption_per_day": "1.5"}, "At most is a whole number (sessions a day), usually 2."),
+        ({"half_life_days": "nan"}, "Half-life is a number (days)"),
+        ({"note": "x" * 501}, "at most 500 characters"),
+    ],
+)
+def test_what_cannot_be_is_said_and_what_was_typed_stays(operator, numbers, words):
+    page = preview(operator, **numbers)
+    assert words in page
+    assert "Put version" not in page
+
+
+def test_the_same_numbers_are_no_change(operator):
+    page = preview(operator)
+    assert "nothing changes" in page
+    assert "btn primary" not in page
+
+
+def test_a_stale_page_changes_nothing(operator):
+    seen = hidden(preview(operator, half_life_days="7"))
+    messages(operator, seen)
+    (said,) = messages(operator, seen)
+    assert "the next one is 3: somebody changed it meanwhile" in said
+    (said,) = messages(operator, {**seen, "version": "x"})
+    assert said.startswith("Nothing was saved")
+    assert version_of(Bandit.objects.get(name="category")).version == 2
+
+
+def test_what_is_posted_past_the_preview_is_refused_all_the_same(operator):
+    page = operator.post(PAGE, NUMBERS | {"version": "2", "half_life_days": ".5"}).content.decode()
+    assert "remembers 1.3 days" in page
+    page = operator.post(PAGE, NUMBERS | {"version": "2", "floor": "x"}).content.decode()
+    assert "Floor is a number" in page
+    assert version_of(Bandit.objects.get(name="category")).version == 1
+
+
+def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(operator):
+    """I97: a weight was raised from 1.0 to 1.5 for an empty lane, and nothing came of it."""
+    teach()
+    for i in range(20):
+        select(bandit="category", decision_id=f"d{i}", supply={"code": 1, "infra": 0}, now=cast.NOON)
+    page = preview(operator, half_life_days="7")
+    assert page.count("supply-bound") == 1
+    assert "supply-bound: no work in 20 of the latest 20 decisions" in page
+
+
+def test_what_acts_at_decisions_alone_says_so(operator):
+    page = preview(operator, consumption_boost="1.5")
+    assert "they move no mean" in page
+    assert "no arm moves by a thousandth" in page
+    assert "they move no mean" not in preview(operator, half_life_days="7")
+
+
+def test_costs_stand_with_their_coverage(operator):
+    with_cost("s1", 0.5, usd=0.42, arm="code", day=TODAY)
+    for i in range(4):
+        with_cost(f"t{i}", 0.5, usd=None if i else 1.0, arm="infra", day=TODAY)
+    page = read(operator)
+    assert '<td class="right">$.42</td><td class="right dim">1 of 1</td>' in page
+    assert '<td class="right">at least $.25</td><td class="right dim">1 of 4</td>' in page
+
+
+def test_pairs_suggest_a_cap_with_its_arithmetic(operator):
+    rita = cast.person("rita", "reviewer")
+    for value in (0.7, 0.8, 0.9):
+        session = review_cast.flagged(0.3)
+        ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
+        review.submit(session, rita, answer=Answer.GRADE, value=value, reason="merged")
+    assert re.search(r"<strong>[\d.]+</strong> <span class=\"t12 dim\">0.80·\(1 − 0.80\)", read(operator))
+
+
+def test_a_lesson_bandit_has_lessons_numbers_and_names_have_none(operator):
+    page = html.unescape(operator.get("/bandits/lesson/policy/").content.decode())
+    assert 'name="holdout"' in page
+    assert 'name="consumption_boost"' not in page
+    assert operator.get("/bandits/model/policy/").status_code == 404
+    assert operator.get("/bandits/moods/policy/").status_code == 404
+
+
+def test_the_bandits_that_read_by_this_one_are_named(operator):
+    assert "Harness × model and Lesson: rewards there" in preview(operator, half_life_days="7")
+
+
+def test_only_operators_come_here(client):
+    for role in ("viewer", "reviewer"):
+        client.force_login(cast.person(role, role))
+        assert client.get(PAGE).status_code == 403
+        assert client.post(PAGE, {**NUMBERS, "version": "2"}).status_code == 403

@@ -1,0 +1,314 @@
+"""One scale on the pages: what fallbacks are read by, what a new version would move, who may put it in force."""
+
+import datetime as dt
+import html as entities
+import re
+
+import pytest
+import time_machine
+
+from bandit.models import Arm, Bandit, CalibrationVersion
+from bandit.reading import posterior_of
+from grading.reward import one_scale
+from grading.screens import charts
+from grading.templatetags.house import coefficient
+from grading.vocabulary import Source
+from tests import cast
+from tests.casts import scale as scale_cast
+from tests.casts.scale import DAY
+
+pytestmark = pytest.mark.django_db
+PAGE, CALIBRATION, CHANGE = "/bandits/category/", "/calibration/", "/bandits/category/scale/"
+
+
+@pytest.fixture(autouse=True)
+def _a_quiet_noon():
+    with time_machine.travel(cast.NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def otto():
+    return cast.person("otto", "operator")
+
+
+@pytest.fixture
+def operator(client, otto):
+    client.force_login(otto)
+    return client
+
+
+def text(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", entities.unescape(answer.content.decode()))
+
+
+def card(client, path=PAGE):
+    return text(client, path).partition('id="scale"')[2].partition("</section>")[0]
+
+
+def part(client, name="category"):
+    return text(client, CALIBRATION).partition(f'id="scale-{name}"')[2].partition("</section>")[0]
+
+
+def hidden(html):
+    """The fields of the form that puts in force."""
+    form = next(form for form in html.split("<form")[1:] if "fingerprint" in form)
+    return dict(re.findall(r'name="(version|fingerprint)" value="([^"]+)"', form))
+
+
+def messages(client, data, path=CHANGE):
+    return [str(message) for message in client.post(path, data, follow=True).context["messages"]]
+
+
+# ---- what holds, and what to do
+
+
+def test_without_a_pair_the_pages_say_what_holds_and_what_to_do_next(operator):
+    scale_cast.fell_back(0.2)
+    said = part(operator)
+    assert "The start: without a verdict every source is read as it stands" in said
+    assert "counts what the policy says, trajectory .3 and journal .3." in said
+    assert "Each one that is judged and has a transcript, facts or a journal is a pair" in said
+    assert '<svg class="fit"' not in said
+    shown = card(operator)
+    assert "No judged session yet that would have had" in shown
+    assert "in force since" in shown
+    assert "Put version" not in shown
+    assert "Switch off" in shown
+
+
+def test_with_verdicts_and_no_pair_the_start_says_that_fallbacks_are_shifted(operator):
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, 0.8, model="another", rubric="x" * 64)
+    one_scale.rewards.settle(session)
+    assert "read with slope 1, shifted to the mean verdict, and a session counts .10" in part(operator)
+
+
+def test_pairs_are_shown_before_anybody_put_them_in_force(operator):
+    scale_cast.pairs()
+    said = part(operator)
+    assert "<b>Not in force:</b> below is what 48 judged sessions say by now, on the scale of m-1" in said
+    assert "full log" in said
+    assert 'aria-label="trajectory against the verdict, 4 arms; the table has the numbers"' in said
+    for arm in scale_cast.ARMS:
+        assert f"{arm}: 12 pairs, fallback" in said
+
+
+def test_a_line_shows_slope_interval_weight_offsets_and_what_arms_are_read_as(operator, otto):
+    scale_cast.pairs()
+    version = scale_cast.put(otto)
+    scale = one_scale.calibrating.scale_of(version)
+    (line,) = [each for each in scale.lines if each.view == "full"]
+    said = part(operator)
+    assert "Version 2 reads fallbacks on the scale of m-1" in said
+    assert f"{coefficient(line.low)} to {coefficient(line.high)}" in said
+    assert f"r′ = {coefficient(line.slope)}·r" in said
+    assert f"{scale.weights['trajectory']:.2f}".removeprefix("0") in said
+    assert "≈ " in said
+    assert "Not in force" not in said
+
+
+def test_a_line_that_ranks_backwards_says_that_it_counts_nothing(operator, otto):
+    arms = {f"arm-{number}": (0.1 * number, 1 - 0.12 * number) for number in range(1, 8)}
+    for name in arms:
+        Arm.objects.create(bandit=Bandit.objects.get(name="category"), name=name)
+    scale_cast.pairs(20, **arms)
+    scale_cast.put(otto)
+    assert "rank backwards here: counts nothing." in part(operator)
+
+
+def test_judged_abstentions_say_what_the_others_are_worth(operator, otto):
+    scale_cast.pairs(4)
+    for number in range(32):
+        scale_cast.judged(None, 0.2 + 0.01 * (number % 10), arm="code", ago=DAY * (number % 5 + 1))
+    for _ in range(5):
+        scale_cast.fell_back(None, arm="infra")
+    scale_cast.put(otto)
+    assert "Worth .2" in part(operator)
+    page = text(operator, PAGE)
+    assert "5 not graded, read as ≈ ." in page
+
+
+def test_versions_of_people_and_of_the_site_are_listed_with_what_they_rest_on(operator, otto):
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    scale_cast.judged(0.3, 0.62, arm="code", ago=DAY / 2)
+    (made,) = [each for each in one_scale.renew(cast.NOON) if each.bandit.name == "category"]
+    one_scale.switch_off("category", otto, version=4, note="looks wrong")
+    said = part(operator).partition("Versions")[2]
+    assert (made.version, made.by) == (3, "the site, at night")
+    assert "the site, at night" in said
+    assert "49 judged sessions, on the scale of m-1" in said
+    assert "in force by itself" in said
+    assert "off: every source as it stands" in said
+    assert "looks wrong" in said
+    assert "the start" in said
+    assert "Off: every source is read as it stands" in part(operator)
+
+
+def test_old_pairs_are_said_to_count_half(operator, otto):
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    assert "counts half" not in part(operator)
+    with time_machine.travel(cast.NOON + 16 * DAY, tick=False):
+        operator.force_login(otto)
+        assert "No new pair for 14 days: a session counts half of what it did." in part(operator)
+
+
+# ---- the card: effect, button, way back
+
+
+def test_the_card_shows_what_the_version_moves_and_that_it_waits(operator):
+    scale_cast.moves_a_lot()
+    proposed = one_scale.proposal("category", cast.NOON)
+    arm, move = proposed.largest
+    assert abs(move) > one_scale.BY_ITSELF
+    shown = card(operator)
+    size = f"{abs(move):.2f}".removeprefix("0")
+    assert f"Version 2 moves {arm} by {size} since somebody last looked at it: over .05, so it waits for you." in shown
+    assert "Put version 2 in force" in shown
+    assert f"{arm}: mean" in shown
+
+
+def test_what_moves_little_comes_by_itself_and_the_card_says_so(operator, otto):
+    scale_cast.pairs()
+    scale_cast.put(otto)
+    scale_cast.judged(0.3, 0.6, arm="code", ago=DAY / 2)
+    assert "so it comes in force by itself at night" in card(operator)
+
+
+def test_putting_in_force_does_what_the_card_promised_and_off_gives_every_bit_back(operator):
+    scale_cast.pairs()
+    for _ in range(30):
+        scale_cast.fell_back(0.2, arm="code")
+    one_scale.switch_off("category", cast.person("olga", "operator"), version=2)
+    before = posterior_of("category", cast.NOON).posterior
+    shown = card(operator)
+    assert "olga switched off with version 2: version 3 waits for you, whatever it moves." in shown
+    (promised,) = re.findall(r"code: mean [.\d]+ without, ([.\d]+) with", shown)
+    (said,) = messages(operator, hidden(shown) | {"note": "thirty looked at"})
+    assert said.startswith("Version 3 is in force: ")
+    assert charts.thousandths(posterior_of("category", cast.NOON).arms["code"].mean) == promised
+    row = CalibrationVersion.objects.filter(bandit__name="category").latest("version")
+    assert (row.by, row.note, row.accepted, row.enabled) == ("otto", "thirty looked at", True, True)
+    assert "This is what is in force." in card(operator)
+    (said,) = messages(operator, {"version": 4})
+    assert said == "The calibration is off since version 4: every source is read as it stands."
+    after = posterior_of("category", cast.NOON).posterior
+    assert (after.version, after.alpha.tobytes()) == (before.version, before.alpha.tobytes())
+    assert "off since" in card(operator)
+
+
+def test_a_stale_page_changes_nothing(operator):
+    scale_cast.pairs()
+    seen = hidden(card(operator))
+    scale_cast.judged(0.9, 0.1, arm="code")
+    (said,) = messages(operator, seen)
+    assert "Verdicts came in since the page was opened" in said
+    seen = hidden(card(operator))
+    messages(operator, seen)
+    (said,) = messages(operator, seen)
+    assert "Nothing was saved" in said
+    (said,) = messages(operator, {"version": "9"})
+    assert "somebody changed it meanwhile" in said
+    assert CalibrationVersion.objects.filter(bandit__name="category").count() == 2
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"version": "x"}, {"version": "0"}, {"version": "-1"}, {"version": "2", "fingerprint": "f" * 17}]
+)
+def test_a_form_that_is_not_ours_changes_nothing(operator, data):
+    scale_cast.pairs(2)
+    (said,) = messages(operator, data)
+    assert said.startswith("Nothing was saved")
+    assert CalibrationVersion.objects.filter(bandit__name="category").count() == 1
+
+
+def test_only_operators_may_change_it_and_everybody_reads_it(client):
+    scale_cast.moves_a_lot()
+    for role in ("viewer", "reviewer"):
+        client.force_login(cast.person(role, role))
+        shown = card(client)
+        assert "An operator puts this in force." in shown
+        assert "so it waits for an operator." in shown
+        assert "<form" not in shown
+        assert client.post(CHANGE, {"version": 2}).status_code == 403
+        assert part(client)
+    assert CalibrationVersion.objects.filter(bandit__name="category").count() == 1
+
+
+def test_an_unknown_bandit_and_one_that_only_names_are_404(operator):
+    assert operator.post("/bandits/nothing/scale/", {"version": 1}).status_code == 404
+    assert operator.post("/bandits/model/scale/", {"version": 1}).status_code == 404
+    assert operator.get(CHANGE).status_code == 405
+
+
+def test_hostile_names_and_notes_stay_text(operator, otto):
+    evil = "<script>alert(1)</script>"
+    Arm.objects.create(bandit=Bandit.objects.get(name="category"), name="evil", title=evil)
+    scale_cast.pairs(6, evil=(0.3, 0.7), code=(0.2, 0.5))
+    found = one_scale.proposal("category", cast.NOON)
+    one_scale.put_in_force(found, otto, version=2, fingerprint=found.fingerprint, note=evil)
+    for path in (PAGE, CALIBRATION):
+        raw = operator.get(path).content.decode()
+        assert evil not in raw
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in operator.get(CALIBRATION).content.decode()
+
+
+def test_lessons_have_the_card_too_without_shares(operator):
+    said = card(operator, "/bandits/lesson/")
+    assert "No judged session yet that would have had" in said
+    assert "Next 100" not in said
+
+
+def test_more_sessions_and_versions_cost_no_more_queries(operator, otto, django_assert_max_num_queries):
+    scale_cast.pairs(2)
+    scale_cast.put(otto)
+    for path in (PAGE, CALIBRATION):
+        operator.get(path)
+        with django_assert_max_num_queries(90) as few:
+            operator.get(path)
+        counts = len(few)
+        with cast.world():
+            scale_cast.pairs(5)
+            scale_cast.put(otto)
+            with django_assert_max_num_queries(counts):
+                operator.get(path)
+
+
+# ---- what is read on the bandit's page
+
+
+def test_the_evidence_says_what_a_fallback_is_read_as_and_counts(operator, otto):
+    scale_cast.pairs()
+    for _ in range(42):
+        scale_cast.fell_back(0.2, arm="code")
+    scale_cast.put(otto)
+    arm = posterior_of("category", cast.NOON).arms["code"]
+    (said,) = [each for each in arm.evidence if each.source == "trajectory"]
+    words = f"trajectory: 42, raw .20, ≈ {_two(said.mapped)} on the judge’s scale, counts "
+    assert words + f"{_two(said.counts)} each" in text(operator, PAGE)
+
+
+def test_time_travel_reads_by_the_calibration_of_that_moment(operator, otto):
+    scale_cast.pairs(ago=3 * DAY)
+    for _ in range(30):
+        scale_cast.fell_back(0.2, arm="news", ago=2 * DAY)
+    with time_machine.travel(cast.NOON - dt.timedelta(hours=1), tick=False):
+        scale_cast.put(otto)
+    then, now = cast.NOON - dt.timedelta(hours=2), cast.NOON
+    believed = {at: posterior_of("category", now, known_by=at).arms["news"].mean for at in (then, now)}
+    assert abs(believed[then] - believed[now]) > 0.01
+    for at, version in ((then, "no calibration"), (now, "calibration version 2")):
+        page = text(operator, f"{PAGE}?known={at:%Y-%m-%dT%H:%M}")
+        assert f"{version}. Which arms are paused" in page
+        row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
+        assert f">{charts.thousandths(believed[at])}<" in row
+    assert "fallbacks on the judge’s scale by calibration version 2" in text(operator, PAGE)
+    assert "Mean as read: on the judge’s scale" in text(operator, PAGE)
+
+
+def _two(value):
+    return f"{value:.2f}".removeprefix("0")

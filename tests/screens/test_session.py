@@ -1,0 +1,450 @@
+"""The session page: the chain from its steps, the evidence in bounds and escaped, the whole history."""
+
+import io
+import json
+
+import pytest
+
+from bandit.models import LedgerEntry
+from grading import intake, monitoring, review
+from grading.evidence import store as evidence
+from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.models.evidence import EvidenceKind
+from grading.reward import rewards
+from grading.screens.session.view import TABS
+from grading.vocabulary import Reason, Source, Status
+from tests import cast
+from tests.casts import logs
+
+pytestmark = pytest.mark.django_db
+QUERIES = 38
+
+
+@pytest.fixture
+def reviewer(client):
+    client.force_login(cast.person("rita", "reviewer"))
+    return client
+
+
+def shown(client, session, query="") -> str:
+    response = client.get(f"/sessions/{session.pk}/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def sent(name: str, *, metadata: dict | None = None, **files) -> Session:
+    """A session that came in as an agent sends it."""
+    said = {"session_id": name, "category": "cross-repo", "ended_at": cast.NOON, **(metadata or {})}
+    streams = {
+        kind: io.BytesIO(data if isinstance(data, bytes) else json.dumps(data).encode()) for kind, data in files.items()
+    }
+    made = intake.SubmittedSession.model_validate(said)
+    return intake.submit(agent=cast.agent(), metadata=made, **streams).session
+
+
+def received(session, kind, data: bytes, filename="", **fields) -> Evidence:
+    stored = evidence.store(io.BytesIO(data))
+    return Evidence.objects.create(
+        session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, **fields
+    )
+
+
+def gptme_log(turns: int) -> bytes:
+    """A gptme conversation: a task, then `turns` messages of the agent."""
+    messages = [{"role": "user", "content": "Do it", "timestamp": "2026-03-31T13:46:00"}]
+    messages += [
+        {"role": "assistant", "content": f"step {number}.", "timestamp": "2026-03-31T13:47:00"}
+        for number in range(turns)
+    ]
+    return "\n".join(json.dumps(message) for message in messages).encode()
+
+
+def test_the_tiles_are_the_steps_of_the_settlement(reviewer):
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, None, Reason.QUOTA_EXHAUSTED)
+    cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
+    cast.grade(session, Source.JOURNAL, 0.32, detail="“Submitted PR” found")
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert html.count('role="listitem"') == 6
+    assert 'class="tile c-judge failed"' in html
+    assert "Quota exhausted" in html
+    assert "Stub transcript: no tool calls in it" in html
+    assert 'class="tile c-journal decides prov"' in html
+    assert '<h2 id="reward">Reward .32, provisional.</h2>' in html
+    assert 'class="join rule"><span>max</span>' in html
+    assert 'class="join rule over"><span>overrides</span>' in html
+
+
+def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
+    """A settlement of old keeps saying what it said, whatever the grades say now."""
+    session = cast.session()
+    cast.grade(session, Source.JUDGE, 0.5, detail="a new wording")
+    held = rewards.settle(session)
+    Settlement.objects.create(
+        session=session,
+        revision=2,
+        value=0.5,
+        source="judge",
+        final=True,
+        weight=1,
+        policy_version="x",
+        sentence="Reward .50, final. As it was explained then.",
+        steps=[{**step, "why": "the old wording"} for step in held.steps],
+    )
+    html = shown(reviewer, session)
+    assert html.count("the old wording") >= 6
+    assert "As it was explained then." in html
+
+
+def test_a_floor_is_a_dash_and_decides_nothing(reviewer):
+    session = cast.session()
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert '<div class="tile c-floor skipped slim" role="listitem">' in html
+    assert 'title="Not graded yet; never learned"' in html
+    assert '<span class="rw none">' in html
+    assert ".10</div>" not in html
+
+
+def test_a_session_without_settlement_says_so(reviewer):
+    assert "Not settled yet" in shown(reviewer, cast.session())
+
+
+def test_consumption_shows_its_sum(reviewer):
+    session = cast.session(category="news")
+    terms = [{"kind": "idea", "count": 3, "diminishing": 1.0, "weight": 0.4, "adds": 0.4}]
+    cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": terms})
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert '<td>Idea</td><td class="right">3</td>\n<td class="right">1</td><td class="right">.4</td>' in html
+
+
+def test_hostile_evidence_is_text(reviewer):
+    session = cast.session(title="<img src=x onerror=alert(1)>")
+    attack = "<script>alert(1)</script>"
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", attack.encode()), "conversation.jsonl")
+    received(session, EvidenceKind.JOURNAL, attack.encode(), attack)
+    received(session, EvidenceKind.PATCH, f"+++ b/x\n+{attack}\n".encode())
+    cast.grade(session, Source.JUDGE, 0.5, detail=attack)
+    rewards.settle(session)
+    pages = [shown(reviewer, session, f"?tab={tab}") for tab in TABS]
+    for html in pages:
+        assert "<script>alert" not in html
+        assert "<img src=x" not in html
+    escaped = [html.count("&lt;script&gt;alert(1)") for html in pages]
+    assert min(escaped) >= 1
+    assert max(escaped) >= 3
+
+
+def test_a_long_transcript_comes_in_pages(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(250), "conversation.jsonl")
+    first = shown(reviewer, session, "?tab=transcript")
+    assert 'id="e1"' in first
+    assert 'id="e100"' in first
+    assert 'id="e101"' not in first
+    assert 'href="?event=101#transcript"' in first
+    second = shown(reviewer, session, "?event=118")
+    assert 'id="e118"' in second
+    assert 'href="?event=1#transcript"' in second
+    assert 'href="?event=201#transcript"' in second
+    last = shown(reviewer, session, "?event=250")
+    assert "Later" not in last
+
+
+@pytest.mark.parametrize("event", ["-5", "abc", "0", "99999999999999999999", "NaN", "²"])
+def test_an_absurd_event_number_shows_the_start(reviewer, event):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl")
+    assert 'id="e1"' in shown(reviewer, session, f"?event={event}")
+
+
+def test_an_event_beyond_the_end_is_said_in_words(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl")
+    assert "No event has such a number" in shown(reviewer, session, "?event=5000")
+
+
+def test_a_huge_message_is_bounded(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(1).replace(b"step 0.", b"x" * 900_000), "conversation.jsonl")
+    html = shown(reviewer, session, "?event=1")
+    assert "880000 more characters are stored and not shown" in html
+    assert len(html) < 100_000
+
+
+def test_evidence_that_cannot_be_parsed_is_said_in_words(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, b"\x00\xff\xfe not a transcript at all", "x.bin")
+    html = shown(reviewer, session, "?tab=transcript")
+    assert "The transcript could not be read" in html
+    assert 'class="did"' in shown(reviewer, session)
+
+
+def test_evidence_that_is_missing_on_disk_is_said_in_words(reviewer):
+    session = cast.session()
+    for kind in (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH):
+        Evidence.objects.create(session=session, kind=kind, sha256="0" * 64, size=3)
+    for tab in ("transcript", "journal", "patch"):
+        assert "restore it from a backup" in shown(reviewer, session, f"?tab={tab}")
+    assert 'class="did"' in shown(reviewer, session)
+
+
+def test_a_refused_file_is_named_with_its_reason(reviewer):
+    session = cast.session()
+    received(
+        session, EvidenceKind.TRANSCRIPT, b"{}", "cc-last-session-log.txt",
+        problem=Reason.LOG_OVERWRITTEN, detail="Expected session 71a3; the log says 5e0c.",
+    )  # fmt: skip
+    html = shown(reviewer, session)
+    assert "Transcript refused." in html
+    assert "The log belongs to another session" in html
+    assert "the log says 5e0c" in html
+
+
+def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, 0.41)
+    rewards.settle(session)
+    review.record_correction(session, cast.person("ron", "reviewer"), value=0.8, reason="merged since")
+    html = shown(reviewer, session)
+    for text in (
+        "Session received", "Trajectory: .41", "Settled at .41, provisional", "Human by ron: .80", "merged since",
+        "Settled at .80, final", "Unlearned by the category bandit", "Learned by the category bandit",
+    ):  # fmt: skip
+        assert text in html
+    grade = Grade.objects.get(source=Source.HUMAN)
+    assert f'href="/grades/{grade.pk}/undo/"' in html
+    assert '<td class="right">.80</td>\n<td class="right">1</td>' in html
+    assert LedgerEntry.objects.count() == 6
+
+
+def test_attempts_say_how_each_call_ended(reviewer):
+    session = cast.session()
+    job = cast.open_judge_job(session)
+    JudgeAttempt.objects.create(
+        job=job, lease_token="12345678123456781234567812345678", started_at=cast.NOON, finished_at=cast.NOON,
+        outcome="deferred", reason=Reason.QUOTA_EXHAUSTED, http_status=400,
+    )  # fmt: skip
+    html = shown(reviewer, session, "?tab=judge")
+    assert "Deferred: quota exhausted" in html
+    assert "<b>queued</b>" in html
+
+
+def test_a_long_history_costs_no_more_queries(reviewer, django_assert_max_num_queries):
+    session = cast.session()
+    cast.grade(session, Source.TRAJECTORY, 0.41)
+    cast.pull_request(session)
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(3), "conversation.jsonl")
+    rewards.settle(session)
+    monitoring.inspect(session)
+    for tab in TABS:
+        with django_assert_max_num_queries(QUERIES):
+            shown(reviewer, session, f"?tab={tab}")
+    ron = cast.person("ron", "reviewer")
+    for value in (0.3, 0.5, 0.7, 0.6, 0.4):
+        cast.pull_request(session)
+        review.record_correction(session, ron, value=value, reason="again")
+        cast.grade(session, Source.JUDGE, value, replicate=int(value * 10))
+    for tab in TABS:
+        with django_assert_max_num_queries(QUERIES):
+            shown(reviewer, session, f"?tab={tab}")
+
+
+def test_an_unknown_session_is_a_404(reviewer):
+    assert reviewer.get("/sessions/987654/").status_code == 404
+
+
+def test_a_failed_grade_has_its_words_in_the_history(reviewer):
+    session = cast.session()
+    Grade.objects.create(
+        session=session, source=Source.JUDGE, status=Status.FAILED, reason=Reason.TIMEOUT, detail="after 120 s"
+    )
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert "Judge: failed" in html
+    assert "after 120 s" in html
+
+
+def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
+    session = cast.session()
+    received(session, EvidenceKind.TRANSCRIPT, gptme_log(150), "conversation.jsonl")
+    said = {"rationale": "The guard holds.", "citations": [3, 118], "dimensions": {"goal_fit": 0.8}}
+    cast.grade(session, Source.JUDGE, 0.76, evidence=said)
+    rewards.settle(session)
+    html = shown(reviewer, session, "?tab=transcript")
+    assert "The guard holds." in html
+    assert 'href="?event=118#e118">event 118</a>' in html
+    assert "<span>Goal fit</span>" in html
+    assert '<rect class="f-judge" width="80" height="4"/>' in html
+    assert 'class="ev  cited c-judge" id="e3"' in html
+    assert "cited" in shown(reviewer, session, "?event=118").partition('id="e118"')[0].rpartition("<div")[2]
+
+
+def test_a_trajectory_shows_the_terms_of_its_sum(reviewer):
+    session = cast.session()
+    terms = [{"kind": "commit", "count": 3, "units": 1.0, "adds": 2.0}]
+    cast.grade(session, Source.TRAJECTORY, 0.61, evidence={"terms": terms, "penalty": 0.04})
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    assert "<h2>Why .61</h2>" in html
+    assert '<td class="right">−.04</td>' in html
+
+
+def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(reviewer, settings):
+    settings.ANTHROPIC_API_KEY = "sk-test"
+    session = sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one"), said="It is the index rebuild."))
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    tiles = {tile["source"]: tile for tile in page.context["tiles"]}
+    assert (tiles["trajectory"]["state"], tiles["trajectory"]["css"]) == ("abstained", "abstained")
+    assert tiles["floor"]["value"] is None
+    assert [way.mark for way in page.context["ways"]] == ["judge", "human", "facts"]
+    assert page.context["comes"].words == "has it in the queue"
+    assert page.context["cards"] == []
+    html = page.content.decode()
+    assert '<div class="val">–<small>nothing observable</small></div>' in html
+    assert "tile c-trajectory failed" not in html
+    assert html.count('class="btn primary"') == 1
+
+
+def test_the_place_in_the_queue_is_named(reviewer, settings):
+    settings.ANTHROPIC_API_KEY = "sk-test"
+    sessions = [sent(name, transcript=logs.claude(name, ("ls", "a"))) for name in ("a1", "a2", "a3")]
+    JudgeJob.objects.filter(session=sessions[2]).update(worth=1)
+    context = reviewer.get(f"/sessions/{sessions[0].pk}/").context
+    assert context["comes"].place == "2nd of 3"
+    assert next(tile for tile in context["tiles"] if tile["source"] == "judge")["headline"] == "Queued, 2nd of 3"
+
+
+def test_without_a_judge_nothing_comes_next(reviewer):
+    session = sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    assert page.context["comes"] is None
+    assert "ANTHROPIC_API_KEY" in page.context["ways"][0].detail
+    assert "/runs/plan/" not in page.content.decode()
+
+
+def test_only_who_may_change_the_category_is_told_that_it_may_be_one_of_looking(client):
+    reads = [("cat a.md", "one"), ("cat b.md", "two"), ("ls src", "c.py"), ("grep -n x c.py", "1:x")]
+    session = sent("2f7b", transcript=logs.claude("2f7b", *reads, said="Nothing to do."))
+    session.signals = {**session.signals, "reads": 4, "concluded": True}
+    session.save()
+    for name, role, told in (("olga", "operator", True), ("rita", "reviewer", False)):
+        client.force_login(cast.person(name, role))
+        ways = client.get(f"/sessions/{session.pk}/").context["ways"]
+        assert any(f"/bandit/arm/{session.category_id}/change/" in way.url for way in ways) is told
+
+
+def test_infrastructure_is_a_gate_before_the_chain_with_the_tests_that_held(reviewer):
+    session = sent("7d15", transcript=logs.claude("7d15", ("ls", "a"), said=""), metadata={"exit_code": 137})
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    first, *others = page.context["tiles"]
+    assert (first["css"], first["headline"]) == ("gate", "Infrastructure")
+    assert {tile["headline"] for tile in others if tile["source"] != "human"} == {"Not asked"}
+    assert len(page.context["tests"]) == 2
+    html = page.content.decode()
+    assert 'class="tile gate"' in html
+    assert "btn primary" not in html
+
+
+def test_an_api_error_is_shown_with_its_event(reviewer):
+    log = logs.claude("7d15", api_error="API Error: 529 overloaded")
+    session = sent("7d15", transcript=log)
+    Session.objects.filter(pk=session.pk).update(
+        outcome="infrastructure", outcome_reason="overloaded",
+        signals={**session.signals, "assistant_turns": 0, "tool_calls": {}, "api_errors": {"overloaded": 1}},
+    )  # fmt: skip
+    session.refresh_from_db()
+    rewards.settle(session)
+    context = reviewer.get(f"/sessions/{session.pk}/").context
+    assert [(test.detail, test.event) for test in context["tests"]] == [("API Error: 529 overloaded", 2)]
+    assert next(row for row in context["did"] if row.kind == "API error").events == [2]
+
+
+def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(reviewer):
+    calls = (("pytest -q", "1 failed in 0.1s"), logs.COMMIT, ("pytest -q", "8 passed in 0.1s"))
+    facts = {"commits": [{"sha": "1a2b3c4" + "0" * 33}], "checks": []}
+    session = sent("5c02", transcript=logs.claude("5c02", *calls, said="Done & <dusted>."), facts=facts)
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    rows = {row.kind: row for row in page.context["did"]}
+    assert (rows["Commit"].events, rows["Commit"].seen) == ([5], "log and caller’s facts")
+    assert rows["Commit"].said[0].text == "Fix it"
+    assert rows["Tests"].events == [3, 7]
+    assert rows["Tests"].note.endswith("failed, passed")
+    assert rows["Last message"].said[0].text == "“Done & <dusted>.”"
+    assert "Done &amp; &lt;dusted&gt;." in page.content.decode()
+    assert 'href="?event=5#e5"' in page.content.decode()
+    assert "commits" not in rows["Not seen"].said[0].text.lower()
+
+
+def test_what_is_left_out_says_why_and_is_no_changed_file(reviewer):
+    head = "diff --git a/tasks/a.md b/tasks/a.md\nnew file mode 100644\n--- /dev/null\n+++ b/tasks/a.md\n"
+    session = sent("n1", patch=f"{head}@@ -0,0 +1 @@\n+x\n".encode())
+    did = {row.kind: row for row in reviewer.get(session.get_absolute_url()).context["did"]}
+    (said,) = did["Not counted"].said
+    assert (said.code, said.text) == ("tasks/a.md", "1 character of text; 200 are asked for")
+    assert not {"Task", "Tasks", "File changed"} & did.keys()
+    assert "hanged files" not in did["Not seen"].said[0].text
+
+
+def test_a_session_of_which_nothing_came_has_no_empty_cards(reviewer):
+    session = sent("5c02")
+    page = reviewer.get(f"/sessions/{session.pk}/")
+    assert [row.kind for row in page.context["did"]] == ["Not seen"]
+    assert [tab.name for tab in page.context["tabs"]] == ["did"]
+
+
+def test_a_failure_shows_its_evidence(reviewer):
+    session = sent("7777", transcript=logs.claude("7777", ("pytest -q", "2 failed, 6 passed in 1.4s")))
+    html = shown(reviewer, session)
+    assert '<use href="#i-cross"/>' in html
+    assert "The last run of pytest failed" in html
+
+
+def test_what_consumption_decides_comes_first(reviewer):
+    session = cast.session(category="news")
+    cast.grade(session, Source.JUDGE, 0.2, detail="thin")
+    cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": []})
+    rewards.settle(session)
+    cards = reviewer.get(f"/sessions/{session.pk}/").context["cards"]
+    assert [(card.name, card.title, card.decides) for card in cards] == [
+        ("consumption", "Why .60", True), ("judge", "The judge’s .20", False),
+    ]  # fmt: skip
+
+
+def test_any_rows_that_add_to_a_grade_are_shown(reviewer):
+    session = cast.session()
+    rows = [{"words": "last test run passed", "factor": 1.0, "adds": 0.26}]
+    terms = [{"words": "commit", "count": 1, "adds": 1.0}]
+    cast.grade(session, Source.TRAJECTORY, 0.56, evidence={"terms": terms, "weighed": rows, "units": 1.0})
+    rewards.settle(session)
+    html = shown(reviewer, session)
+    for number in ("+1.00", "+.260"):
+        assert f'<td class="right">{number}</td>' in html
+
+
+def test_signals_of_another_version_do_not_break_the_page(reviewer):
+    session = cast.session(signals={"of": "another version"}, signals_version="signals/0")
+    rewards.settle(session)
+    assert 'class="did"' in shown(reviewer, session)
+
+
+def test_the_list_shows_an_abstention_as_a_dash(reviewer):
+    sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
+    html = reviewer.get("/sessions/").content.decode()
+    assert '<span class="chip c-none none" title="not graded yet (floor)">–</span>' in html
+    assert "nothing observable" in html
+
+
+def test_what_was_carried_over_is_shown_with_where_it_came_from(reviewer):
+    log = logs.claude("0090", logs.COMMIT)
+    first = sent("0090", transcript=log, metadata={"title": "The first"})
+    copy = sent("0099", transcript=log.replace(b'"sessionId": "0090"', b'"sessionId": "0099"'))
+    page = reviewer.get(f"/sessions/{copy.pk}/")
+    carried = page.context["carried"]
+    assert [(each.session, each.records == each.total) for each in carried] == [(first, True)]
+    assert [each.owned_by for each in page.context["elsewhere"]] == [first]
+    assert [row.kind for row in page.context["did"]] == ["Not seen"]
+    assert f'href="/sessions/{first.pk}/">The first</a>' in page.content.decode()
+    assert {tile["state"] for tile in page.context["tiles"]} <= {"skipped", "abstained", "decides"}
