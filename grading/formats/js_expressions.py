@@ -395,7 +395,7 @@ class Expressions(Values, ABC):
             if cursor.at < cursor.end:
                 cursor.expect(",")
 
-    def _primary(self, cursor: Cursor, scope: Scope) -> Any:  # noqa: PLR0911 - one for each kind of token
+    def _primary(self, cursor: Cursor, scope: Scope) -> Any:
         token = cursor.token
         if token.kind == "string":
             return cursor.take().value

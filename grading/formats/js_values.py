@@ -157,7 +157,7 @@ class Allowance:
             raise UnreadableScriptError("more steps than are followed")
 
 
-def calls_in(value: Any) -> frozenset[int]:  # noqa: PLR0911 - one for each kind of value
+def calls_in(value: Any) -> frozenset[int]:
     """The tool calls whose results a value holds."""
     match value:
         case Unknown():
