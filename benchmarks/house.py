@@ -1,7 +1,7 @@
 """How many doors a newcomer opens: what three requests pass through, and what the code's form costs its reader.
 
-a change of room: in a traced request, a call of or a return from a function in one folder of `grading/` or
-`bandit/` to one in another
+a change of room: in a traced request, a call (with its return) from a function in one folder of `grading/` or
+`bandit/` to one in another; a property and a generator's next value are calls, too
 a helper used once: a private function or method that its own file names in one other place
 a homonym: a class name that two modules define
 unresolved: codes like A14 or I146, and names of design pages, that nothing in the repository explains
@@ -76,8 +76,8 @@ class Rooms:
         if not path.is_relative_to(ROOT) or path.relative_to(ROOT).parts[0] not in ROOMS:
             return
         if event == "return":
-            left = self._at.pop() if self._at else ""
-            self.changes += bool(self._at) and self._at[-1] != left
+            if self._at:
+                self._at.pop()
             return
         room = str(path.parent.relative_to(ROOT))
         self.files.add(str(path.relative_to(ROOT)))

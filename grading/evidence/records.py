@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from typing import Final
 
 from grading import formats, signals
@@ -50,13 +51,16 @@ class Noted:
     """Events of a log passed through as they come, with a note of each one's record."""
 
     def __init__(self, reader: formats.Reader) -> None:
-        self._events = reader
+        self._reader = reader
         self._is_codex = reader.format == "codex"
         self._resumed = False
         self._restart()
 
     def __iter__(self) -> Iterator[Event]:
-        for event in self._events:
+        return chain.from_iterable(map(self._note, self._reader.batches()))
+
+    def _note(self, events: list[Event]) -> list[Event]:
+        for event in events:
             if isinstance(event, Boundary) and event.kind == "session_change":
                 self._resumed = True
                 self._restart()
@@ -66,7 +70,7 @@ class Noted:
                     self._numbers.append(event.number)
                     self._records.append(record)
                     self._common.append(self._is_codex and DIGEST.fullmatch(event.record) is not None)
-            yield event
+        return events
 
     def _restart(self) -> None:
         self._numbers, self._records, self._common = array("q"), array("q"), array("b")

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
-from itertools import count
+from itertools import chain, count
 from typing import Any, BinaryIO, ClassVar, Final
 
 from grading.formats.events import Event, ParseReport, TranscriptHeader, Usage
@@ -24,6 +24,8 @@ from grading.formats.usage import Response, Tokens
 MAX_MODELS: Final = 100
 MAX_RECORDS: Final = 200_000
 MAX_IDENTITY: Final = 64
+BATCH: Final = 100
+"""Events that a reader reads ahead, so that whoever takes them is not sent back and forth for each."""
 Record = Mapping[str, Any]
 
 
@@ -120,14 +122,17 @@ class Reader:
         self._records: dict[str, None] = {}
         self._recognised = 0
         self._duplicates = 0
-        self._events = self._read()
         self._started = False
 
     def __iter__(self) -> Iterator[Event]:
+        return chain.from_iterable(self.batches())
+
+    def batches(self) -> Iterator[list[Event]]:
+        """The events in order, some hundred at a time."""
         if self._started:
             raise RuntimeError("a Reader can be read once; call read() again with the stream at its start")
         self._started = True
-        return self._events
+        return self._read()
 
     @property
     def header(self) -> TranscriptHeader:
@@ -153,7 +158,8 @@ class Reader:
             problems=tally.problems.words(),
         )
 
-    def _read(self) -> Iterator[Event]:
+    def _read(self) -> Iterator[list[Event]]:
+        batch: list[Event] = []
         for source, record in self._objects:
             if self._is_duplicate(source, record):
                 self._duplicates += 1
@@ -167,9 +173,11 @@ class Reader:
             self._recognised += 1
             if identity and len(self._records) < MAX_RECORDS:
                 self._records[identity] = None
-            for event in events:
-                yield event if event.record or not identity else replace(event, record=identity)
-        yield from self._parser.finish()
+            batch += [event if event.record or not identity else replace(event, record=identity) for event in events]
+            if len(batch) >= BATCH:
+                yield batch
+                batch = []
+        yield [*batch, *self._parser.finish()]
 
     def _is_duplicate(self, source: str, record: Record) -> bool:
         identity = self._parser.identity(record)
