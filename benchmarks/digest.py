@@ -29,9 +29,9 @@ from grading.formats import EmptyTranscript, UnknownFormat, read
 from grading.formats.events import Boundary, Event, Message, Role, ToolCall, ToolResult
 from grading.judging.core import prompt
 from grading.judging.core.prompt import Case, Prompt, RubricText
+from grading.reward.production import collect
 from grading.signals import EffectKind, Signals, extract
 from grading.signals.looks import worked
-from grading.signals.production import collect
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET = 24_000

@@ -47,9 +47,10 @@ from benchmarks.labelled.labelled import HELD_OUT, TRAIN, Labelled
 from benchmarks.labelled.ranking import Estimate, Half
 from grading.reward import trajectory
 from grading.reward.grade import SourceGrade
+from grading.reward.production import Production, collect
 from grading.reward.trajectory_formula import WEIGHTS, Contribution, Observed, score
 from grading.signals import Signals, extract
-from grading.signals.production import Facts, Production, collect
+from grading.signals.facts import Facts
 
 ROOT = Path(__file__).resolve().parent.parent
 READERS = (gptme_evals.sessions, intercode.sessions, tau_bench.sessions, aider.sessions)

@@ -17,9 +17,10 @@ from benchmarks.simulation.world import A_DAY
 from grading.reward import consumption, trajectory
 from grading.reward.decide import GradeView, decide
 from grading.reward.grade import SourceGrade, scored
+from grading.reward.production import collect
 from grading.signals import Commit, Effect, EffectKind, Signals, artifacts
 from grading.signals.changes import FileChange
-from grading.signals.production import Facts, collect
+from grading.signals.facts import Facts
 from grading.vocabulary import Source
 
 # The site's limit of reading sessions a day, by default.

@@ -13,7 +13,7 @@ from grading.evidence.records import Records
 from grading.models import Artifact, Evidence, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_text
-from grading.signals.production import Foreign
+from grading.signals.facts import Foreign
 
 SEEN_AT = 300
 

@@ -120,11 +120,6 @@ class Grade(models.Model):
         return f"{self.source} {self.status}" + ("" if self.value is None else f" {self.value:.2f}")
 
     @property
-    def view(self) -> str:
-        """What of the session it saw; empty where it does not say."""
-        return str(self.evidence.get("view", ""))
-
-    @property
     def beside(self) -> str:
         """What a parallel opinion was asked for, in words; empty for what the chain reads."""
         if not self.parallel:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from grading.signals.production import Production
+from grading.reward.production import Production
 
 IDENTITY = 12
 COMMITS = frozenset({"commit", "bookkeeping_commit"})

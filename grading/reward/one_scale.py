@@ -184,7 +184,7 @@ def key_of(grades: Iterable[Grade], row: int | None) -> Key:
 
 
 def _key(grade: Grade) -> Key:
-    return grade.source, grade.version, grade.view
+    return grade.source, grade.version, rewards.view_of(grade)
 
 
 def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:

@@ -64,7 +64,7 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             detail=grade.detail,
             withdraws=grade.withdraws_id,
             stands=grade.evidence.get("stands"),
-            view=grade.view,
+            view=view_of(grade),
             stale=_stale(grade, now),
             witness=witness_of(grade),
             sample_of=grade.sample_of_id,
@@ -76,6 +76,11 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
 def holding(session: Session) -> Holds:
     """The grade that holds for each source."""
     return current(views(session.grades.chain()))
+
+
+def view_of(grade: Grade) -> str:
+    """What of the session a grade has seen; empty where it does not say."""
+    return str(grade.evidence.get("view", ""))
 
 
 def witness_of(grade: Grade) -> Witness:
@@ -279,7 +284,7 @@ def _credit(session: Session, settlement: Settlement, standing: str, grades: lis
             stratum=stratum,
             witness=witness_of(grade).value,
             version=grade.version,
-            view=grade.view,
+            view=view_of(grade),
         ),
     )
 

@@ -19,10 +19,11 @@ from grading.plain import plain_json, plain_text
 from grading.reward import consumption, journal, trajectory
 from grading.reward.freshness import Shown
 from grading.reward.grade import SourceGrade, unscored
+from grading.reward.production import Production, collect
 from grading.signals import Signals, artifacts, patch
 from grading.signals.artifacts import Rule
+from grading.signals.facts import NOTHING_FOREIGN, Facts, Foreign
 from grading.signals.patch import Patch
-from grading.signals.production import NOTHING_FOREIGN, Facts, Foreign, Production, collect
 from grading.signals.substance import Sketch
 from grading.vocabulary import Reason, Source, Status
 

@@ -10,9 +10,10 @@ from enum import StrEnum
 from typing import Any
 
 from grading.reward.grade import SourceGrade, scored, unscored
+from grading.reward.production import Production
 from grading.reward.trajectory_formula import LOWEST, Observed, Score, score
 from grading.signals import EffectKind, Signals
-from grading.signals.production import Facts, Production
+from grading.signals.facts import Facts
 from grading.vocabulary import Reason, Source
 
 VERSION = "trajectory/2"

@@ -1,7 +1,7 @@
 """What a session did, in one shape for all harnesses: the values that `extract` fills in."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
@@ -91,6 +91,12 @@ class Signals:
     Conduct: of `must_print` calls, which cannot help printing something, `empty_results` printed nothing; `repeats` of
     the `repeatable` calls were made again with the same result and nothing changed in between; `dead_start`: the
     session did not get going.
+
+    What follows from the counts: `calls` in all; `has_model_turn`, the model did anything at all; `error_rate`, the
+    share of the results that say how their call went which say that it failed, 0 where none says; `last_tests`, whether
+    the last run of every test runner passed, None where no test ran. `is_blind`: the log could not be read well enough
+    to say anything of the session, good or bad: more than 30 % of the calls are unreadable, or there are shell calls
+    and none has a command, or there are results, none says whether its call worked, and nothing shows an effect either.
     """
 
     tool_calls: Mapping[str, int] = field(default_factory=dict)
@@ -132,38 +138,29 @@ class Signals:
     repeats: int = 0
     dead_start: bool = False
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether the log could not be read well enough to say anything of the session, good or bad.
+    # What follows from these, found once.
+    calls: int = field(init=False, default=0)
+    has_model_turn: bool = field(init=False, default=False)
+    error_rate: float = field(init=False, default=0.0)
+    last_tests: bool | None = field(init=False, default=None)
+    is_blind: bool = field(init=False, default=False)
 
-        More than 30 % of the calls are unreadable, or there are shell calls and none has a command, or there are
-        results, none says whether its call worked, and nothing shows an effect either.
-        """
-        return (
-            self.unreadable_calls > BLIND_SHARE * self.calls
-            or 0 < self.shell_calls == self.bare_shell_calls
-            or (self.results > 0 and self.known_results == 0 and not self.did_something)
-        )
-
-    @property
-    def error_rate(self) -> float:
-        """The share of the results that say how their call went which say that it failed; 0 where none says."""
-        return min(1.0, self.failed_calls / self.known_results) if self.known_results else 0.0
-
-    @property
-    def last_tests(self) -> bool | None:
-        """Whether the last run of every test runner passed; None where no test ran."""
+    def __post_init__(self) -> None:
+        calls = sum(self.tool_calls.values())
         last = {run.runner: run.passed for run in self.test_runs}
-        return all(last.values()) if last else None
-
-    @property
-    def calls(self) -> int:
-        return sum(self.tool_calls.values())
-
-    @property
-    def has_model_turn(self) -> bool:
-        """Whether the model did anything at all."""
-        return self.assistant_turns > 0 or self.calls > 0
+        found = {
+            "calls": calls,
+            "has_model_turn": self.assistant_turns > 0 or calls > 0,
+            "error_rate": min(1.0, self.failed_calls / self.known_results) if self.known_results else 0.0,
+            "last_tests": all(last.values()) if last else None,
+            "is_blind": (
+                self.unreadable_calls > BLIND_SHARE * calls
+                or 0 < self.shell_calls == self.bare_shell_calls
+                or (self.results > 0 and self.known_results == 0 and not self.did_something)
+            ),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
     @property
     def did_something(self) -> bool:
@@ -179,8 +176,9 @@ class Signals:
         return sum(effect.kind is kind for effect in self.effects)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON; `from_dict` is its inverse."""
-        return asdict(self)
+        """Plain JSON of what was counted; `from_dict` is its inverse."""
+        kept = {each.name for each in fields(self) if each.init}
+        return {name: value for name, value in asdict(self).items() if name in kept}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

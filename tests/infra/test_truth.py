@@ -15,8 +15,9 @@ from benchmarks.labelled.fitting import left_out
 from benchmarks.labelled.labelled import HELD_OUT, TRAIN, half
 from benchmarks.labelled.ranking import Half
 from grading.reward import trajectory
+from grading.reward.production import collect
 from grading.signals import extract
-from grading.signals.production import Facts, collect
+from grading.signals.facts import Facts
 from tests.transcript import Transcript
 
 NAMES = {"mean_auc", "matched_auc", "best_feature_mean_auc", "worst_upper_bound", "coverage"}

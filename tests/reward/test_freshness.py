@@ -6,7 +6,7 @@ from grading.reward.chain import resolve
 from grading.reward.decide import GradeView
 from grading.reward.explain import StepState
 from grading.reward.freshness import Shown, unread
-from grading.signals.production import Production, Thing
+from grading.reward.production import Production, Thing
 from grading.vocabulary import Outcome, Reason, Source, Status
 from tests.reward.test_chain import POLICY, grade
 

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.reward import trajectory as core
+from grading.reward.production import collect
 from grading.reward.trajectory import Seen, View
-from grading.signals.production import Facts, collect
+from grading.signals.facts import Facts
 from grading.vocabulary import Source
 from tests.casts import logs
 from tests.casts.intake import calls, claude, reward, says, submit, trajectory

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from grading.reward import trajectory
 from grading.reward.grade import SourceGrade
+from grading.reward.production import collect
 from grading.reward.trajectory import Seen, View
 from grading.signals import Commit, Effect, EffectKind, Signals
 from grading.signals import TestRun as Run
 from grading.signals.changes import FileChange
-from grading.signals.production import Facts, collect
+from grading.signals.facts import Facts
 from grading.vocabulary import Reason
 from tests.transcript import Transcript
 

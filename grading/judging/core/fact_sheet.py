@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from grading.judging.core.sanitise import quoted
+from grading.reward.production import FACTS, PATCH, TRANSCRIPT, WORDS, Production, Thing, by_kind
 from grading.signals import Commit, Signals, TestRun
-from grading.signals.production import FACTS, PATCH, TRANSCRIPT, WORDS, Production, Thing, by_kind
 
 HEADING = (
     "Fact sheet of the grading site: what results in the log, the caller and the patch confirm. What it does not list "

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from grading.formats.events import Event
 from grading.judging.core import digest, fact_sheet
 from grading.judging.core.sanitise import QUOTE, clip, inline, quoted
+from grading.reward.production import Production
 from grading.signals import Signals
-from grading.signals.production import Production
 from grading.vocabulary import WorkKind
 
 VERSION = "digest/3"

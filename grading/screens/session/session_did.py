@@ -10,10 +10,10 @@ from grading.evidence.transcripts import Page
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.reward import sources, trajectory
+from grading.reward.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
 from grading.signals import Signals
 from grading.signals.patch import Patch
 from grading.signals.patch import parse as parse_patch
-from grading.signals.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
 
 SHOWN, LONGEST, SAID = 4, 160, 240
 RUNS = 8

@@ -12,8 +12,8 @@ from grading import formats
 from grading.formats.events import Message, PullRequestLink, Role, ToolCall, ToolResult
 from grading.judging.core import digest, prompt
 from grading.judging.core.prompt import Case, Example, RubricText, rubric_sha256, summarise
+from grading.reward.production import collect
 from grading.signals import extract
-from grading.signals.production import collect
 from tests.corpus import grammar
 from tests.corpus.secrets import ALL
 from tests.judging.core.test_prompt import RUBRIC, built, evidence, seen, session, shell, user

@@ -7,9 +7,10 @@ import pytest
 from grading import signals as found
 from grading.judging.core import fact_sheet, prompt
 from grading.judging.core.prompt import Case
+from grading.reward.production import Production, Thing, collect
 from grading.signals import Commit, Effect, EffectKind, Signals, extract
+from grading.signals.facts import Facts
 from grading.signals.patch import parse
-from grading.signals.production import Facts, Production, Thing, collect
 from tests.corpus import grammar, injections
 from tests.corpus.secrets import ALL
 from tests.judging.core.test_prompt import FORGERIES, RUBRIC, built, shell, user

@@ -10,8 +10,8 @@ from grading.formats.events import Message, Role, ToolCall, ToolResult
 from grading.judging.core import prompt
 from grading.judging.core.prompt import Band, Case, Dimension, RubricText
 from grading.judging.rubrics import first_rubric
+from grading.reward.production import collect
 from grading.signals import extract
-from grading.signals.production import collect
 
 pytestmark = pytest.mark.pure
 

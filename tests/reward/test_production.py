@@ -2,9 +2,10 @@
 
 import pytest
 
+from grading.reward.production import collect
 from grading.signals import Commit, Effect, EffectKind, Signals, patch
 from grading.signals.changes import FileChange
-from grading.signals.production import Facts, Foreign, collect
+from grading.signals.facts import Facts, Foreign
 
 pytestmark = pytest.mark.pure
 

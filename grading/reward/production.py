@@ -14,6 +14,7 @@ from typing import Any
 
 from grading.signals import EffectKind, Signals
 from grading.signals.changes import FileChange, path_matches
+from grading.signals.facts import NOTHING_FOREIGN, Facts, Foreign
 from grading.signals.links import pull_request
 from grading.signals.patch import Patch
 
@@ -63,33 +64,6 @@ BOOKKEEPING = (
 SCRATCH = re.compile(r"(?:/private)?/(?:var/)?tmp/(?:[^/]+|.*/scratchpad/.*)|.*\.tmp")
 FACTS, TRANSCRIPT, PATCH = "facts", "transcript", "patch"
 MAX_THINGS = 3_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What the caller saw itself: full commit hashes, addresses of pull requests, and checks that failed, by name."""
-
-    commits: tuple[str, ...] = ()
-    pull_requests: tuple[str, ...] = ()
-    failed_checks: tuple[str, ...] = ()
-
-    @property
-    def show_work(self) -> bool:
-        return bool(self.commits or self.pull_requests)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
-    """What this session's evidence shows and another session owns: commit hashes and pull requests' addresses."""
-
-    commits: frozenset[str] = frozenset()
-    pull_requests: frozenset[str] = frozenset()
-
-    def has_commit(self, hash_: str) -> bool:
-        return any(hash_.startswith(other) or other.startswith(hash_) for other in self.commits)
-
-
-NOTHING_FOREIGN = Foreign()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,13 +167,17 @@ def _commits(signals: Signals | None, facts: Facts, foreign: Foreign) -> Iterato
         same = [hash_ for hash_ in told if commit.is_same(hash_)]
         for hash_ in same:
             del told[hash_]
-        if not foreign.has_commit(commit.hash):
+        if not _is_foreign(commit.hash, foreign):
             kind = "bookkeeping_commit" if is_bookkeeping(commit.paths) else "commit"
             yield Thing(kind=kind, key=commit.hash, seen_in=_seen(TRANSCRIPT, FACTS if same else ""), at=commit.at)
     undone = signals.undone if signals else ()
     for hash_ in told:
-        if not foreign.has_commit(hash_) and not any(hash_.startswith(short) for short in undone):
+        if not _is_foreign(hash_, foreign) and not any(hash_.startswith(short) for short in undone):
             yield Thing(kind="commit", key=hash_, seen_in=(FACTS,))
+
+
+def _is_foreign(hash_: str, foreign: Foreign) -> bool:
+    return any(hash_.startswith(other) or other.startswith(hash_) for other in foreign.commits)
 
 
 def _pull_requests(signals: Signals | None, facts: Facts, foreign: Foreign) -> Iterator[Thing]:
