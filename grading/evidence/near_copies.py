@@ -46,23 +46,22 @@ def of(session: Session) -> frozenset[Said]:
     return frozenset(_said(row) for row in session.sketches.all())
 
 
-def now(session: Session, found: Iterable[Found], received_at: dt.datetime) -> dict[Sketch, Said]:
-    """What the artifacts found in a session say; `received_at` is when the site received what they were found in.
+def weighed(
+    session: Session, found: Sequence[Found], received_at: dt.datetime | None
+) -> tuple[list[Found], dict[Sketch, Said]]:
+    """The artifacts found in a session, those that say what another session had said before left out; and what each of
+    them says.
 
-    A text that the session had already keeps the time at which it came.
+    `received_at` is when the site received what they were found in; None: with the session. A text that the session had
+    already keeps the time at which it came.
     """
     first = {said.sketch: said.received_at for said in of(session)}
-    return {
-        item.sketch: Said(
-            sketch=item.sketch, ended_at=session.ended_at, received_at=first.get(item.sketch, received_at)
-        )
+    came = received_at or session.received_at
+    said = {
+        item.sketch: Said(sketch=item.sketch, ended_at=session.ended_at, received_at=first.get(item.sketch, came))
         for item in found
         if item.sketch
     }
-
-
-def weighed(session: Session, found: Sequence[Found], said: dict[Sketch, Said]) -> list[Found]:
-    """The artifacts found in a session; those that say what another session had said before are left out."""
     near = _near(session, said.values(), earlier=True)
     result = []
     for item in found:
@@ -73,7 +72,7 @@ def weighed(session: Session, found: Sequence[Found], said: dict[Sketch, Said]) 
             and is_copy(item.sketch, theirs.sketch)
         ]
         result.append(replace(item, left_out=_why(session, copied)) if copied else item)
-    return result
+    return result, said
 
 
 def keep(session: Session, rows: Iterable[tuple[Artifact, Said]]) -> None:

@@ -33,6 +33,11 @@ def carried(session: Session) -> list[Carried]:
     return sorted(found, key=lambda each: (-each.records, each.session.pk))
 
 
+def is_copy(log: SessionLog) -> bool:
+    """Whether everything in a session's logs belongs to other sessions."""
+    return bool(0 < log.total <= sum(log.carried.values()))
+
+
 def files(session: Session) -> list[Evidence]:
     """The logs that the session is graded by: its own, then those of its subagents."""
     found = evidence.logs(session)

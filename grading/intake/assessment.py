@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from grading import judging, review
 from grading.models import Session
-from grading.reward import outcomes, rewards, sources
+from grading.reward import rewards, sources
 from grading.signals import Signals
 
 
@@ -16,7 +16,7 @@ def assess(session: Session, parsed: Mapping[str, Signals] | None = None, *, ask
 
     `parsed` is as in `sources.grade`. `ask`: see to it that the judge is asked about what it has not read.
     """
-    outcomes.conclude(session, sources.grade(session, parsed))
+    sources.grade(session, parsed)
     if ask:
         judging.enqueue(session)
     rewards.settle(session)

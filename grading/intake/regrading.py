@@ -19,7 +19,7 @@ from grading.evidence import ownership
 from grading.intake.assessment import assess
 from grading.models import Session, Settlement
 from grading.review.promises import Effect, moved
-from grading.reward import outcomes, rewards, sources
+from grading.reward import rewards, sources
 from grading.vocabulary import NO_REWARD, Source
 
 
@@ -80,7 +80,7 @@ def regrade(session: Session) -> Regraded:
         held, *others = sorted(ownership.locked({session.pk, *changed}), key=lambda each: each.pk != session.pk)
         before, last = standing(rewards.live(held), held), _last_entry()
         had_none = held.outcome in NO_REWARD
-        outcomes.conclude(held, sources.grade(held))
+        sources.grade(held)
         judging.recompute(held)
         asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
         rewards.settle(held, renew=True)

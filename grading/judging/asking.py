@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from grading import review
 from grading.evidence import ownership
+from grading.evidence.material import judgeable
 from grading.judging import inputs, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
@@ -31,7 +32,7 @@ def enqueue(session: Session) -> JudgeJob | None:
     grade says why. Rings the doorbell on commit.
     """
     open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
-    held, rubric = inputs.inputs(session), Rubric.objects.active(session.work)
+    held, rubric = judgeable(session), Rubric.objects.active(session.work)
     unread = _unread(session)
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED)

@@ -9,27 +9,12 @@ from grading.evidence import ownership
 from grading.evidence import store as evidence
 from grading.judging.core import prompt
 from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
-from grading.models import Artifact, Evidence, Rubric, Session, SessionLog
+from grading.models import Artifact, Evidence, Rubric, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.reward import rewards, sources
 from grading.vocabulary import Source, WorkKind
 
-JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
 TEXT_LIMIT = 200_000
-
-
-def inputs(session: Session) -> dict[str, str]:
-    """The hash of the usable evidence of each kind; empty where there is nothing to judge."""
-    held: dict[str, str] = {}
-    for row in session.evidence.filter(kind__in=JUDGED_KINDS, problem="").order_by("-pk"):
-        if row.kind not in held and row.kind != EvidenceKind.TRANSCRIPT:
-            held[row.kind] = row.sha256
-    log = SessionLog.objects.filter(session=session).first()
-    own = next(iter(ownership.files(session)), None)
-    if own is not None and (log is None or not log.is_copy):
-        digest = "" if log is None else log.digest
-        held[EvidenceKind.TRANSCRIPT] = f"{own.sha256} {digest}".strip()
-    return held
 
 
 def inputs_sha256(held: dict[str, str]) -> str:
@@ -80,7 +65,7 @@ def case(session: Session) -> Case:
     return Case(
         metadata=_metadata(session),
         events=ownership.events(session) or (),
-        signals=None if seen.carried else seen.signals,
+        signals=seen.own_signals,
         production=sources.produced(seen),
         facts=_facts(session),
         journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),

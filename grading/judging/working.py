@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from grading.evidence.material import judgeable
 from grading.judging import asking, client, inputs, judges, results
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.allowance.limiter import Slot
@@ -136,7 +137,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     """From a claimed job to what came of asking, all on record."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
     ask_by_its_kind(turn.job, session)
-    inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
+    inputs_sha256 = inputs.inputs_sha256(judgeable(session))
     if not is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "its question was answered already")
         _return_probe(turn)

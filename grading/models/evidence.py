@@ -189,11 +189,6 @@ class SessionLog(models.Model):
     def __str__(self) -> str:
         return f"logs of {self.session}"
 
-    @property
-    def is_copy(self) -> bool:
-        """Whether everything in it belongs to other sessions."""
-        return bool(0 < self.total <= sum(self.carried.values()))
-
 
 class RecordAnchor(models.Model):
     """A record by which the copies of a session's log are found: its first, and those that a confirmed effect or change

@@ -12,6 +12,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 
 from grading.models import Grade, Session
+from grading.reward import rewards
 from grading.reward.trajectory import View
 from grading.vocabulary import Source
 
@@ -119,7 +120,7 @@ def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
             seen=Subquery(held.values(seen=KT("evidence__view"))[:1]),
         )
     )
-    wanted = (fallback.version, fallback.view)
+    wanted = (fallback.version, rewards.view_of(fallback))
     names = ("session__category", "value", "number", "by", "seen")
     alike = [
         (category, value - number)

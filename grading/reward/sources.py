@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from grading import signals as signals_core
-from grading.evidence import near_copies, ownership
-from grading.evidence import store as evidence
+from grading.evidence import material, near_copies, ownership
+from grading.evidence.material import Material
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog
-from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
+from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_json, plain_text
-from grading.reward import consumption, journal, trajectory
+from grading.reward import consumption, journal, outcomes, trajectory
 from grading.reward.freshness import Shown
 from grading.reward.grade import SourceGrade, unscored
 from grading.reward.production import Production, collect
 from grading.signals import Signals, artifacts, patch
 from grading.signals.artifacts import Rule
-from grading.signals.facts import NOTHING_FOREIGN, Facts, Foreign
 from grading.signals.patch import Patch
 from grading.signals.substance import Sketch
 from grading.vocabulary import Reason, Source, Status
@@ -36,62 +35,64 @@ KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What there is to grade a session by. `fault`: why a transcript or patch that should be readable was not;
-    `patch_fault` where it was the patch. `foreign` belongs to other sessions. `carried`: why nothing in the transcript
-    is the session's own, in words; empty where something is.
+    """What there is to grade a session by, parsed. `fault`: why a transcript or patch that should be readable was not;
+    `patch_fault` where it was the patch. `invalid_rule`: why the site's artifact rules cannot work.
     """
 
     session: Session
-    transcript: Evidence | None
+    material: Material
     signals: Signals | None
-    patch: Evidence | None
+    signals_version: str
     changes: Patch | None
-    facts: Facts
-    foreign: Foreign = NOTHING_FOREIGN
-    fault: str = ""
-    patch_fault: str = ""
-    carried: str = ""
-    log: SessionLog | None = None
-    signals_version: str = ""
-    rules: tuple[Rule, ...] = ()
-    invalid_rule: str = ""
+    fault: str
+    patch_fault: str
+    rules: tuple[Rule, ...]
+    invalid_rule: str
 
     @property
-    def logs(self) -> tuple[str, ...]:
+    def logs(self) -> list[str]:
         """The transcript's hash, and what says which of its records are left out and whose are added."""
-        digest = "" if self.log is None else self.log.digest
-        return tuple(filter(None, ("" if self.transcript is None else self.transcript.sha256, digest)))
+        transcript, log = self.material.transcript, self.material.log
+        marks = ("" if transcript is None else transcript.sha256, "" if log is None else log.digest)
+        return [mark for mark in marks if mark]
 
     @property
-    def found_in(self) -> Evidence | None:
-        """What artifacts are found in: the patch, without one the transcript."""
-        return self.patch or self.transcript
+    def patches(self) -> list[str]:
+        """The patch's hash."""
+        return [self.material.patch.sha256] if self.material.patch else []
+
+    @property
+    def own_signals(self) -> Signals | None:
+        """The transcript's signals, where anything in it is the session's own."""
+        return None if self.material.carried else self.signals
 
     @property
     def root(self) -> str:
         """The folder that the transcript's absolute paths are below."""
-        return str(self.transcript.report.get("cwd", "")) if self.transcript else ""
+        transcript = self.material.transcript
+        return str(transcript.report.get("cwd", "")) if transcript else ""
 
 
-def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Signals | None:
-    """Append what the sources say of the session now; where a source says what it said before, nothing.
+def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None:
+    """Append what the sources say of the session now, and say how it ended; where a source says what it said before,
+    nothing.
 
-    Returns the signals of its usable transcript. `parsed` maps a transcript's hash to its signals, where the caller has
-    them already. For use in a transaction.
+    `parsed` maps a transcript's hash to its signals, where the caller has them already. For use in a transaction.
     """
     seen = look(session, parsed or {})
     _keep_signals(seen)
+    outcomes.conclude(session, seen.signals)
     found: list[artifacts.Artifact] = []
+    said: dict[Sketch, near_copies.Said] = {}
     _append(
         session,
         [
             _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(seen)),
-            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(session)),
-            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found)),
+            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(seen.material)),
+            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found, said)),
         ],
     )
-    _keep_artifacts(seen, found)
-    return seen.signals
+    _keep_artifacts(session, found, said)
 
 
 Answer = tuple[SourceGrade, str]
@@ -99,24 +100,18 @@ Answer = tuple[SourceGrade, str]
 
 def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
     """What there is to grade a session by; see `grade`. Nothing is written."""
-    transcript = next(iter(ownership.files(session)), None)
-    changes = evidence.usable(session, EvidenceKind.PATCH)
-    log = SessionLog.objects.filter(session=session).select_related("part_of").first()
+    held = material.of(session)
+    transcript, log = held.transcript, held.log
     version = "" if transcript is None else _signals_version(transcript, log)
     signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
-    parsed_patch, patch_fault = _patch(changes)
+    changes, patch_fault = _patch(held)
     rules, invalid_rule = _rules()
     return Seen(
         session=session,
-        transcript=transcript,
+        material=held,
         signals=signals,
-        patch=changes,
-        changes=parsed_patch,
-        facts=facts_of(session),
-        foreign=ownership.foreign(session),
-        carried="" if log is None else _carried(session, log),
-        log=log,
         signals_version="" if signals is None else version,
+        changes=changes,
         fault=fault or patch_fault,
         patch_fault=patch_fault,
         rules=rules,
@@ -127,44 +122,25 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
 def produced(seen: Seen) -> Production:
     """What the session's evidence confirms that it brought about."""
     return collect(
-        None if seen.carried else seen.signals,
-        facts=seen.facts,
+        seen.own_signals,
+        facts=seen.material.facts,
         patch=seen.changes,
-        foreign=seen.foreign,
+        foreign=seen.material.foreign,
         root=seen.root,
         artifacts=_globs(seen.rules),
     )
 
 
-def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
+def _patch(held: Material) -> tuple[Patch | None, str]:
     """The patch, which could be read when it came; and the fault, where it cannot be any more."""
-    if row is None:
-        return None, ""
+    if held.patch_fault is not None:
+        logger.error("%s could not be read", held.patch, exc_info=held.patch_fault)
+        return None, _last_line(held.patch_fault)
     try:
-        return patch.parse(evidence.text_of(row)), ""
+        return None if held.patch_text is None else patch.parse(held.patch_text), ""
     except Exception as error:
-        logger.exception("%s of %s could not be read", row, row.session.observation)
+        logger.exception("%s could not be parsed", held.patch)
         return None, _last_line(error)
-
-
-def facts_of(session: Session) -> Facts:
-    """What the caller saw itself, as far as it is this session's."""
-    rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
-    keys = {kind: tuple(key for of, key in rows if of == kind) for kind in ArtifactKind}
-    return Facts(
-        commits=keys[ArtifactKind.COMMIT],
-        pull_requests=keys[ArtifactKind.PULL_REQUEST],
-        failed_checks=keys[ArtifactKind.CHECK_FAILED],
-    )
-
-
-def _carried(session: Session, log: SessionLog) -> str:
-    if log.part_of is not None:
-        return f"The log of a subagent of session {log.part_of.external_id}, which has its work"
-    if not log.is_copy:
-        return ""
-    own = [each.session.external_id for each in ownership.carried(session) if each.session.agent_id == session.agent_id]
-    return f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
 
 
 def _signals_version(transcript: Evidence, log: SessionLog | None) -> str:
@@ -210,23 +186,21 @@ def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
 
 
 def _trajectory(seen: Seen) -> Answer:
-    files = [*seen.logs, *([seen.patch.sha256] if seen.patch else [])]
+    held, files = seen.material, [*seen.logs, *seen.patches]
     if seen.fault:
         failed = unscored(
             Source.TRAJECTORY, Reason.UNREADABLE, version=trajectory.VERSION, status=Status.FAILED, detail=seen.fault
         )
         return failed, _digest(*files)
-    absent, why = (Reason.NONE, "") if seen.transcript else _why_no_transcript(seen.session)
-    if seen.carried:
-        absent, why = Reason.CARRIED, seen.carried
+    absent, why = (Reason.CARRIED, held.carried) if held.carried else (held.absent, held.why)
     category = seen.session.category
     looking = category is not None and category.current.is_looking
     production = produced(seen)
     answer = trajectory.grade(
         trajectory.Seen(
-            signals=None if seen.carried else seen.signals,
+            signals=seen.own_signals,
             production=production,
-            facts=seen.facts,
+            facts=held.facts,
             absent=absent,
             why=why,
             looking=looking,
@@ -234,33 +208,25 @@ def _trajectory(seen: Seen) -> Answer:
     )
     shown = Shown.of(
         production,
-        transcript="" if seen.transcript is None or seen.carried else seen.transcript.sha256,
+        transcript="" if held.transcript is None or held.carried else held.transcript.sha256,
         failures=len(answer.evidence.get("failures", ())),
-        source=_digest(*files, repr(seen.facts), repr(seen.foreign)),
+        source=_digest(*files, repr(held.facts), repr(held.foreign)),
     )
     kept = replace(answer, evidence={**answer.evidence, "shown": shown.as_dict()})
-    return kept, _digest(*files, absent, str(looking), repr(seen.facts), repr(seen.foreign), *_globs(seen.rules))
+    return kept, _digest(*files, absent, str(looking), repr(held.facts), repr(held.foreign), *_globs(seen.rules))
 
 
-def _why_no_transcript(session: Session) -> tuple[Reason, str]:
-    """Why there is no transcript to grade by: the fault of the latest one, or that none came."""
-    latest = session.evidence.filter(kind=EvidenceKind.TRANSCRIPT).order_by("-pk").first()
-    if latest is None:
-        return Reason.NO_TRANSCRIPT, "No transcript was submitted"
-    if latest.problem:
-        return Reason(latest.problem), latest.detail
-    others = ", ".join(row.session.external_id for row in evidence.sharers(latest).select_related("session")[:3])
-    detail = f"The log was also submitted for {others}, and does not say whose it is"
-    return Reason.LOG_SHARED, plain_text(detail, DETAIL)
+def _journal(held: Material) -> Answer:
+    if held.journal_fault is not None:
+        raise held.journal_fault
+    return journal.grade(held.journal_text), _digest("" if held.journal is None else held.journal.sha256)
 
 
-def _journal(session: Session) -> Answer:
-    row = evidence.usable(session, EvidenceKind.JOURNAL)
-    return journal.grade(None if row is None else evidence.text_of(row)), _digest("" if row is None else row.sha256)
-
-
-def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
-    """The grade, and into `found` the artifacts that it counts, and those that it leaves out with the reason."""
+def _consumption(seen: Seen, found: list[artifacts.Artifact], said: dict[Sketch, near_copies.Said]) -> Answer:
+    """The grade; and into `found` the artifacts that it counts, and those that it leaves out with the reason, into
+    `said` what they say.
+    """
+    held = seen.material
     if seen.patch_fault:
         failed = unscored(
             Source.CONSUMPTION,
@@ -269,50 +235,35 @@ def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
             status=Status.FAILED,
             detail=seen.patch_fault,
         )
-        return failed, _digest(seen.patch.sha256 if seen.patch else "")
+        return failed, _digest(*seen.patches)
     if seen.invalid_rule:
         raise artifacts.InvalidRule(seen.invalid_rule)
     left = artifacts.find(seen.rules, patch=seen.changes, signals=seen.signals, root=seen.root)
-    found.extend(near_copies.weighed(seen.session, left, _said(seen, left)))
+    found_in = held.patch or held.transcript
+    weighed, texts = near_copies.weighed(seen.session, left, found_in.received_at if found_in else None)
+    found.extend(weighed)
+    said.update(texts)
     category = seen.session.category
     is_consumption = category is not None and category.is_consumption
     # Without a single tool call nothing that a session left behind could be seen, so "nothing found" would be a guess.
-    readable = seen.patch is not None or (seen.signals is not None and seen.signals.calls > 0)
-    answer = consumption.grade(
-        found, is_consumption=is_consumption, readable=readable, rules=seen.rules, why_unreadable=_why_unreadable(seen)
-    )
-    files = [*([seen.patch.sha256] if seen.patch else []), *seen.logs]
-    left_out = [(item.kind, item.key, item.left_out) for item in found if item.left_out]
-    return answer, _digest(*files, str(is_consumption), str(readable), repr(seen.rules), repr(left_out))
-
-
-def _said(seen: Seen, found: Iterable[artifacts.Artifact]) -> dict[Sketch, near_copies.Said]:
-    received_at = seen.found_in.received_at if seen.found_in else seen.session.received_at
-    return near_copies.now(seen.session, found, received_at)
-
-
-def _why_unreadable(seen: Seen) -> str:
+    readable = held.patch is not None or (seen.signals is not None and seen.signals.calls > 0)
     if seen.signals is not None:
-        return "No patch, and no tool call in the transcript, so what was left behind cannot be seen"
-    reason = _why_no_transcript(seen.session)[0] if seen.transcript is None else Reason.UNREADABLE
-    return f"No patch, and no transcript to go by: {reason.words}"
+        why = "No patch, and no tool call in the transcript, so what was left behind cannot be seen"
+    else:
+        reason = held.absent if held.transcript is None else Reason.UNREADABLE
+        why = f"No patch, and no transcript to go by: {reason.words}"
+    answer = consumption.grade(
+        found, is_consumption=is_consumption, readable=readable, rules=seen.rules, why_unreadable=why
+    )
+    left_out = [(item.kind, item.key, item.left_out) for item in found if item.left_out]
+    files = [*seen.patches, *seen.logs]
+    return answer, _digest(*files, str(is_consumption), str(readable), repr(seen.rules), repr(left_out))
 
 
 def _rules() -> tuple[tuple[Rule, ...], str]:
     """The site's artifact rules; none where one cannot work, and then why."""
     try:
-        return tuple(
-            Rule(
-                kind=row.kind,
-                path_glob=row.path_glob,
-                line_pattern=row.line_pattern,
-                new_files_only=row.new_files_only,
-                weight=row.weight,
-                scale=row.scale,
-                least_characters=row.least_characters,
-            )
-            for row in ArtifactRule.objects.all()
-        ), ""
+        return artifacts.rules_from(ArtifactRule.objects.values(*artifacts.RULE_FIELDS)), ""
     except artifacts.InvalidRule as error:
         return (), str(error)
 
@@ -329,22 +280,25 @@ def _globs(rules: Iterable[Rule]) -> list[str]:
 def _append(session: Session, answers: Iterable[Answer]) -> None:
     """A row for each answer that differs from the source's last one."""
     held = list(session.grades.order_by("pk"))
+    new = []
     for answer, inputs in answers:
         rows = [row for row in held if row.source == answer.source]
-        if rows and _same(rows[-1], answer, inputs):
-            continue
-        replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
+        if not rows or not _same(rows[-1], answer, inputs):
+            replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
+            new.append((answer, inputs, len(replicates)))
+    storable = plain_json([{"detail": answer.detail, "evidence": answer.evidence} for answer, _inputs, _n in new])
+    for (answer, inputs, replicate), said in zip(new, storable, strict=True):
         Grade.objects.create(
             session=session,
             source=answer.source,
             status=answer.status,
             value=answer.value,
             reason=answer.reason,
-            detail=plain_text(answer.detail, DETAIL),
-            evidence=plain_json(answer.evidence),
+            detail=_cut(said["detail"], DETAIL),
+            evidence=said["evidence"],
             version=answer.version,
             inputs_sha256=inputs,
-            replicate=len(replicates),
+            replicate=replicate,
         )
 
 
@@ -353,17 +307,24 @@ def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
     return said == (answer.status, answer.value, answer.reason, answer.version, inputs)
 
 
-def _keep_artifacts(seen: Seen, found: Iterable[artifacts.Artifact]) -> None:
+def _keep_artifacts(
+    session: Session, found: Iterable[artifacts.Artifact], said: Mapping[Sketch, near_copies.Said]
+) -> None:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
-    session = seen.session
-    now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
-    said = _said(seen, now.values())
+    found = [item for item in found if item.kind in KINDS]
+    texts = plain_json([[item.key, item.left_out, item.where] for item in found])
+    now = {
+        (item.kind, _cut(key, 500), item.origin): (item, _cut(left_out, LEFT_OUT), _cut(where, 300))
+        for item, (key, left_out, where) in zip(found, texts, strict=True)
+    }
     held = session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS)
     rows = {
         (kind, key, origin): why for kind, key, origin, why in held.values_list("kind", "key", "origin", "left_out")
     }
-    reasons = {key: plain_text(item.left_out, LEFT_OUT) for key, item in now.items()}
-    if rows == reasons and near_copies.of(session) == {*said.values()}:
+    texts_said = {said[item.sketch] for item, _left_out, _where in now.values() if item.sketch}
+    if rows == {key: left_out for key, (_item, left_out, _where) in now.items()} and (
+        near_copies.of(session) == texts_said
+    ):
         return
     held.delete()
     made = Artifact.objects.bulk_create(
@@ -372,14 +333,18 @@ def _keep_artifacts(seen: Seen, found: Iterable[artifacts.Artifact]) -> None:
             kind=kind,
             key=key,
             origin=origin,
-            seen_at=plain_text(item.where, 300),
+            seen_at=where,
             rule=item.rule[:64],
-            left_out=reasons[kind, key, origin],
+            left_out=left_out,
         )
-        for (kind, key, origin), item in now.items()
+        for (kind, key, origin), (item, left_out, where) in now.items()
     )
     pairs = zip(made, now.values(), strict=True)
-    near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
+    near_copies.keep(session, [(row, said[item.sketch]) for row, (item, _left, _where) in pairs if item.sketch])
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _digest(*parts: str) -> str:

@@ -5,9 +5,10 @@ Only an artifact with substance counts: enough text of its own that no other art
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from typing import Any
 
 from grading.signals import EffectKind, Signals, substance
 from grading.signals.changes import MAX_LINES, FileChange, glob_regex, lacking, path_matches
@@ -73,6 +74,14 @@ class Rule:
         except (ValueError, re.error, RecursionError, OverflowError) as error:
             raise InvalidRule(f"pattern of rule {self.kind!r} does not compile: {error}; correct it") from error
         object.__setattr__(self, "regex", regex)
+
+
+RULE_FIELDS = ("kind", "path_glob", "line_pattern", "new_files_only", "weight", "scale", "least_characters")
+
+
+def rules_from(rows: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
+    """The rules that these rows of RULE_FIELDS say. Raises InvalidRule for one that cannot work."""
+    return tuple(Rule(**row) for row in rows)
 
 
 DEFAULT_RULES = (

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from bandit.models import Bucket, Grader
 from grading import judging, monitoring
+from grading.evidence.material import judgeable
 from grading.judging import inputs, results, working
 from grading.judging.allowance import budget
 from grading.judging.core.verdict_score import VERSION
@@ -261,7 +262,7 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     work()
     turn = working.claim(judging.add(session, Rubric.objects.active()).pk)
     attempt, answer = working._ask(turn, session)
-    read = inputs.inputs_sha256(inputs.inputs(session))
+    read = inputs.inputs_sha256(judgeable(session))
     results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
     assert "1 of the last day's verdicts had been given already" in alarms("A15")[0]

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from grading import judging
+from grading.evidence.material import judgeable
 from grading.judging import inputs
 from grading.judging.allowance import prices, quota
 from grading.judging.core.verdict_score import VERSION
@@ -130,7 +131,7 @@ def test_a_judged_session_is_not_asked_again_until_its_evidence_changes(sim):
 def test_a_new_digest_asks_no_judged_session_again(sim):
     """What the judge reads of the same evidence has changed; a verdict holds until the evidence changes."""
     session = judge_cast.session()
-    read = inputs.inputs_sha256(inputs.inputs(session))
+    read = inputs.inputs_sha256(judgeable(session))
     cast.grade(session, Source.JUDGE, 0.7, version="digest/2", inputs_sha256=read, rubric="r", model="m", route="api")
     assert judging.enqueue(session) is None
     assert judging.catch_up(abandoned=True) == 0

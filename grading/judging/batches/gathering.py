@@ -11,6 +11,7 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils import timezone
 
+from grading.evidence.material import judgeable
 from grading.judging import client, inputs, lanes, results, working
 from grading.judging.allowance import budget, limiter
 from grading.judging.client import Answer
@@ -98,7 +99,7 @@ def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
     """A job's letter and request; None where it needs no call, or its evidence cannot be read."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
     working.ask_by_its_kind(turn.job, session)
-    inputs_sha256 = inputs.inputs_sha256(inputs.inputs(session))
+    inputs_sha256 = inputs.inputs_sha256(judgeable(session))
     if not working.is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "its question was answered already")
         return None

@@ -9,8 +9,8 @@ from django.db.models import F, Max, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from grading import review
-from grading.judging import asking, inputs
-from grading.judging.inputs import JUDGED_KINDS
+from grading.evidence.material import JUDGED_KINDS, judgeable
+from grading.judging import asking
 from grading.judging.rubrics.plans import LeftOut
 from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
@@ -133,7 +133,7 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
 
 def _ask(session: Session, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
     """A job of the run's own, done at once where the question was answered before."""
-    held = inputs.inputs(session)
+    held = judgeable(session)
     if not held:
         return LeftOut.NO_EVIDENCE
     known = list(answers(session, rubric, held).order_by("parallel", "pk"))

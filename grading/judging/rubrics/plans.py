@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from django.db.models import Max, QuerySet
 
+from grading.evidence.material import JUDGED_KINDS
 from grading.judging import judges
 from grading.judging.core.verdict_score import VERSION
-from grading.judging.inputs import JUDGED_KINDS
 from grading.judging.outlook.estimates import Estimate, estimate
 from grading.judging.rubrics import kinds
 from grading.judging.rubrics.verdicts import verdicts

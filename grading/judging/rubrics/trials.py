@@ -2,7 +2,8 @@
 
 from django.db import transaction
 
-from grading.judging import asking, inputs, judges
+from grading.evidence.material import judgeable
+from grading.judging import asking, judges
 from grading.judging.rubrics.verdicts import answers
 from grading.models import JudgeJob, Rubric, Session
 from grading.models.judging import Purpose
@@ -21,7 +22,7 @@ def try_on(session: Session, rubric: Rubric) -> JudgeJob | None:
         raise TrialError("No judge is configured, so none can be asked: set ANTHROPIC_API_KEY and restart.")
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
-        if answers(session, rubric, inputs.inputs(session)).exists():
+        if answers(session, rubric, judgeable(session)).exists():
             return None
         under_way = session.judge_jobs.open().filter(purpose=Purpose.TRIAL).select_related("rubric").first()
         if under_way is not None and under_way.rubric_id != rubric.pk:

@@ -47,7 +47,7 @@ def staleness(verdict: Grade | None, active: Rubric | None) -> str:
 
 
 def answers(session: Session, rubric: Rubric, held: dict[str, str]) -> QuerySet[Grade]:
-    """Verdicts on this very evidence (`inputs.inputs`), under this rubric, by the first judge: never asked for twice.
+    """Verdicts on this very evidence (as of `judgeable`), under this rubric, by the first judge: never asked for twice.
 
     Trials are among them. The latest first.
     """

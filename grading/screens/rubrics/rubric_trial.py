@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from grading.judging import inputs
+from grading.evidence.material import judgeable
 from grading.judging.allowance import quota
 from grading.judging.rubrics import trials
 from grading.judging.rubrics.verdicts import answers, staleness, verdicts
@@ -65,7 +65,7 @@ def _compared(rubric: Rubric, session: Session) -> dict[str, Any]:
     return {
         "held": held,
         "answer": latest,
-        "is_known": answers(session, rubric, inputs.inputs(session)).exists(),
+        "is_known": answers(session, rubric, judgeable(session)).exists(),
         "rows": dimension_rows(held, latest),
         **state,
         "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from grading.evidence import ownership, transcripts
+from grading.evidence import material, ownership, transcripts
 from grading.evidence import store as evidence
 from grading.evidence.transcripts import Line as Event
 from grading.evidence.transcripts import Page
@@ -106,7 +106,7 @@ def rows(session: Session, signals: Signals | None, artifacts: Sequence[Artifact
 def _things(session: Session, signals: Signals | None, log: Log) -> Iterable[Thing]:
     """What counts in the sum of evidence."""
     root = str(log.row.report.get("cwd", "")) if log.row else ""
-    facts, foreign, globs = sources.facts_of(session), ownership.foreign(session), sources.globs()
+    facts, foreign, globs = material.facts_of(session), ownership.foreign(session), sources.globs()
     return collect(signals, facts=facts, patch=_patch(session), foreign=foreign, root=root, artifacts=globs).things
 
 

@@ -1,0 +1,113 @@
+"""What of a session's evidence there is to grade by: which files, what of them is its own, and what its caller saw."""
+
+from dataclasses import dataclass
+
+from grading.evidence import claims, shown
+from grading.evidence import store as evidence
+from grading.models import Evidence, Session, SessionLog
+from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.signals.facts import Facts, Foreign
+from grading.vocabulary import Reason
+
+JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The session's own transcript, its patch and its journal, as far as they may be used.
+
+    Where there is no transcript, `absent` and `why` say so. `log` is what its logs amount to. `foreign` belongs to
+    other sessions. `carried`: why nothing in the transcript is the session's own, in words; empty where something is.
+    `patch_text` and `journal_text` are cut at the store's limit; `fault` is what went wrong where a patch or a journal
+    that had been readable could not be read any more.
+    """
+
+    transcript: Evidence | None
+    absent: Reason
+    why: str
+    log: SessionLog | None
+    facts: Facts
+    foreign: Foreign
+    carried: str
+    patch: Evidence | None
+    patch_text: str | None
+    patch_fault: Exception | None
+    journal: Evidence | None
+    journal_text: str | None
+    journal_fault: Exception | None
+
+
+def of(session: Session) -> Material:
+    """What there is of a session now. Never raises for content, nor where bytes are missing."""
+    transcript = next(iter(shown.files(session)), None)
+    absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
+    log = SessionLog.objects.filter(session=session).select_related("part_of").first()
+    patch, journal = (evidence.usable(session, kind) for kind in (EvidenceKind.PATCH, EvidenceKind.JOURNAL))
+    patch_text, patch_fault = _text(patch)
+    journal_text, journal_fault = _text(journal)
+    return Material(
+        transcript=transcript,
+        absent=absent,
+        why=why,
+        log=log,
+        facts=facts_of(session),
+        foreign=claims.foreign(session),
+        carried="" if log is None else _carried(session, log),
+        patch=patch,
+        patch_text=patch_text,
+        patch_fault=patch_fault,
+        journal=journal,
+        journal_text=journal_text,
+        journal_fault=journal_fault,
+    )
+
+
+def judgeable(session: Session) -> dict[str, str]:
+    """The hash of the evidence of each kind that a judge may read; empty where there is nothing to judge."""
+    held: dict[str, str] = {}
+    for row in session.evidence.filter(kind__in=JUDGED_KINDS, problem="").order_by("-pk"):
+        if row.kind != EvidenceKind.TRANSCRIPT:
+            held.setdefault(row.kind, row.sha256)
+    log = SessionLog.objects.filter(session=session).first()
+    own = next(iter(shown.files(session)), None)
+    if own is not None and (log is None or not shown.is_copy(log)):
+        held[EvidenceKind.TRANSCRIPT] = f"{own.sha256} {'' if log is None else log.digest}".strip()
+    return held
+
+
+def facts_of(session: Session) -> Facts:
+    """What the caller saw itself, as far as it is this session's."""
+    rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
+    keys = {kind: tuple(key for of, key in rows if of == kind) for kind in ArtifactKind}
+    return Facts(
+        commits=keys[ArtifactKind.COMMIT],
+        pull_requests=keys[ArtifactKind.PULL_REQUEST],
+        failed_checks=keys[ArtifactKind.CHECK_FAILED],
+    )
+
+
+def _why_no_transcript(session: Session) -> tuple[Reason, str]:
+    """The fault of the latest transcript, or that none came."""
+    latest = session.evidence.filter(kind=EvidenceKind.TRANSCRIPT).order_by("-pk").first()
+    if latest is None:
+        return Reason.NO_TRANSCRIPT, "No transcript was submitted"
+    if latest.problem:
+        return Reason(latest.problem), latest.detail
+    others = ", ".join(row.session.external_id for row in evidence.sharers(latest).select_related("session")[:3])
+    return Reason.LOG_SHARED, f"The log was also submitted for {others}, and does not say whose it is"
+
+
+def _carried(session: Session, log: SessionLog) -> str:
+    if log.part_of is not None:
+        return f"The log of a subagent of session {log.part_of.external_id}, which has its work"
+    if not shown.is_copy(log):
+        return ""
+    own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
+    return f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
+
+
+def _text(row: Evidence | None) -> tuple[str | None, Exception | None]:
+    try:
+        return None if row is None else evidence.text_of(row), None
+    except Exception as error:  # noqa: BLE001 - whoever grades by it says so
+        return None, error
