@@ -24,7 +24,7 @@ from grading import monitoring, review
 from grading.judging.rubrics import again, versions
 from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView, SessionLesson
 from grading.models.quota import QuotaState
-from grading.models.review import Answer, Entry
+from grading.models.review import Answer, QueueEntry
 from grading.review import bulk
 from grading.reward import rewards
 from grading.roles import OPERATOR, REVIEWER
@@ -52,7 +52,7 @@ def make() -> World:
     for each in (waiting, beside, free):
         cast.grade(each, Source.JOURNAL, 0.3)
         rewards.settle(each)
-        ReviewItem.objects.update_or_create(session=each, defaults={"entered_as": Entry.PERSON, "wanted": 2})
+        ReviewItem.objects.update_or_create(session=each, defaults={"entered_as": QueueEntry.PERSON, "wanted": 2})
     ReviewItem.objects.filter(session=waiting).update(
         claim="held", claimed_by=olga, claimed_until=timezone.now() + dt.timedelta(minutes=5)
     )

@@ -132,7 +132,7 @@ def _things(rows: Sequence[Artifact], by: Sequence[Claimant]) -> Iterator[list[i
             yield numbers
             continue
         commits = [
-            rule.Claim(row=number, by=by[number], hash=rows[number].key, subject=rows[number].subject)
+            rule.CommitClaim(row=number, by=by[number], hash=rows[number].key, subject=rows[number].subject)
             for number in numbers
         ]
         for same in rule.same_commits(commits):

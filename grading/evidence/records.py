@@ -50,7 +50,7 @@ def hash_of(record: str) -> int:
 class Noted:
     """Events of a log passed through as they come, with a note of each one's record."""
 
-    def __init__(self, reader: formats.Reader) -> None:
+    def __init__(self, reader: formats.TranscriptReader) -> None:
         self._reader = reader
         self._is_codex = reader.format == "codex"
         self._resumed = False

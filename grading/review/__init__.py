@@ -23,10 +23,10 @@ from grading.review.corrections import (
     record_correction,
     undo,
 )
-from grading.review.promises import Effect, preview
+from grading.review.promises import ArmEffect, preview
 from grading.review.queue import (
     Counts,
-    Filters,
+    QueueFilters,
     add,
     assign,
     count,
@@ -44,11 +44,11 @@ from grading.review.unheard import ask as ask_about_silence
 
 __all__ = [
     "REASON_NEEDED_ABOVE",
+    "ArmEffect",
     "ClaimLost",
     "CorrectionError",
     "Counts",
-    "Effect",
-    "Filters",
+    "QueueFilters",
     "StaleReview",
     "add",
     "ask_about_silence",

@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
-from grading.models.review import Answer, Entry, ItemState
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import records
 from grading.review.claims import CLAIM, FREE, next_for, release, take
 from grading.review.effects import changes, measure
-from grading.review.filters import Filters, offered_to, waiting
+from grading.review.filters import QueueFilters, offered_to, waiting
 from grading.review.impact import first_guess, prioritise
 from grading.review.seen import is_outdated, persons_grade
 from grading.review.shares import falls_into
@@ -27,7 +27,7 @@ __all__ = [
     "CLAIM",
     "NEW_EVIDENCE",
     "Counts",
-    "Filters",
+    "QueueFilters",
     "add",
     "assign",
     "by_a_person",
@@ -48,7 +48,7 @@ __all__ = [
 
 NEW_EVIDENCE = "new evidence came since you graded it"
 # Entries that end by themselves when their reason does; what a person or new evidence brought in waits for a person.
-PASSING = (Entry.RULE, Entry.SLICE)
+PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def follow(session: Session) -> None:
         return
     if grade is not None:
         if (item is None or item.state == ItemState.DONE) and is_outdated(grade):
-            _enter(session, item, Entry.EVIDENCE, NEW_EVIDENCE)
+            _enter(session, item, QueueEntry.EVIDENCE, NEW_EVIDENCE)
         return
     reason = _reason(session)
     if item is not None and item.state == ItemState.OPEN:
@@ -94,7 +94,7 @@ def add(session: Session, by: User, why: str) -> ReviewItem:
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
-        return _enter(session, item, Entry.PERSON, by_a_person(by, why))
+        return _enter(session, item, QueueEntry.PERSON, by_a_person(by, why))
 
 
 def by_a_person(by: User | None, why: str) -> str:
@@ -143,7 +143,7 @@ def close(session: Session, state: ItemState, by: User) -> None:
     """End the session's item, and where it is dismissed the flags; an item is made where a person dismisses without."""
     if state == ItemState.DISMISSED:
         monitoring.clear_flags(session, by=by, why=monitoring.DISMISSED)
-        made = {"entered_as": Entry.PERSON, "slice_probability": _chance(session)}
+        made = {"entered_as": QueueEntry.PERSON, "slice_probability": _chance(session)}
         ReviewItem.objects.get_or_create(session=session, defaults=made)
     ReviewItem.objects.filter(session=session).update(**_turned(state))
 
@@ -165,21 +165,21 @@ def count(reviewer: User | None = None) -> Counts:
     items = ReviewItem.objects.open()
     if reviewer is not None:
         items = offered_to(reviewer, items)
-    by_chance = Count("pk", filter=Q(entered_as=Entry.SLICE))
+    by_chance = Count("pk", filter=Q(entered_as=QueueEntry.SLICE))
     sums = items.aggregate(open=Count("pk"), slice=by_chance, oldest=Min("entered_at"))
     return Counts(rule=sums["open"] - sums["slice"], **sums)
 
 
-def _reason(session: Session) -> tuple[Entry, str] | None:
+def _reason(session: Session) -> tuple[QueueEntry, str] | None:
     """Why a session should wait for a person, if it should."""
     flags = {flag.rule: flag.detail for flag in Flag.objects.open().filter(session=session).order_by("pk")}
     if Flag.BY_A_PERSON in flags:
-        return Entry.PERSON, flags[Flag.BY_A_PERSON]
+        return QueueEntry.PERSON, flags[Flag.BY_A_PERSON]
     if session.outcome in NO_REWARD:
         return None
     if flags:
-        return Entry.RULE, "; ".join(flags.values())
-    return None if _chance(session) is None else (Entry.SLICE, "")
+        return QueueEntry.RULE, "; ".join(flags.values())
+    return None if _chance(session) is None else (QueueEntry.SLICE, "")
 
 
 def _chance(session: Session) -> float | None:
@@ -189,7 +189,7 @@ def _chance(session: Session) -> float | None:
     return settings.REVIEW_SLICE if inside else None
 
 
-def _enter(session: Session, item: ReviewItem | None, entry: Entry, why: str) -> ReviewItem:
+def _enter(session: Session, item: ReviewItem | None, entry: QueueEntry, why: str) -> ReviewItem:
     """Open an item for a session, or open its item again."""
     now, chance = timezone.now(), _chance(session)
     item = item or ReviewItem(session=session)
@@ -209,7 +209,7 @@ def _turned(state: ItemState) -> dict[str, Any]:
     return {"state": state, "closed_at": timezone.now(), **FREE}
 
 
-def _restate(item: ReviewItem, reason: tuple[Entry, str] | None) -> None:
+def _restate(item: ReviewItem, reason: tuple[QueueEntry, str] | None) -> None:
     """An open item gets the reason that holds now, or leaves without one."""
     mine = ReviewItem.objects.filter(pk=item.pk)
     if reason is None:

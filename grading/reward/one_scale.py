@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import calibrating, ledger
-from bandit.core.calibration import Judged, Key, Line, Scale, fit
+from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion
 from bandit.reading import Outlook, version_of, weights_of
@@ -26,13 +26,13 @@ from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session
 from grading.reward import rewards
 from grading.reward.decide import fallback
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 # What is read on the judge's scale. Consumption never is: it decides only where it won, and such pairs are selected.
 SOURCES = (Source.JOURNAL.value, Source.TRAJECTORY.value)
 # Where nothing is known yet. A failure is never read below what leaving no trace is worth.
-START = Scale(sources=SOURCES, floored=(View.FAILED.value,))
+START = Scale(sources=SOURCES, floored=(EvidenceView.FAILED.value,))
 # Pairs are of the latest judged sessions, so many at most, and no older than this.
 MOST_SESSIONS, OLDEST = 1_000, dt.timedelta(days=180)
 # Verdicts of a model that it takes to be the one whose scale is meant.
@@ -157,11 +157,11 @@ class Judgements:
             key, value = key_of(grades, None if row is None else row.id), 0.0 if row is None else row.value or 0.0
             self._both.append(_Both(session=session, key=key, fallback=value, judge=verdict.value or 0.0))
 
-    def pairs(self, bandit: str) -> tuple[list[Judged], Target | None]:
+    def pairs(self, bandit: str) -> tuple[list[JudgedSession], Target | None]:
         """A pair of each of them for each arm of this bandit that has its reward; and whose verdicts they are."""
         arms = _arms(bandit, [each.session for each in self._both])
         made = [
-            Judged(
+            JudgedSession(
                 arm=arm,
                 source=each.key[0],
                 version=each.key[1],
@@ -312,7 +312,7 @@ def has_verdicts(bandit: Bandit) -> bool:
     return Bucket.objects.filter(bandit=bandit, grader__source=Source.JUDGE, n__gt=0).exists()
 
 
-class Reader:
+class ScaleReader:
     """The calibration of one bandit that is in force, for reading grades on the judge's scale: two queries, and up to
     two more for what they weigh. Raises UnknownBandit.
     """
@@ -357,11 +357,11 @@ class Reader:
 
 
 def of(session: Session, grade: Grade) -> Calibrated | None:
-    """One fallback's grade of this session on the judge's scale of its category, as `Reader.of` has it."""
-    return None if session.category is None or grade.source not in SOURCES else Reader().of(session, grade)
+    """One fallback's grade of this session on the judge's scale of its category, as `ScaleReader.of` has it."""
+    return None if session.category is None or grade.source not in SOURCES else ScaleReader().of(session, grade)
 
 
-def lines(bandit: str = "category") -> list[Line]:
+def lines(bandit: str = "category") -> list[CalibrationLine]:
     """The lines by which a bandit's fallbacks are read now, without those that stand in for others."""
     scale = calibrating.scale_of(calibrating.in_force(Bandit.objects.named(bandit)))
     return [] if scale is None else scale.own_lines

@@ -17,12 +17,12 @@ from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, Ses
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_text
 from grading.reward import consumption, journal, trajectory
-from grading.reward.freshness import Shown
+from grading.reward.freshness import EvidenceState
 from grading.reward.grade import SourceGrade, unscored
 from grading.reward.production import Production, collect
 from grading.signals import Signals, artifacts, patch
-from grading.signals.artifacts import Rule
-from grading.signals.facts import NOTHING_FOREIGN, Facts, Foreign
+from grading.signals.artifacts import ArtifactDefinition
+from grading.signals.facts import NOTHING_FOREIGN, Foreign, ObservedFacts
 from grading.signals.patch import Patch
 from grading.signals.substance import Sketch
 from grading.vocabulary import Reason, Source, Status
@@ -35,7 +35,7 @@ KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class GradingInput:
     """What there is to grade a session by. `fault`: why a transcript or patch that should be readable was not;
     `patch_fault` where it was the patch. `foreign` belongs to other sessions. `carried`: why nothing in the transcript
     is the session's own, in words; empty where something is.
@@ -46,14 +46,14 @@ class Seen:
     signals: Signals | None
     patch: Evidence | None
     changes: Patch | None
-    facts: Facts
+    facts: ObservedFacts
     foreign: Foreign = NOTHING_FOREIGN
     fault: str = ""
     patch_fault: str = ""
     carried: str = ""
     log: SessionLog | None = None
     signals_version: str = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ArtifactDefinition, ...] = ()
     invalid_rule: str = ""
 
     @property
@@ -81,7 +81,7 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Sign
     """
     seen = look(session, parsed or {})
     _keep_signals(seen)
-    found: list[artifacts.Artifact] = []
+    found: list[artifacts.FoundArtifact] = []
     _append(
         session,
         [
@@ -97,7 +97,7 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> Sign
 Answer = tuple[SourceGrade, str]
 
 
-def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
+def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> GradingInput:
     """What there is to grade a session by; see `grade`. Nothing is written."""
     transcript = next(iter(ownership.files(session)), None)
     changes = evidence.usable(session, EvidenceKind.PATCH)
@@ -106,7 +106,7 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
     signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
     parsed_patch, patch_fault = _patch(changes)
     rules, invalid_rule = _rules()
-    return Seen(
+    return GradingInput(
         session=session,
         transcript=transcript,
         signals=signals,
@@ -124,7 +124,7 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
     )
 
 
-def produced(seen: Seen) -> Production:
+def produced(seen: GradingInput) -> Production:
     """What the session's evidence confirms that it brought about."""
     return collect(
         None if seen.carried else seen.signals,
@@ -147,11 +147,11 @@ def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
         return None, _last_line(error)
 
 
-def facts_of(session: Session) -> Facts:
+def facts_of(session: Session) -> ObservedFacts:
     """What the caller saw itself, as far as it is this session's."""
     rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
     keys = {kind: tuple(key for of, key in rows if of == kind) for kind in ArtifactKind}
-    return Facts(
+    return ObservedFacts(
         commits=keys[ArtifactKind.COMMIT],
         pull_requests=keys[ArtifactKind.PULL_REQUEST],
         failed_checks=keys[ArtifactKind.CHECK_FAILED],
@@ -187,7 +187,7 @@ def _signals(
         return None, _last_line(error)
 
 
-def _keep_signals(seen: Seen) -> None:
+def _keep_signals(seen: GradingInput) -> None:
     """Keep a transcript's signals on the session's row, where they are not there yet."""
     session = seen.session
     if session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None):
@@ -209,7 +209,7 @@ def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
     return unscored(source, reason, version=version, status=Status.FAILED, detail=detail), ""
 
 
-def _trajectory(seen: Seen) -> Answer:
+def _trajectory(seen: GradingInput) -> Answer:
     files = [*seen.logs, *([seen.patch.sha256] if seen.patch else [])]
     if seen.fault:
         failed = unscored(
@@ -223,7 +223,7 @@ def _trajectory(seen: Seen) -> Answer:
     looking = category is not None and category.current.is_looking
     production = produced(seen)
     answer = trajectory.grade(
-        trajectory.Seen(
+        trajectory.TrajectoryInput(
             signals=None if seen.carried else seen.signals,
             production=production,
             facts=seen.facts,
@@ -232,7 +232,7 @@ def _trajectory(seen: Seen) -> Answer:
             looking=looking,
         )
     )
-    shown = Shown.of(
+    shown = EvidenceState.of(
         production,
         transcript="" if seen.transcript is None or seen.carried else seen.transcript.sha256,
         failures=len(answer.evidence.get("failures", ())),
@@ -259,7 +259,7 @@ def _journal(session: Session) -> Answer:
     return journal.grade(None if row is None else evidence.text_of(row)), _digest("" if row is None else row.sha256)
 
 
-def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
+def _consumption(seen: GradingInput, found: list[artifacts.FoundArtifact]) -> Answer:
     """The grade, and into `found` the artifacts that it counts, and those that it leaves out with the reason."""
     if seen.patch_fault:
         failed = unscored(
@@ -286,23 +286,23 @@ def _consumption(seen: Seen, found: list[artifacts.Artifact]) -> Answer:
     return answer, _digest(*files, str(is_consumption), str(readable), repr(seen.rules), repr(left_out))
 
 
-def _said(seen: Seen, found: Iterable[artifacts.Artifact]) -> dict[Sketch, near_copies.Said]:
+def _said(seen: GradingInput, found: Iterable[artifacts.FoundArtifact]) -> dict[Sketch, near_copies.DatedSketch]:
     received_at = seen.found_in.received_at if seen.found_in else seen.session.received_at
     return near_copies.now(seen.session, found, received_at)
 
 
-def _why_unreadable(seen: Seen) -> str:
+def _why_unreadable(seen: GradingInput) -> str:
     if seen.signals is not None:
         return "No patch, and no tool call in the transcript, so what was left behind cannot be seen"
     reason = _why_no_transcript(seen.session)[0] if seen.transcript is None else Reason.UNREADABLE
     return f"No patch, and no transcript to go by: {reason.words}"
 
 
-def _rules() -> tuple[tuple[Rule, ...], str]:
+def _rules() -> tuple[tuple[ArtifactDefinition, ...], str]:
     """The site's artifact rules; none where one cannot work, and then why."""
     try:
         return tuple(
-            Rule(
+            ArtifactDefinition(
                 kind=row.kind,
                 path_glob=row.path_glob,
                 line_pattern=row.line_pattern,
@@ -322,7 +322,7 @@ def globs() -> list[str]:
     return _globs(_rules()[0])
 
 
-def _globs(rules: Iterable[Rule]) -> list[str]:
+def _globs(rules: Iterable[ArtifactDefinition]) -> list[str]:
     return [rule.path_glob for rule in rules if rule.path_glob]
 
 
@@ -353,7 +353,7 @@ def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
     return said == (answer.status, answer.value, answer.reason, answer.version, inputs)
 
 
-def _keep_artifacts(seen: Seen, found: Iterable[artifacts.Artifact]) -> None:
+def _keep_artifacts(seen: GradingInput, found: Iterable[artifacts.FoundArtifact]) -> None:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
     session = seen.session
     now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}

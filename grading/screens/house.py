@@ -12,7 +12,7 @@ from grading import monitoring
 from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
-from grading.review.calibration import Standing
+from grading.review.calibration import CalibrationStatus
 from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
 
 NAV = (
@@ -40,7 +40,7 @@ class House:
     nav: tuple[NavItem, ...]
     judge: JudgeState
     # Whether anybody knows how good its grades are; None before its first verdict.
-    calibration: Standing | None
+    calibration: CalibrationStatus | None
     banner: Banner | None
     # Said by the banner, and acknowledged there.
     judge_alarm: Alarm | None

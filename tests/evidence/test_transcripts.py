@@ -162,7 +162,7 @@ def test_long_text_is_bounded_and_says_how_much_is_left_out():
 def test_the_first_page_waits_for_nothing_and_one_far_in_says_how_far_it_is():
     row = long()
     assert row.size > pages.READ_AHEAD
-    shelf.say(row, shelf.Progress(events=120, about=2_000))  # somebody is at work
+    shelf.say(row, shelf.IndexProgress(events=120, about=2_000))  # somebody is at work
     first, far = transcripts.page(row, 1), transcripts.page(row, 2_000)
     assert (numbers(first)[0], numbers(first)[-1], first.following, first.last) == (1, 100, 101, None)
     assert (far.lines, str(far.reading)) == ((), "reading the transcript: 120 of about 2,000 events")
@@ -234,7 +234,7 @@ def test_a_damaged_file_shows_its_start_and_says_what_to_do(folder):
 
 def test_what_failed_is_tried_again_after_a_while():
     row = long()
-    shelf.say(row, shelf.Progress(problem="The disk was full"))
+    shelf.say(row, shelf.IndexProgress(problem="The disk was full"))
     assert transcripts.page(row, 2_000).problem == "The disk was full"
     os.utime(shelf.place(row).with_suffix(".progress"), (0, 0))
     assert transcripts.page(row, 2_000).problem == ""
@@ -283,9 +283,11 @@ def test_a_search_goes_on_where_it_stopped(monkeypatch):
     monkeypatch.setattr(index, "HITS", 10)
     found = transcripts.find(row, "line")
     assert (found.hits, found.searched, found.more) == (tuple(range(1, 11)), 10, True)
-    assert transcripts.find(row, "line", after=20) == index.Found(hits=tuple(range(21, 31)), searched=30, more=False)
+    assert transcripts.find(row, "line", after=20) == index.SearchHits(
+        hits=tuple(range(21, 31)), searched=30, more=False
+    )
     monkeypatch.setattr(index, "SEARCHED", 40)
-    assert transcripts.find(row, "line 30") == index.Found(hits=(), searched=6, more=True)
+    assert transcripts.find(row, "line 30") == index.SearchHits(hits=(), searched=6, more=True)
 
 
 # --- the shelf -------------------------------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ def test_erasing_a_session_erases_its_index(folder):
         row.session = each
         row.save()
         transcripts.build(row)
-        shelf.say(row, shelf.Progress())
+        shelf.say(row, shelf.IndexProgress())
     erasing.erase(Session.objects.filter(pk=session.pk), who="olga", why="asked to")
     assert stored(folder) == sorted(path.name for path in (shelf.place(row), shelf.place(row).with_suffix(".progress")))
 
@@ -401,7 +403,7 @@ def test_a_window_that_waits_says_so(viewer, session):
     row = long()
     row.session = session
     row.save()
-    shelf.say(row, shelf.Progress(events=120, about=2_000))
+    shelf.say(row, shelf.IndexProgress(events=120, about=2_000))
     html = viewer.get(f"/sessions/{session.pk}/events/?from=1990").content.decode()
     assert "data-reading" in html
     assert "Reading the transcript: 120 of about 2,000 events" in html

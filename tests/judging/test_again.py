@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from grading import judging
 from grading.judging import judges
-from grading.judging.outlook.estimates import Estimate, estimate, pace
+from grading.judging.outlook.estimates import CostEstimate, estimate, pace
 from grading.judging.rubrics import again, plans, progress, versions
 from grading.judging.rubrics.plans import LeftOut
 from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
@@ -161,7 +161,7 @@ def test_batches_cost_half(sim):
 
 
 def test_the_tightest_limit_sets_the_pace(sim):
-    made = Estimate(count=10, input_tokens=18_400, output_tokens=900, price_in=2, price_out=10, measured=1)
+    made = CostEstimate(count=10, input_tokens=18_400, output_tokens=900, price_in=2, price_out=10, measured=1)
     assert pace(made) is None
     judge = judges.first()
     limits = {"requests": 50, "input_tokens": 30_000, "output_tokens": 8_000}

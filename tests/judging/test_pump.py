@@ -91,9 +91,9 @@ def test_unchanged_inputs_under_the_same_identity_are_not_paid_for_twice(sim):
 def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(sim):
     turn = judging.claim(job("late").pk)
     quota.pause(by=None)
-    from grading.judging.working import Held, take_turn
+    from grading.judging.working import HoldReason, take_turn
 
-    assert take_turn(turn, None) is Held.NO_ROOM
+    assert take_turn(turn, None) is HoldReason.NO_ROOM
     assert not sim.calls
     assert JudgeJob.objects.get().state == JobState.QUEUED
 

@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 from bandit.selection import posterior_of
 from grading import review
 from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
-from grading.models.review import Answer, Entry, ItemState
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import answers, queue
 from grading.reward import rewards
 from tests import cast
@@ -141,7 +141,7 @@ def test_undo_opens_the_item_again_and_gives_back_the_exact_buckets(rita):
     undone = answers.undo(answer, rita, "a slip")
     assert learned() == before
     assert (undone.answer, undone.undoes, undone.reason) == (Answer.UNDO, answer, "a slip")
-    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, Entry.PERSON)
+    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.PERSON)
     with pytest.raises(review.CorrectionError, match="already"):
         answers.undo(answer, rita)
     with pytest.raises(review.CorrectionError, match="anew"):
@@ -170,7 +170,7 @@ def test_undoing_a_grade_of_a_flagged_session_outside_the_queue_puts_it_there(ri
     session = flagged()
     ReviewItem.objects.all().delete()
     answers.undo(answers.submit(session, rita, answer=Answer.GRADE, value=0.4), rita)
-    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, Entry.RULE)
+    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.RULE)
 
 
 def test_the_last_answer_is_what_undo_takes_back(rita, omar):
@@ -453,7 +453,7 @@ def test_a_comment_says_something_of_bearable_length(rita):
 def test_a_persons_flag_puts_a_session_into_the_queue_and_taking_it_back_takes_it_out(rita, omar):
     session = judged()
     row = answers.flag(session, rita, "the log is another's")
-    assert (item(session).entered_as, item(session).why) == (Entry.PERSON, "rita: the log is another's")
+    assert (item(session).entered_as, item(session).why) == (QueueEntry.PERSON, "rita: the log is another's")
     with pytest.raises(review.CorrectionError, match="rita flagged"):
         answers.flag(session, omar, "mine too")
     answers.unflag(row, rita)
@@ -465,7 +465,7 @@ def test_a_persons_flag_puts_a_session_into_the_queue_and_taking_it_back_takes_i
 def test_a_flag_taken_back_leaves_what_else_speaks_for_the_session(rita):
     session = flagged()
     answers.unflag(answers.flag(session, rita, "odd"), rita)
-    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, Entry.RULE)
+    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.RULE)
 
 
 def test_a_rules_flag_is_not_a_persons_to_take_back(rita):

@@ -10,7 +10,7 @@ from django.utils import timezone
 from bandit import ledger
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import Row
+from bandit.core.table import RewardRow
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit
 from grading import judging, tasks
@@ -64,14 +64,14 @@ def test_worth_is_the_expected_move_of_the_mean_times_the_chance():
 
 def test_worth_is_what_replacing_a_reward_really_does_to_the_mean():
     """Against the posterior itself, with a long-run centre that hardly moves, as the formula leaves that out."""
-    rows = [Row(arm="a", source="judge", day=dt.date(2020, 1, 1), n=10**6, s=5 * 10**11, q=25 * 10**16)]
+    rows = [RewardRow(arm="a", source="judge", day=dt.date(2020, 1, 1), n=10**6, s=5 * 10**11, q=25 * 10**16)]
     day, micro = dt.date(2026, 4, 1), 500_000
     policy = Policy(
         weights={"judge": 1.0, "trajectory": 0.3}, evidence_scale=2.0, half_life=21, long_run_half_life=10**6
     )
 
     def mean(source, value):
-        extra = Row(arm="a", source=source, day=day, n=1, s=value, q=value**2)
+        extra = RewardRow(arm="a", source=source, day=day, n=1, s=value, q=value**2)
         posterior = fold([*rows, extra], arms=["a"], policy=policy, today=day)
         return posterior.arms["a"].mean, posterior.alpha[0] + posterior.beta[0]
 

@@ -4,9 +4,20 @@ announce, ask ─► build (a worker, or a thread) ─► the shelf ─► page,
 """
 
 from grading.evidence.transcripts.building import announce, build
-from grading.evidence.transcripts.index import PAGE, Found
-from grading.evidence.transcripts.lines import Line
-from grading.evidence.transcripts.pages import Page, find, page
-from grading.evidence.transcripts.shelf import Progress, forget
+from grading.evidence.transcripts.index import PAGE, SearchHits
+from grading.evidence.transcripts.lines import TranscriptLine
+from grading.evidence.transcripts.pages import TranscriptPage, find, page
+from grading.evidence.transcripts.shelf import IndexProgress, forget
 
-__all__ = ["PAGE", "Found", "Line", "Page", "Progress", "announce", "build", "find", "forget", "page"]
+__all__ = [
+    "PAGE",
+    "IndexProgress",
+    "SearchHits",
+    "TranscriptLine",
+    "TranscriptPage",
+    "announce",
+    "build",
+    "find",
+    "forget",
+    "page",
+]

@@ -13,8 +13,8 @@ from typing import BinaryIO, cast
 from grading import formats, wakeup
 from grading.evidence import store as evidence
 from grading.evidence.transcripts import index, shelf
-from grading.evidence.transcripts.lines import Line, lines
-from grading.evidence.transcripts.shelf import Progress
+from grading.evidence.transcripts.lines import TranscriptLine, lines
+from grading.evidence.transcripts.shelf import IndexProgress
 from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
@@ -54,7 +54,7 @@ def ask(row: Evidence) -> str:
     if shelf.progress(row) is None:
         was_asked_for = shelf.was_asked_for(row)
         try:
-            shelf.say(row, Progress())
+            shelf.say(row, IndexProgress())
         except OSError as error:
             return f"The index of the transcript cannot be written ({error}): mend the folder {shelf.place(row).parent}"
         if was_asked_for or not wakeup.publish("grading.tasks.index_transcript", row.pk):
@@ -94,23 +94,23 @@ def _build(row: Evidence) -> None:
     shelf.prune(path)
 
 
-def _told(row: Evidence, found: Iterator[Line], counted: Counted) -> Iterator[Line]:
+def _told(row: Evidence, found: Iterator[TranscriptLine], counted: Counted) -> Iterator[TranscriptLine]:
     """The same lines, and now and then how far they are."""
     told = 0.0
     for line in found:
         if (now := time.monotonic()) - told > TOLD_SECONDS and row.size > SMALL:
             told = now
-            _say(row, Progress(events=line.number, about=round(line.number * row.size / max(counted.count, 1))))
+            _say(row, IndexProgress(events=line.number, about=round(line.number * row.size / max(counted.count, 1))))
         yield line
 
 
 def _failed(row: Evidence, problem: str) -> str:
     logger.warning("no index of %s: %s", row, problem)
-    _say(row, Progress(problem=problem))
+    _say(row, IndexProgress(problem=problem))
     return problem
 
 
-def _say(row: Evidence, said: Progress) -> None:
+def _say(row: Evidence, said: IndexProgress) -> None:
     """Those who wait can do without."""
     with suppress(OSError):
         shelf.say(row, said)

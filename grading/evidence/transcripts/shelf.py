@@ -28,7 +28,7 @@ USE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class IndexProgress:
     """How far the building of an index is: the number of the last event, and of about how many; or what went wrong."""
 
     events: int = 0
@@ -59,18 +59,18 @@ def held(row: Evidence) -> Path | None:
     return path
 
 
-def progress(row: Evidence) -> Progress | None:
+def progress(row: Evidence) -> IndexProgress | None:
     """What the builder of a row's index said last, or None where nobody is at work."""
     path = place(row).with_suffix(".progress")
     try:
         silent = time.time() - path.stat().st_mtime
-        said = Progress(**json.loads(path.read_text() or "{}"))
+        said = IndexProgress(**json.loads(path.read_text() or "{}"))
     except (OSError, ValueError):
         return None
     return said if silent < (FORGIVEN_SECONDS if said.problem else ALIVE_SECONDS) else None
 
 
-def say(row: Evidence, said: Progress) -> None:
+def say(row: Evidence, said: IndexProgress) -> None:
     """Write down how far a row's index is. Raises OSError where the folder cannot be written."""
     path = place(row).with_suffix(".progress")
     path.parent.mkdir(parents=True, exist_ok=True)

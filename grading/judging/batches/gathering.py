@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from grading.judging import client, inputs, lanes, results, working
 from grading.judging.allowance import budget, limiter
-from grading.judging.client import Answer
+from grading.judging.client import CallOutcome
 from grading.judging.core.batch import pack
 from grading.judging.core.prompt import Prompt
 from grading.judging.core.verdict import Deferred
@@ -107,7 +107,7 @@ def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
     if isinstance(prompt, Deferred):
         attempt = working.begin(turn)
         if attempt is not None:
-            results.apply(attempt, Answer(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+            results.apply(attempt, CallOutcome(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
         return None
     return _letter(turn, prompt, inputs_sha256, read), _request(turn, prompt)
 

@@ -17,7 +17,7 @@ from grading.judging import lanes, working
 from grading.judging.allowance import budget, quota
 from grading.judging.batches import provider
 from grading.judging.batches.gathering import AT_ONCE, Letter, Parcel, gather
-from grading.judging.client import Answer
+from grading.judging.client import CallOutcome
 from grading.judging.judges import Judge
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob
 from grading.models.judging import AttemptOutcome, BatchState, JobState
@@ -95,7 +95,7 @@ def _create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
     return True
 
 
-def _take_back(batch: JudgeBatch, answer: Answer) -> None:
+def _take_back(batch: JudgeBatch, answer: CallOutcome) -> None:
     """The provider took nothing in and charged nothing: every job is queued again, and its attempt says why."""
     now, result = timezone.now(), answer.result
     reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")

@@ -94,7 +94,7 @@ def _spend(row: Mapping[str, Any]) -> Spend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class CostTerm:
     """One term of a sum: so many tokens at so many dollars a million."""
 
     words: str
@@ -106,7 +106,7 @@ class Term:
         return self.tokens * self.price / MILLION
 
 
-def terms(attempts: QuerySet[JudgeAttempt]) -> list[Term]:
+def terms(attempts: QuerySet[JudgeAttempt]) -> list[CostTerm]:
     """The arithmetic of what is known: tokens by model, kind and batch, times the prices of today."""
     sums = {field: Sum(field) for field in TOKENS}
     paid = attempts.filter(cost_usd__isnull=False).order_by()
@@ -114,10 +114,10 @@ def terms(attempts: QuerySet[JudgeAttempt]) -> list[Term]:
     return [term for row in rows for term in _terms(row)]
 
 
-def _terms(row: Mapping[str, Any]) -> list[Term]:
+def _terms(row: Mapping[str, Any]) -> list[CostTerm]:
     in_batch = " in batches" if row["batched"] else ""
     return [
-        Term(words=words + in_batch, tokens=row[field], price=_a_million(row["model"], field, batch=row["batched"]))
+        CostTerm(words=words + in_batch, tokens=row[field], price=_a_million(row["model"], field, batch=row["batched"]))
         for field, words in TOKENS.items()
         if row[field]
     ]

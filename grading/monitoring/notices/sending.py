@@ -13,9 +13,9 @@ from grading.backoff import backoff
 from grading.models import Notice
 from grading.models.notices import Channel, NoticeState
 from grading.monitoring.notices import email, webhook
-from grading.monitoring.notices.outcomes import Refused, Unreachable
+from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
-__all__ = ["Refused", "Unreachable", "deliver", "send_due", "targets"]
+__all__ = ["DeliveryRefused", "Unreachable", "deliver", "send_due", "targets"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
         return False
     try:
         SENDERS[Channel(notice.channel)](notice)
-    except Refused as error:
+    except DeliveryRefused as error:
         _finish(notice, state=NoticeState.FAILED, last_error=str(error))
     except Unreachable as error:
         _again(notice, str(error), rng or SystemRandom())

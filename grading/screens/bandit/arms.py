@@ -11,7 +11,7 @@ from bandit.models import Arm
 from bandit.selection import Outlook
 from grading.screens import charts
 from grading.screens.bandit.advising import ledger_of
-from grading.screens.bandit.moves import Move
+from grading.screens.bandit.moves import ArmMove
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
 from grading.screens.bandit.what_if import UNJUDGED
@@ -26,7 +26,7 @@ class Beside:
     """
 
     outlook: Outlook
-    moves: Mapping[str, Move]
+    moves: Mapping[str, ArmMove]
     css: str
     heading: str
     words: str
@@ -51,7 +51,7 @@ class ArmRow:
     pending: int
     record: Record
     ledger: str
-    move: Move | None = None
+    move: ArmMove | None = None
     is_asked_about: bool = False
     is_tried: bool = False
 

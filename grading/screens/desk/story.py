@@ -34,7 +34,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class FlashMessage:
     """What the page says of what was just done, or refused (`grave`).
 
     `then`, `now` and `added`: what the page had shown, what holds, what came since. `more`: all that it did. `at`: the
@@ -51,13 +51,13 @@ class Said:
     undo: int | None = None
 
 
-def said(answer: ReviewAnswer) -> Said:
+def said(answer: ReviewAnswer) -> FlashMessage:
     """The line after saving: "Saved .80: cross-repo .583 → .603"."""
     did = effects_of(answer)
     first = did[0] if did else ""
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
     undo = None if undone or answer.answer == Answer.UNDO else answer.pk
-    return Said(text=words(answer) + (f": {first}" if first else ""), more=", ".join(did), undo=undo)
+    return FlashMessage(text=words(answer) + (f": {first}" if first else ""), more=", ".join(did), undo=undo)
 
 
 def effects_of(answer: ReviewAnswer) -> list[str]:
@@ -99,7 +99,7 @@ def lines(
     return sorted(told, key=lambda line: line.at, reverse=True)[:LISTED]
 
 
-def _of_entry(entry: history.Entry, answered: dict[int, ReviewAnswer], person: User) -> Told:
+def _of_entry(entry: history.HistoryLine, answered: dict[int, ReviewAnswer], person: User) -> Told:
     told = Told(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
     if entry.undo is None:
         return told

@@ -21,7 +21,7 @@ from grading.judging.rubrics.progress import Changes
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.screens.charts import runs as pictures
-from grading.screens.sessions.view import Filters, listed
+from grading.screens.sessions.view import SessionFilterForm, listed
 
 LISTED = 50
 WHY_LIMIT = 300
@@ -74,7 +74,7 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     if "ticked" in query or "session" in query:
         sessions = Session.objects.filter(pk__in=ticked)
         return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
-    filters = Filters(query)
+    filters = SessionFilterForm(query)
     if not filters.is_valid():
         return listed(), "", NO_SUCH_FILTER
     said = filters.words()

@@ -35,8 +35,8 @@ from grading.screens.quota.view import not_before
 from grading.screens.session import history, transcript
 from grading.screens.session import session_did as did
 from grading.screens.session import session_why as why
-from grading.screens.session.session_did import Log
-from grading.screens.session.session_why import Next
+from grading.screens.session.session_did import TranscriptEvents
+from grading.screens.session.session_why import NextJudging
 from grading.signals import Signals
 from grading.vocabulary import Reason, Source
 
@@ -68,16 +68,16 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SessionFacts:
     """What is known of a session, whatever is shown of it. `log` is the transcript that counts, `job` the judge's."""
 
     session: Session
     settlement: Settlement | None
     received: Sequence[Evidence]
     signals: Signals | None
-    log: Log
+    log: TranscriptEvents
     job: JudgeJob | None
-    comes: Next | None
+    comes: NextJudging | None
 
     @property
     def is_unreadable(self) -> bool:
@@ -110,16 +110,16 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     latest = list(jobs.order_by("-pk"))
     job = next((each for each in latest if each.is_first), None)
     comes = why.following(next((each for each in latest if each.is_open), job))
-    known = Known(
+    known = SessionFacts(
         session=session,
         settlement=settlement,
         received=received,
         signals=signals_of(session),
-        log=Log(evidence.usable(session, EvidenceKind.TRANSCRIPT)),
+        log=TranscriptEvents(evidence.usable(session, EvidenceKind.TRANSCRIPT)),
         job=job,
         comes=comes,
     )
-    reader = one_scale.Reader()
+    reader = one_scale.ScaleReader()
     scaled = calibrated(session, settlement, grades, reader)
     tabs = _tabs(request, known)
     tab = next(each.name for each in tabs if each.current)
@@ -158,7 +158,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "session/session.html", context)
 
 
-def _reasons(request: HttpRequest, known: Known) -> dict[str, Any]:
+def _reasons(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
     """Why there is no reward, or none yet, where that is so."""
     session, settlement, signals = known.session, known.settlement, known.signals
     if why.has_no_reward(settlement):
@@ -179,7 +179,7 @@ def signals_of(session: Session) -> Signals | None:
         return None
 
 
-def _tabs(request: HttpRequest, known: Known) -> list[Tab]:
+def _tabs(request: HttpRequest, known: SessionFacts) -> list[Tab]:
     """The tabs that have something in them; the first one, unless another is asked for, or an event."""
     kinds = {row.kind for row in known.received}
     counts = {"transcript": known.log.last, "files": len(known.received)}
@@ -200,7 +200,7 @@ def _tabs(request: HttpRequest, known: Known) -> list[Tab]:
     ]
 
 
-def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
+def _pane(request: HttpRequest, tab: str, known: SessionFacts) -> dict[str, Any]:
     """What the chosen tab shows."""
     session, job = known.session, known.job
     if tab == "transcript":
@@ -225,7 +225,7 @@ def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
 
 
 def calibrated(
-    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: one_scale.Reader
+    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: one_scale.ScaleReader
 ) -> dict[int | None, one_scale.Calibrated]:
     """Each fallback's grade of the chain on the judge's scale, by the row's id, where the calibration maps it; where it
     decides, what it was settled at.
@@ -246,7 +246,7 @@ def tiles(
     settlement: Settlement | None,
     *,
     stale: str = "",
-    comes: Next | None = None,
+    comes: NextJudging | None = None,
     scaled: Mapping[int | None, one_scale.Calibrated] | None = None,
 ) -> list[dict[str, Any]]:
     """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale, or
@@ -421,17 +421,17 @@ def _diff_class(line: str) -> str:
     return "hd" if line.startswith(DIFF_HEADS) else DIFF_CLASSES.get(line[:1], "")
 
 
-def _live(entries: list[LedgerEntry], reader: one_scale.Reader) -> list[dict[str, Any]]:
+def _live(entries: list[LedgerEntry], reader: one_scale.ScaleReader) -> list[dict[str, Any]]:
     """What counts in the bandits now: rewards that are applied and not reversed. `reader` is the category's."""
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
     held = [e for e in held if not e.is_abstention]
     names = {entry.bandit.name for entry in held}
-    readers = {name: reader if name == reader.bandit else one_scale.Reader(name) for name in names}
+    readers = {name: reader if name == reader.bandit else one_scale.ScaleReader(name) for name in names}
     return [_live_row(entry, readers[entry.bandit.name]) for entry in held]
 
 
-def _live_row(entry: LedgerEntry, reader: one_scale.Reader) -> dict[str, Any]:
+def _live_row(entry: LedgerEntry, reader: one_scale.ScaleReader) -> dict[str, Any]:
     """A reward with what it counts, and what it is read as where that is something else."""
     said = entry.grader
     key = (said.source, said.version, said.view)
