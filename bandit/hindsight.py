@@ -74,7 +74,7 @@ def answers(variant: PolicyVersion, draws: Sequence[LoggedDraw], every: int, wat
     reading: VariantReading | None = None
     for draw in watch(draws):
         known.advance(draw.at)
-        if reading is None or known.learnt >= every or site_day(draw.at) != reading.posterior.day:
+        if reading is None or known.new_rows >= every or site_day(draw.at) != reading.posterior.day:
             reading = known.read(draw.at)
         yield Counterfactual(odds=reading.odds(tuple(draw.odds)), means=reading.means)
 
@@ -103,12 +103,12 @@ class VariantReading:
 class LedgerReplay:
     """What a variant would have made of the ledger as it grew from the first of some draws to the last.
 
-    `learnt` counts the ledger rows that came since the last reading.
+    `new_rows` counts the ledger rows that came since the last reading.
     """
 
     def __init__(self, variant: PolicyVersion, draws: Sequence[LoggedDraw]) -> None:
         bandit, start, end = variant.bandit, draws[0].at, draws[-1].at
-        self.variant, self.learnt = variant, 0
+        self.variant, self.new_rows = variant, 0
         self._arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
         self._policy = policy_with(variant)
         self._rows = rows_of(bandit, self._policy, site_day(start), start)
@@ -121,11 +121,11 @@ class LedgerReplay:
         while self._later and self._later[-1].recorded_at <= moment:
             entry = self._later.pop()
             self._rows.append(row_of(entry, sign=1 if entry.op == ledger.APPLY else -1))
-            self.learnt += 1
+            self.new_rows += 1
 
     def read(self, moment: datetime) -> VariantReading:
         """The variant's reading at `moment`, of what was taken in."""
-        self.learnt, today = 0, site_day(moment)
+        self.new_rows, today = 0, site_day(moment)
         if self._day != today:
             self._day, self._freed = today, with_baseline(self.variant.bandit, self._policy, today, moment)
         posterior = fold(self._rows, arms=self._arms, policy=self._freed, today=today)

@@ -21,7 +21,7 @@ from bandit.models import (
 )
 from bandit.selection import select
 from grading import monitoring, review
-from grading.judging.rubrics import again, versions
+from grading.judging.rubrics import rejudge, versions
 from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView, SessionLesson
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, QueueEntry
@@ -62,7 +62,7 @@ def make() -> World:
     draft, _ = versions.save(
         Rubric(title="Stern", text="Be stern.", dimensions=held.dimensions, bands=held.bands, parent=held), author=olga
     )
-    run = again.start([session.pk, other.pk], held, by=olga, why="the rubric changed", estimated_usd=0.1)
+    run = rejudge.start([session.pk, other.pk], held, by=olga, why="the rubric changed", estimated_usd=0.1)
     quota_cast.quota(QuotaState.EXHAUSTED, detail=quota_cast.SAID)
     token, secret = ApiToken.objects.issue(session.agent, note="laptop", created_by=olga)
     _, others_secret = ApiToken.objects.issue(other.agent)

@@ -7,8 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from grading import formats, signals
-from grading.evidence import records
-from grading.evidence import store as evidence
+from grading.evidence import records, store
 from grading.formats.events import ParseReport, TranscriptHeader
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
@@ -71,7 +70,7 @@ def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
 
 def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     try:
-        with evidence.open(row) as stream:
+        with store.open(row) as stream:
             reader = formats.read(stream, row.filename)
             noted = records.Noted(reader)
             found = signals.extract(noted)
@@ -143,11 +142,11 @@ def _summary(header: TranscriptHeader, report: ParseReport) -> dict[str, Any]:
 
 
 def _patch(row: Evidence) -> EvidenceReading:
-    with evidence.open(row) as stream:
-        text = stream.read(evidence.TEXT_LIMIT + 1)
-    if len(text) > evidence.TEXT_LIMIT:
+    with store.open(row) as stream:
+        text = stream.read(store.TEXT_LIMIT + 1)
+    if len(text) > store.TEXT_LIMIT:
         return EvidenceReading(
-            problem=Reason.UNREADABLE, detail=f"a patch over {evidence.TEXT_LIMIT:,} bytes; leave out generated files"
+            problem=Reason.UNREADABLE, detail=f"a patch over {store.TEXT_LIMIT:,} bytes; leave out generated files"
         )
     try:
         files = patch.parse(text.decode(errors="replace")).files

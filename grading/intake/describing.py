@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from bandit import selection as decisions
+from bandit import selection
 from bandit.models import Arm, Selection, UnknownArm
 from grading.evidence.reading import EvidenceReading
 from grading.intake.naming import named
@@ -91,10 +91,10 @@ def _selection(session: Session, said: SubmittedSession) -> Iterator[Problem]:
     if session.category is None:
         return
     try:
-        session.selection = decisions.complete(
+        session.selection = selection.complete(
             chosen, observation=session.observation, executed_arm=session.category.name, now=timezone.now()
         )
-    except decisions.AlreadyCompleted as error:
+    except selection.AlreadyCompleted as error:
         yield Problem(
             part="selection_id",
             code="selection_completed",

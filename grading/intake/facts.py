@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from grading.evidence import ownership
-from grading.evidence import store as evidence
+from grading.evidence import ownership, store
 from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
@@ -33,7 +32,7 @@ class FactsFile:
 def read(row: Evidence) -> FactsFile:
     """What a file of facts says."""
     try:
-        said = Facts.model_validate_json(evidence.text_of(row))
+        said = Facts.model_validate_json(store.text_of(row))
     except ValidationError as error:
         return FactsFile(problems=tuple(refusals("facts", error, todo="send JSON as the API page describes it")))
     problems: list[Problem] = []

@@ -84,7 +84,7 @@ def regrade(session: Session) -> Regraded:
         judging.recompute(held)
         asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
         rewards.settle(held, renew=True)
-        review.look(held)
+        review.recheck(held)
         if judging.read_again(held) is not None:
             asked = True
             rewards.settle(held)

@@ -14,8 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading.evidence import near_copies, ownership, reading, transcripts
-from grading.evidence import store as evidence
+from grading.evidence import near_copies, ownership, reading, store, transcripts
 from grading.evidence.reading import EvidenceReading, SessionClaim
 from grading.evidence.store import Readable, TooLarge
 from grading.intake import describing, facts, lessons
@@ -79,9 +78,9 @@ def submit(
         added = _add_evidence(received, session)
         claims = _keep_facts(received, session)
         changed, problems = describing.describe(session, metadata, _telling(received, session))
-        learnt, unlearnt = lessons.record(session, metadata)
-        received.problems += [*problems, *unlearnt]
-        if created or added or changed or learnt:
+        lessons_changed, lesson_problems = lessons.record(session, metadata)
+        received.problems += [*problems, *lesson_problems]
+        if created or added or changed or lessons_changed:
             others = ownership.update([session], claims) - {session.pk}
             _grade(received, session, ownership.locked(others))
         received.problems += remarks(session, received.facts, has_log=EvidenceKind.TRANSCRIPT in received.parts)
@@ -91,7 +90,7 @@ def submit(
 def _receive(received: Received, kind: EvidenceKind, stream: Readable, held: Held) -> None:
     """Store one part and find out what it is, outside of any transaction."""
     try:
-        stored = evidence.store(stream)
+        stored = store.store(stream)
     except TooLarge as error:
         received.problems.append(too_large(kind, error.limit))
         return
@@ -151,8 +150,8 @@ def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
         row.save(force_insert=True)
         added.append(kind.value)
         transaction.on_commit(partial(transcripts.announce, row))
-        if kind is EvidenceKind.TRANSCRIPT and not read.problem and evidence.is_shared(row):
-            others = ", ".join(other.session.external_id for other in evidence.sharers(row).select_related("session"))
+        if kind is EvidenceKind.TRANSCRIPT and not read.problem and store.is_shared(row):
+            others = ", ".join(other.session.external_id for other in store.sharers(row).select_related("session"))
             detail = f"the same bytes as the log of {others[:200]}"
             received.problems.append(evidence_problem(kind, Reason.LOG_SHARED, detail))
     return tuple(added)

@@ -62,7 +62,7 @@ def apply(
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
             record(session, said, parallel=not job.is_first, **identity)
         rewards.settle(session)
-        review.look(session)
+        review.recheck(session)
     return outcome
 
 
@@ -107,7 +107,7 @@ def note(job: JudgeJob, said: SourceGrade) -> None:
         if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=said.reason):
             record(session, said)
             rewards.settle(session)
-            review.look(session)
+            review.recheck(session)
 
 
 def _careful(attempt: JudgeAttempt, result: Result) -> Result:

@@ -25,7 +25,7 @@ class ReviewWaits(Rule):
     todo = "Open the review queue: the first ones move the bandit the most, and each takes ten seconds."
     severity = Severity.ADVISORY
     every = SOMETIMES
-    is_told = True
+    notify_externally = True
     page = "admin:review"
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:

@@ -21,12 +21,12 @@ from grading.vocabulary import Source
 
 __all__ = [
     "ClaimLost",
+    "adopt",
     "comment",
     "flag",
     "hides_judge",
     "is_opinion",
     "last_of",
-    "let_hold",
     "reveal",
     "submit",
     "undo",
@@ -113,7 +113,7 @@ def submit(
         return _no_verdict(locked, reviewer, said, item)
 
 
-def let_hold(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
+def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
     """Make somebody's answer the authoritative one: `by` gives its grade in their own name, and the item is closed.
 
     CorrectionError where the answer says no grade, was undone, or holds already.
@@ -154,7 +154,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         row = records.append(session, reviewer, Answer.UNDO, seen=seen, **said)
         _item_follows(session, reviewer)
         if not ReviewItem.objects.open().filter(session=session).exists():
-            queue.follow(session)
+            queue.sync_item(session)
         return row
 
 

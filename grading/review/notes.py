@@ -55,7 +55,7 @@ def unflag(flag: Flag, by: User) -> None:
         rewards.settle(session)
         brought = ReviewItem.objects.open().filter(session=session, entered_as=QueueEntry.PERSON)
         brought.filter(why=queue.by_a_person(flag.raised_by, flag.detail)).update(entered_as=QueueEntry.RULE)
-        queue.follow(session)
+        queue.sync_item(session)
 
 
 def reveal(session: Session, reviewer: User, value: float | None = None) -> Reveal:

@@ -34,16 +34,16 @@ __all__ = [
     "close",
     "count",
     "dismiss",
-    "follow",
-    "look",
     "next_for",
     "prioritise",
+    "recheck",
     "release",
+    "require_answers",
     "state_of",
+    "sync_item",
     "take",
     "take_off",
     "waiting",
-    "want",
 ]
 
 NEW_EVIDENCE = "new evidence came since you graded it"
@@ -61,13 +61,15 @@ class Counts:
     oldest: dt.datetime | None
 
 
-def look(session: Session) -> None:
-    """Let the rules, then the queue, look at a freshly settled session; in the caller's transaction."""
+def recheck(session: Session) -> None:
+    """Check a freshly settled session against the rules, then bring its review item up to date; in the caller's
+    transaction.
+    """
     monitoring.inspect(session)
-    follow(session)
+    sync_item(session)
 
 
-def follow(session: Session) -> None:
+def sync_item(session: Session) -> None:
     """Make the queue say what holds of a session, which the caller has locked.
 
     A dismissed item stays so. One that a person graded comes back only with evidence that came after (I148); one that
@@ -110,7 +112,7 @@ def assign(item: ReviewItem, to: User | None, by: User) -> None:
         Comment.objects.create(session_id=item.session_id, author=by, text=said)
 
 
-def want(item: ReviewItem, people: int) -> None:
+def require_answers(item: ReviewItem, people: int) -> None:
     """Ask so many people (from 1 up) for an answer: an item that has them already is done, one that lacks some open."""
     if people < 1:
         raise ValueError(f"an item waits for one person at least; got {people}")

@@ -40,7 +40,7 @@ ENOUGH = 20
 # A calibration comes in force by itself while no arm's mean is this far from where a person last left it.
 BY_ITSELF = 0.05
 SITE = "the site, at night"
-AT_ONCE = 500
+CHUNK_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +194,8 @@ def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:
     chosen = list(latest)[:MOST_SESSIONS]
     machines = [Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL]
     found: dict[Session, list[Grade]] = {}
-    for at in range(0, len(chosen), AT_ONCE):
-        some = chosen[at : at + AT_ONCE]
+    for at in range(0, len(chosen), CHUNK_SIZE):
+        some = chosen[at : at + CHUNK_SIZE]
         rows = Grade.objects.chain().filter(session__in=some, source__in=machines).order_by("session", "pk")
         by_session: dict[int, list[Grade]] = defaultdict(list)
         for grade in rows:
@@ -234,8 +234,8 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
 def _arms(bandit: str, sessions: Sequence[Session]) -> dict[str, list[str]]:
     """The arms that hold a reward of each of these sessions, by observation."""
     found: dict[str, list[str]] = defaultdict(list)
-    for at in range(0, len(sessions), AT_ONCE):
-        observations = [session.observation for session in sessions[at : at + AT_ONCE]]
+    for at in range(0, len(sessions), CHUNK_SIZE):
+        observations = [session.observation for session in sessions[at : at + CHUNK_SIZE]]
         entries = ledger.live_entries_of(bandit, observations)
         for observation, arm in entries.values_list("observation", "arm__name"):
             found[observation].append(arm)

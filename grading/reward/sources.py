@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from grading import signals as signals_core
-from grading.evidence import near_copies, ownership
-from grading.evidence import store as evidence
+from grading.evidence import near_copies, ownership, store
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_text
@@ -100,7 +99,7 @@ Answer = tuple[SourceGrade, str]
 def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> GradingInput:
     """What there is to grade a session by; see `grade`. Nothing is written."""
     transcript = next(iter(ownership.files(session)), None)
-    changes = evidence.usable(session, EvidenceKind.PATCH)
+    changes = store.usable(session, EvidenceKind.PATCH)
     log = SessionLog.objects.filter(session=session).select_related("part_of").first()
     version = "" if transcript is None else _signals_version(transcript, log)
     signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
@@ -141,7 +140,7 @@ def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
     if row is None:
         return None, ""
     try:
-        return patch.parse(evidence.text_of(row)), ""
+        return patch.parse(store.text_of(row)), ""
     except Exception as error:
         logger.exception("%s of %s could not be read", row, row.session.observation)
         return None, _last_line(error)
@@ -249,14 +248,14 @@ def _why_no_transcript(session: Session) -> tuple[Reason, str]:
         return Reason.NO_TRANSCRIPT, "No transcript was submitted"
     if latest.problem:
         return Reason(latest.problem), latest.detail
-    others = ", ".join(row.session.external_id for row in evidence.sharers(latest).select_related("session")[:3])
+    others = ", ".join(row.session.external_id for row in store.sharers(latest).select_related("session")[:3])
     detail = f"The log was also submitted for {others}, and does not say whose it is"
     return Reason.LOG_SHARED, plain_text(detail, DETAIL)
 
 
 def _journal(session: Session) -> Answer:
-    row = evidence.usable(session, EvidenceKind.JOURNAL)
-    return journal.grade(None if row is None else evidence.text_of(row)), _digest("" if row is None else row.sha256)
+    row = store.usable(session, EvidenceKind.JOURNAL)
+    return journal.grade(None if row is None else store.text_of(row)), _digest("" if row is None else row.sha256)
 
 
 def _consumption(seen: GradingInput, found: list[artifacts.FoundArtifact]) -> Answer:

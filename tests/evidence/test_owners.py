@@ -9,7 +9,8 @@ from grading.evidence import ownership
 from grading.evidence.owner_rule import Claimant, CommitClaim, owner, same_commits
 from grading.models import Artifact, Flag
 from tests.cast import world
-from tests.casts.house import (
+from tests.casts.intake import submit
+from tests.casts.shared_records import (
     bits,
     commits,
     full_hash,
@@ -24,7 +25,6 @@ from tests.casts.house import (
     steps,
     trajectory,
 )
-from tests.casts.intake import submit
 from tests.examples import examples
 
 PR = "https://github.com/gptme/gptme-contrib/pull/619"

@@ -104,7 +104,7 @@ def test_two_people_on_one_session_are_one_pair_of_their_mean(rita):
 def test_a_floor_carries_no_evidence_and_is_no_pair(rita):
     session = cast.session()
     rewards.settle(session)
-    review.look(session)
+    review.recheck(session)
     graded(session, rita, 0.8)
     assert recalibration.pairs("category", cast.NOON) == []
 

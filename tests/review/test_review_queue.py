@@ -11,7 +11,7 @@ from grading import review, tasks
 from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import answers, queue, worth
+from grading.review import answers, priority, queue
 from grading.review.impact import Corrections, Stratum, first_guess, prior
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
@@ -157,8 +157,8 @@ def test_what_a_rule_brought_comes_first_then_by_impact(rita):
 def test_impact_is_discount_times_expected_correction_times_sensitivity():
     session = flagged(ended_at=NOW - dt.timedelta(days=21))
     # half-life 21 days: 1/2; flagged, nobody corrected yet: .4; the sensitivity of the arm's next choice
-    arm = worth.by_arm(NOW, surprise=1.0)[session.category_id]
-    assert prioritised()[session.pk] == worth.rounded(0.5 * 0.4 * arm)
+    arm = priority.by_arm(NOW, surprise=1.0)[session.category_id]
+    assert prioritised()[session.pk] == priority.rounded(0.5 * 0.4 * arm)
 
 
 def test_newer_flagged_and_ungraded_sessions_come_before_older_and_judged_ones(rita):
@@ -296,7 +296,7 @@ def test_the_count_says_how_many_wait_why_and_since_when(rita, omar):
 
 def test_an_item_wants_one_person_at_least():
     with pytest.raises(ValueError, match="at least"):
-        queue.want(item(flagged()), 0)
+        queue.require_answers(item(flagged()), 0)
 
 
 # --- a site that was there before ------------------------------------------------------------------------------------

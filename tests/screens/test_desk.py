@@ -10,7 +10,7 @@ from grading import review
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.reward import rewards
-from grading.templatetags.house import mean3
+from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.bandit.helpers import buckets

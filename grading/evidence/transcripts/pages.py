@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from grading import formats
-from grading.evidence import store as evidence
-from grading.evidence.transcripts import building, index, shelf
+from grading.evidence import store
+from grading.evidence.transcripts import building, cache, index
 from grading.evidence.transcripts.building import Counted
+from grading.evidence.transcripts.cache import IndexProgress
 from grading.evidence.transcripts.index import PAGE, Broken, Index, SearchHits
 from grading.evidence.transcripts.lines import TranscriptLine, lines
-from grading.evidence.transcripts.shelf import IndexProgress
 from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import Evidence
 
@@ -53,17 +53,17 @@ def find(row: Evidence, query: str, after: int = 0) -> SearchHits | IndexProgres
 
     Looks through what is kept of each event (lines.FOLDED characters), a bounded part of the transcript at a time.
     """
-    path, problem = shelf.held(row), ""
+    path, problem = cache.held(row), ""
     if path is None:
         problem = building.ask(row)
-        path = shelf.held(row)
+        path = cache.held(row)
     try:
         if path is not None:
             with index.opened(path) as held:
                 return held.find(query, after)
     except Broken:
-        shelf.forget(row.sha256)
-    return shelf.progress(row) or IndexProgress(problem=problem)
+        cache.forget(row.sha256)
+    return cache.progress(row) or IndexProgress(problem=problem)
 
 
 def _begin(number: int) -> int:
@@ -71,13 +71,13 @@ def _begin(number: int) -> int:
 
 
 def _indexed(row: Evidence, first: int) -> TranscriptPage | None:
-    path = shelf.held(row)
+    path = cache.held(row)
     try:
         if path is not None:
             with index.opened(path) as held:
                 return _page(held, first)
     except Broken:
-        shelf.forget(row.sha256)
+        cache.forget(row.sha256)
     return None
 
 
@@ -112,7 +112,7 @@ def _read(row: Evidence, first: int) -> TranscriptPage:
     if first > FIRST_PAGES * PAGE and row.size > building.SMALL:
         return _later(row, first)
     try:
-        with evidence.open(row) as file:
+        with store.open(row) as file:
             reader = formats.read(cast("BinaryIO", _Bounded(file)), row.filename)
             for line in lines(reader):
                 if line.number >= first + PAGE:
@@ -138,5 +138,5 @@ def _read(row: Evidence, first: int) -> TranscriptPage:
 
 def _later(row: Evidence, first: int) -> TranscriptPage:
     """What is shown until the index is there."""
-    said = shelf.progress(row) or IndexProgress()
+    said = cache.progress(row) or IndexProgress()
     return TranscriptPage(first=first, problem=said.problem, reading=None if said.problem else said, format=row.format)

@@ -21,7 +21,7 @@ class RunProgress:
     """Where the `total` sessions of a run are. `waiting` and `failed` by reason, `left_out` by why.
 
     `to_place` have no job yet; `moved` have one that a later run took over. Dollars: `spent` on calls whose cost is
-    known, `untold` what the others were expected to cost.
+    known, `unknown_cost` what the others were expected to cost.
     """
 
     total: int
@@ -34,7 +34,7 @@ class RunProgress:
     failed: Mapping[Reason, int]
     left_out: Mapping[LeftOut, int]
     spent: float
-    untold: float
+    unknown_cost: float
 
     @property
     def ended(self) -> int:
@@ -98,7 +98,7 @@ def progress(run: JudgeRun) -> RunProgress:
         failed=states[JobState.ABANDONED],
         left_out=left_out,
         spent=spend.usd or 0.0,
-        untold=spend.expected_usd,
+        unknown_cost=spend.expected_usd,
     )
 
 

@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from grading.judging import asking, inputs, judges
+from grading.judging import enqueuing, inputs, judges
 from grading.judging.rubrics.verdicts import answers
 from grading.models import JudgeJob, Rubric, Session
 from grading.models.judging import Purpose
@@ -27,5 +27,5 @@ def try_on(session: Session, rubric: Rubric) -> JudgeJob | None:
         if under_way is not None and under_way.rubric_id != rubric.pk:
             raise TrialError(f"A trial of {under_way.rubric} on this session is under way: wait for its answer first.")
         if under_way is None:
-            return asking.add(session, rubric, purpose=Purpose.TRIAL, backlog=False)
+            return enqueuing.add(session, rubric, purpose=Purpose.TRIAL, backlog=False)
         return under_way

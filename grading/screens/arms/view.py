@@ -16,7 +16,7 @@ from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, PolicyVersi
 from bandit.reading import version_of
 from grading.intake import naming
 from grading.models import Session
-from grading.screens.arms.arm_acts import ACTS, ASKED
+from grading.screens.arms.acts import ACTS, ASKED
 
 LISTED = 100
 CHANGE = "bandit.change_arm"

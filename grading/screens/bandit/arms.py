@@ -35,7 +35,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRow:
-    """One arm on the page: `spread` is half the central 90 % interval; `pending` counts verdicts still to come.
+    """One arm on the page: `half_width` is half the central 90 % interval; `pending` counts verdicts still to come.
 
     `fallback` is the percentage of its evidence that no judge, person or artifact stands behind, None without any.
     """
@@ -43,7 +43,7 @@ class ArmRow:
     arm: Arm
     posterior: ArmPosterior
     ridge: SafeString
-    spread: float
+    half_width: float
     share: float
     proof: SafeString
     graded: float
@@ -84,7 +84,7 @@ def arm_rows(
             arm=arms[name],
             posterior=arm,
             ridge=drawn[name],
-            spread=(arm.high - arm.low) / 2,
+            half_width=(arm.high - arm.low) / 2,
             share=belief.outlook.share_of_next_100(name),
             proof=charts.proof(weights[name], pending.get(name, 0), full),
             graded=sum(weights[name].values()),

@@ -33,7 +33,7 @@ class ContextCell:
     estimate: Estimate | None = None
 
     @property
-    def spread(self) -> float | None:
+    def half_width(self) -> float | None:
         """Half of the 90 % interval."""
         return None if self.estimate is None else (self.estimate.high - self.estimate.low) / 2
 

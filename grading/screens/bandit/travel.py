@@ -24,7 +24,7 @@ from grading.judging.outlook.standing import JudgeStanding
 from grading.screens import charts
 from grading.screens.bandit.asked import QueryRefused, shown
 from grading.screens.quota.outage_marks import outage_marks
-from grading.templatetags.house import stamp
+from grading.templatetags.gradingsite_tags import stamp
 
 DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
 # The sliders reach back to the first evidence, but no further than a year, and at least a fortnight.

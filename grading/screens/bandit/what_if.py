@@ -23,7 +23,7 @@ from grading.screens.bandit.asked import QueryRefused, shown
 from grading.screens.bandit.moves import ArmMove, in_words, moves
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import STACK
-from grading.templatetags.house import lasting, stamp
+from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source
 
 # What a session is graded by while no judge can be asked.
@@ -79,7 +79,7 @@ def known_outages(first: JudgeStanding | None, since: dt.datetime, now: dt.datet
 
 
 def _outage(period: Period, now: dt.datetime) -> OutageChoice:
-    took = lasting(((period.until or now) - period.row.at).total_seconds())
+    took = duration(((period.until or now) - period.row.at).total_seconds())
     words = f"{stamp(period.row.at)}, {took}: {period.words[:1].lower()}{period.words[1:]}"
     return OutageChoice(pk=period.row.pk, since=period.row.at, until=period.until, words=words)
 

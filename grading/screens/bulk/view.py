@@ -20,7 +20,7 @@ from grading.review.corrections import CorrectionError
 from grading.review.promises import ArmEffect
 from grading.reward.explain import number
 from grading.screens.desk.verdict_form import VerdictForm
-from grading.templatetags.house import signed2
+from grading.templatetags.gradingsite_tags import signed2
 
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
 # The longest id that the database knows.

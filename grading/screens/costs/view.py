@@ -19,7 +19,7 @@ from grading.models import Agent, JudgeAttempt
 from grading.models.judging import Purpose
 from grading.screens import charts
 from grading.screens.exports import view as exports
-from grading.templatetags.house import usd
+from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 50
 DAYS = 30
@@ -96,8 +96,8 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
 def _bar(day: dt.date, spends: dict[dt.date, Spend]) -> charts.DayCost:
     spend = spends.get(day, Spend())
     words = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
-    if spend.untold:
-        words += f", {spend.untold} more estimated at {usd(spend.expected_usd)}"
+    if spend.unknown_cost:
+        words += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
     return charts.DayCost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words)
 
 

@@ -26,11 +26,11 @@ from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
 from grading.screens.dashboard.starving import starving
 from grading.screens.desk.answer import TrustFacts, answer
-from grading.screens.quota import quota_figures
+from grading.screens.quota import figures as quota_figures
+from grading.screens.quota.cards import card, unconfigured
 from grading.screens.quota.judge_state import judge_trouble
 from grading.screens.quota.outage_marks import outage_marks
-from grading.screens.quota.quota_cards import card, unconfigured
-from grading.templatetags.house import is_advisory, moment
+from grading.templatetags.gradingsite_tags import is_advisory, moment
 
 LISTED = 5
 

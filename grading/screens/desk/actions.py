@@ -147,7 +147,7 @@ def hold(request: HttpRequest, pk: int) -> HttpResponseBase:
     given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(given.session_id)
     try:
-        review.let_hold(given, person(request), _reason(request))
+        review.adopt(given, person(request), _reason(request))
     except review.CorrectionError as error:
         return page.render(request, session, said=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
@@ -161,7 +161,7 @@ def assign(request: HttpRequest, pk: int) -> HttpResponseBase:
     name, wanted = request.POST.get("to", ""), request.POST.get("wanted", "")
     review.assign(item, get_object_or_404(User, username=name) if name else None, user)
     if wanted.isdecimal() and 1 <= int(wanted) <= page.MOST_WANTED:
-        review.want(item, int(wanted))
+        review.require_answers(item, int(wanted))
     return redirect(_address(request, session))
 
 

@@ -7,7 +7,7 @@ from grading.monitoring import RULES
 from grading.review.calibration import ENOUGH, Calibration
 from grading.review.trust import Share
 from grading.reward.explain import number
-from grading.templatetags.house import is_advisory
+from grading.templatetags.gradingsite_tags import is_advisory
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 # What these find is told in words of its own.

@@ -48,7 +48,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonRow:
-    """One lesson in the table: `spread` is half the central 90 % of its mean."""
+    """One lesson in the table: `half_width` is half the central 90 % of its mean."""
 
     lesson: Lesson
     posterior: ArmPosterior
@@ -59,7 +59,7 @@ class LessonRow:
         return [each for each in stretches(self.lesson) if each.strikes]
 
     @property
-    def spread(self) -> float:
+    def half_width(self) -> float:
         return (self.posterior.high - self.posterior.low) / 2
 
 

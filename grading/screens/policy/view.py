@@ -19,7 +19,7 @@ from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
 from grading.review import recalibration
 from grading.screens.arms.view import bandit_or_404
-from grading.screens.policy.policy_form import SOURCES, BanditPolicyForm, changes, typed
+from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
 from grading.screens.scale.shifts import ONE_OF_100, ArmShift, arm_shifts, effect, share_effect
 
 LISTED = 50

@@ -12,7 +12,7 @@ from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob
 from grading.models.judging import Purpose
 from grading.screens import charts
-from grading.templatetags.house import lasting, moment
+from grading.templatetags.gradingsite_tags import duration, moment
 
 # Shorter ones are seen on the quota page.
 LEAST = dt.timedelta(minutes=10)
@@ -40,7 +40,7 @@ def _period(period: Period, waits: dt.datetime | None, now: dt.datetime) -> char
     if period.until is None:
         words = f"{what} since {moment(period.row.at)}"
     else:
-        lasted = lasting((period.until - period.since).total_seconds())
+        lasted = duration((period.until - period.since).total_seconds())
         words = f"{what} for {lasted}" + (", since judged" if waits is None or waits >= period.until else "")
     return charts.OutageSpan(
         since=timezone.localtime(period.since), until=timezone.localtime(period.until or now), words=words
@@ -48,5 +48,5 @@ def _period(period: Period, waits: dt.datetime | None, now: dt.datetime) -> char
 
 
 def _spell(spell: Spell) -> charts.OutageSpan:
-    words = f"judge overloaded for {lasting((spell.until - spell.since).total_seconds())}"
+    words = f"judge overloaded for {duration((spell.until - spell.since).total_seconds())}"
     return charts.OutageSpan(since=timezone.localtime(spell.since), until=timezone.localtime(spell.until), words=words)

@@ -15,11 +15,11 @@ from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
-from grading.screens.quota import quota_figures as figures
+from grading.screens.quota import figures
+from grading.screens.quota.cards import STATES, card, effect, unconfigured
 from grading.screens.quota.judge_state import until
-from grading.screens.quota.quota_cards import STATES, card, effect, unconfigured
-from grading.screens.quota.quota_policy import may_probe
-from grading.templatetags.house import clock
+from grading.screens.quota.policy import may_probe
+from grading.templatetags.gradingsite_tags import clock
 from grading.vocabulary import Reason
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bandit.models import LedgerEntry
 from grading.models import Evidence, Flag, Grade, Session, Settlement
 from grading.reward.explain import ABSTAINS, HEADLINES, number
-from grading.templatetags.house import usd
+from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason, Source, Status
 
 UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}

@@ -4,8 +4,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
-from grading.evidence import store as evidence
-from grading.evidence import transcripts
+from grading.evidence import store, transcripts
 from grading.evidence.transcripts import IndexProgress, TranscriptPage
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
@@ -61,7 +60,7 @@ def _waiting(found: IndexProgress) -> JsonResponse:
 
 
 def _row(session: Session) -> Evidence | None:
-    return evidence.usable(session, EvidenceKind.TRANSCRIPT)
+    return store.usable(session, EvidenceKind.TRANSCRIPT)
 
 
 def _marks(request: HttpRequest) -> tuple[str, str]:

@@ -11,8 +11,7 @@ from django.template.response import TemplateResponse
 
 from bandit import ledger
 from bandit.models import LedgerEntry
-from grading.evidence import ownership
-from grading.evidence import store as evidence
+from grading.evidence import ownership, store
 from grading.judging.rubrics.verdicts import staleness
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
@@ -32,11 +31,9 @@ from grading.reward.decide import (
 from grading.reward.explain import StepState, number, weight
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import history, transcript
-from grading.screens.session import session_did as did
-from grading.screens.session import session_why as why
-from grading.screens.session.session_did import TranscriptEvents
-from grading.screens.session.session_why import NextJudging
+from grading.screens.session import activity, history, reasons, transcript
+from grading.screens.session.activity import TranscriptEvents
+from grading.screens.session.reasons import NextJudging
 from grading.signals import Signals
 from grading.vocabulary import Reason, Source
 
@@ -82,12 +79,12 @@ class SessionFacts:
     @property
     def is_unreadable(self) -> bool:
         """Whether there is nothing that a judge could read."""
-        return why.has_nothing_to_read(self.settlement)
+        return reasons.has_nothing_to_read(self.settlement)
 
     @property
     def can_be_asked(self) -> bool:
         """Whether it makes sense to have the judge asked about it."""
-        is_open = self.comes is None and not why.has_no_reward(self.settlement)
+        is_open = self.comes is None and not reasons.has_no_reward(self.settlement)
         return bool(settings.ANTHROPIC_API_KEY) and is_open and not self.is_unreadable
 
 
@@ -109,13 +106,13 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     jobs = JudgeJob.objects.filter(session=session, purpose__in=[Purpose.VERDICT, Purpose.SAMPLE])
     latest = list(jobs.order_by("-pk"))
     job = next((each for each in latest if each.is_first), None)
-    comes = why.following(next((each for each in latest if each.is_open), job))
+    comes = reasons.following(next((each for each in latest if each.is_open), job))
     known = SessionFacts(
         session=session,
         settlement=settlement,
         received=received,
         signals=signals_of(session),
-        log=TranscriptEvents(evidence.usable(session, EvidenceKind.TRANSCRIPT)),
+        log=TranscriptEvents(store.usable(session, EvidenceKind.TRANSCRIPT)),
         job=job,
         comes=comes,
     )
@@ -129,15 +126,15 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "settlement": settlement,
         "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
         "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,
-        "no_reward": why.has_no_reward(settlement),
-        "ungraded": why.is_ungraded(settlement),
+        "no_reward": reasons.has_no_reward(settlement),
+        "ungraded": reasons.is_ungraded(settlement),
         "stale": stale,
         "comes": comes,
         "judge": judge,
         "can_ask": known.can_be_asked,
-        "again_usd": why.last_cost(session) if judge else None,
+        "again_usd": reasons.last_cost(session) if judge else None,
         "flags": [flag for flag in flags if flag.cleared_at is None],
-        "cards": why.cards(settlement, grades, scored),
+        "cards": reasons.cards(settlement, grades, scored),
         "is_contested": is_contested(settlement, holds),
         "readings": readings(grades, judge),
         **_apart(holds.get(Source.JUDGE)),
@@ -161,13 +158,13 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
 def _reasons(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
     """Why there is no reward, or none yet, where that is so."""
     session, settlement, signals = known.session, known.settlement, known.signals
-    if why.has_no_reward(settlement):
-        tests = why.infrastructure(session, signals, known.log)
-        return {"ended_by": why.ended_by(session), "tests": tests, "rule_for_runs": why.rule_for_runs()}
-    if why.is_ungraded(settlement):
+    if reasons.has_no_reward(settlement):
+        tests = reasons.infrastructure(session, signals, known.log)
+        return {"ended_by": reasons.ended_by(session), "tests": tests, "rule_for_runs": reasons.rule_for_runs()}
+    if reasons.is_ungraded(settlement):
         may_operate = request.user.has_perm("grading.change_quota")
-        judge = why.judge_way(session, known.job, known.comes, may_operate=may_operate)
-        return {"ways": why.ways(session, signals, None if known.is_unreadable else judge, request.user)}
+        judge = reasons.judge_way(session, known.job, known.comes, may_operate=may_operate)
+        return {"ways": reasons.ways(session, signals, None if known.is_unreadable else judge, request.user)}
     return {}
 
 
@@ -217,7 +214,7 @@ def _pane(request: HttpRequest, tab: str, known: SessionFacts) -> dict[str, Any]
         return {"evidence": known.received}
     artifacts = list(session.artifacts.select_related("owned_by"))
     return {
-        "did": did.rows(session, known.signals, artifacts, known.log),
+        "did": activity.rows(session, known.signals, artifacts, known.log),
         "carried": ownership.carried(session),
         "part_of": ownership.part_of(session),
         "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
@@ -263,10 +260,10 @@ def tiles(
         }
         for step in settlement.steps
     ]
-    if why.has_no_reward(settlement):
+    if reasons.has_no_reward(settlement):
         return [_gate(settlement.session), *map(_not_asked, shown)]
     for tile in shown:
-        if tile["source"] == Source.FLOOR and why.is_ungraded(settlement):
+        if tile["source"] == Source.FLOOR and reasons.is_ungraded(settlement):
             tile |= {"value": None, "headline": "–", "why": "Not graded yet; never learned"}
         if tile["source"] == Source.JUDGE:
             tile["stale"] = stale
@@ -277,7 +274,7 @@ def tiles(
 
 def _gate(session: Session) -> dict[str, Any]:
     """The tile before the first source: the outcome that stops the chain."""
-    headline = why.ended_by(session)
+    headline = reasons.ended_by(session)
     return {
         "source": "",
         "css": "gate",
@@ -401,7 +398,7 @@ def work(session: Session) -> list[dict[str, Any]]:
 def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
     """Some evidence as text, cut at `limit`; `problem` says in words why there is none."""
     try:
-        text = evidence.text(session, kind, limit)
+        text = store.text(session, kind, limit)
     except OSError as error:
         return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
     return {"text": text or "", "problem": "", "cut": text is not None and len(text.encode()) >= limit}

@@ -19,7 +19,7 @@ from grading.judging.outlook.standing import DIMENSIONS, Headroom, JudgeStanding
 from grading.models import JudgePolicy
 from grading.reward.explain import weight
 from grading.screens import charts
-from grading.templatetags.house import moment, stamp, usd
+from grading.templatetags.gradingsite_tags import moment, stamp, usd
 
 DAYS = 14
 DAY_HOURS = 24

@@ -45,7 +45,7 @@ def _merge(arm: Arm, post: Mapping[str, str], by: str, why: str) -> str:
 
 
 def _part(arm: Arm, post: Mapping[str, str], by: str, why: str) -> str:  # noqa: ARG001 - as the others
-    done = naming.part(arm, by=by, why=why)
+    done = naming.unmerge(arm, by=by, why=why)
     again = f"; {len(done.again)} that had changed since were settled again" if done.again else ""
     return f"{arm} is an arm of its own again: {rewards(done.moved)} came back{again}."
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from grading.evidence import ownership, transcripts
-from grading.evidence import store as evidence
+from grading.evidence import ownership, store, transcripts
 from grading.evidence.transcripts import TranscriptLine, TranscriptPage
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
@@ -115,9 +114,9 @@ def _things(session: Session, signals: Signals | None, log: TranscriptEvents) ->
 
 
 def _patch(session: Session) -> Patch | None:
-    row = evidence.usable(session, EvidenceKind.PATCH)
+    row = store.usable(session, EvidenceKind.PATCH)
     try:
-        return None if row is None else parse_patch(evidence.text_of(row))
+        return None if row is None else parse_patch(store.text_of(row))
     except (OSError, ValueError):
         return None
 

@@ -35,7 +35,7 @@ class NavItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class PageContext:
     now: dt.datetime
     nav: tuple[NavItem, ...]
     judge: JudgeState
@@ -52,12 +52,12 @@ class House:
     may_remove_samples: bool
 
 
-def house(request: HttpRequest) -> House:
+def page_context(request: HttpRequest) -> PageContext:
     """Five queries, whatever the page, and one more while grades wait for the judge."""
     alarms, quota = tuple(monitoring.open_alarms()), first_quota()
     said = None if request.path == reverse("admin:quota") else banner(quota)
     counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
-    return House(
+    return PageContext(
         now=timezone.now(),
         nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),
         judge=answering(judge_state(quota), alarms),

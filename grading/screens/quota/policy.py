@@ -16,7 +16,7 @@ from grading.models import JudgePolicy, Quota
 from grading.models.quota import QuotaState
 from grading.reward.explain import weight
 from grading.screens.quota.judge_state import first_quota
-from grading.templatetags.house import usd
+from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason
 
 LISTED = 50

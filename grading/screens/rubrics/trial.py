@@ -16,7 +16,7 @@ from grading.judging.rubrics import trials
 from grading.judging.rubrics.verdicts import answers, staleness, verdicts
 from grading.models import Grade, Rubric, Session
 from grading.models.judging import Purpose
-from grading.screens.rubrics.rubric_preview import PromptPreview, find_session, full_name, recent_sessions
+from grading.screens.rubrics.preview import PromptPreview, find_session, full_name, recent_sessions
 
 
 def show(request: HttpRequest, pk: int) -> HttpResponse:

@@ -19,7 +19,7 @@ from grading.reward.explain import number
 from grading.reward.outcomes import KILLED
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session.session_did import TranscriptEvents
+from grading.screens.session.activity import TranscriptEvents
 from grading.signals import Signals
 from grading.vocabulary import NO_REWARD, Outcome, Reason, Source
 

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.judging import asking, client, inputs, judges, results
+from grading.judging import client, enqueuing, inputs, judges, results
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.allowance.limiter import Slot
 from grading.judging.allowance.quota import Permit
@@ -71,7 +71,7 @@ def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
         if time.monotonic() > enough:
-            asking.ring()
+            enqueuing.ring()
             break
     return calls
 
@@ -292,9 +292,9 @@ def afterwards(job: JudgeJob) -> None:
     """
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=job.session_id)
-        if asking.enqueue(session) is not None:
+        if enqueuing.enqueue(session) is not None:
             rewards.settle(session)
             return
-        asking.further_opinions(job)
-        if asking.read_again(session) is not None:
+        enqueuing.further_opinions(job)
+        if enqueuing.read_again(session) is not None:
             rewards.settle(session)

@@ -11,7 +11,7 @@ from bandit.core.caps import CapAdvice
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import NEVER, numbers_of
 from bandit.reading import weights_of
-from grading.templatetags.house import plain
+from grading.templatetags.gradingsite_tags import plain
 from grading.vocabulary import Source
 
 SOURCES = tuple(source.value for source in Source if source.value != NEVER)

@@ -18,7 +18,7 @@ from grading.judging.rubrics import examples, versions
 from grading.judging.rubrics.examples import Example
 from grading.models import Grade, Rubric
 from grading.reward.explain import weight
-from grading.screens.rubrics.rubric_preview import PromptPreview, find_session, recent_sessions
+from grading.screens.rubrics.preview import PromptPreview, find_session, recent_sessions
 from grading.vocabulary import Source
 
 OFFERED = 12

@@ -13,7 +13,7 @@ from grading.models import JudgeJob, JudgePolicy, Quota, Settlement
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.screens.quota.judge_state import RECENT_DAYS, never_judged, until
-from grading.templatetags.house import clock, lasting, usd
+from grading.templatetags.gradingsite_tags import clock, duration, usd
 from grading.vocabulary import Reason, Source
 
 STATES = tuple(str(state) for state in QuotaState)
@@ -76,9 +76,9 @@ def _since(quota: Quota, now: dt.datetime) -> str:
         return "not asked yet"
     at = timezone.localtime(quota.changed_at)
     day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
-    said = f"since {day}{at:%H:%M}, {lasting((now - quota.changed_at).total_seconds())}"
+    said = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
     if quota.state == QuotaState.EXHAUSTED and quota.until is not None and quota.until > now:
-        said += f"; returns in {lasting((quota.until - now).total_seconds())}"
+        said += f"; returns in {duration((quota.until - now).total_seconds())}"
     return said
 
 
