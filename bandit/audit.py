@@ -29,7 +29,7 @@ ROWS, WRITTEN = 200_000, 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class BucketMismatch:
     """A bucket that is not what the ledger says: `expected` and `found` are n, Σr, Σr², Σ cost and how many costs."""
 
     arm: Arm
@@ -49,10 +49,10 @@ class Replay:
 
     rows: int
     buckets: int
-    differences: tuple[Difference, ...]
+    differences: tuple[BucketMismatch, ...]
 
 
-def audit() -> list[Difference]:
+def audit() -> list[BucketMismatch]:
     """Every bucket that differs from the ledger's sum."""
     return list(replay().differences)
 
@@ -72,7 +72,7 @@ def replay(*, write: bool = False, step: Step = lambda _rows: None) -> Replay:
     rows = 0
     for start in range(0, upto, ROWS):
         rows += _add_up(LedgerEntry.objects.filter(pk__gt=start, pk__lte=min(start + ROWS, upto)), sums, step)
-    differences: list[Difference] = []
+    differences: list[BucketMismatch] = []
     for bandit in bandits:
         with transaction.atomic():
             Bandit.objects.locked(bandit.name)
@@ -104,7 +104,7 @@ def _something(sums: dict[Key, Sums]) -> int:
     return sum(held != NOTHING for held in sums.values())
 
 
-def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[Difference]:
+def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[BucketMismatch]:
     ids: dict[Key, int] = {}
     found: dict[Key, Sums] = {}
     for pk, arm, grader, day, *moments in Bucket.objects.filter(bandit=bandit).values_list("pk", *KEY, *MOMENTS):
@@ -117,7 +117,7 @@ def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[
     arms = Arm.objects.select_related("bandit").in_bulk({arm for arm, _, _ in wrong})
     graders = Grader.objects.in_bulk({grader for _, grader, _ in wrong})
     return [
-        Difference(
+        BucketMismatch(
             arm=arms[key[0]],
             grader=graders[key[1]],
             day=key[2],

@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from bandit.core.feedback import Feedback, Sizes, feedback
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import weights_of
 
@@ -159,7 +159,9 @@ def consumption_today(bandit: Bandit, today: date) -> int:
     return unrewarded + int(rewarded.aggregate(total=Sum("n"))["total"] or 0)
 
 
-def consumption_feedback(rows: list[Row], names: list[str], version: PolicyVersion, today: date) -> dict[str, Feedback]:
+def consumption_feedback(
+    rows: list[RewardRow], names: list[str], version: PolicyVersion, today: date
+) -> dict[str, Feedback]:
     """Seed 000's boost or penalty of each consumption arm, from the rewards that carry weight."""
     sizes = Sizes(
         boost=version.consumption_boost,

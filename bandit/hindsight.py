@@ -15,7 +15,7 @@ from bandit.whatif import row_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
+class LoggedDraw:
     """One decision that was drawn and rewarded: the arm, the `odds` it was drawn with, and what came of it."""
 
     at: datetime
@@ -25,17 +25,17 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Counterfactual:
     """What another policy would have said to a draw: its odds among the same arms, and the mean it saw in each."""
 
     odds: Mapping[str, float]
     means: Mapping[str, float]
 
 
-Watch = Callable[[Sequence[Draw]], Iterable[Draw]]
+Watch = Callable[[Sequence[LoggedDraw]], Iterable[LoggedDraw]]
 
 
-def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[Draw], Counter[str]]:
+def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[LoggedDraw], Counter[str]]:
     """The last `limit` decisions by `now`: those that were drawn and rewarded, the oldest first, and how many were not,
     by reason.
 
@@ -52,7 +52,7 @@ def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[Draw], Cou
             left_out[reason] += 1
         else:
             odds = {arm: odd for arm, odd in each.eligible.items() if not isinstance(odd, str)}
-            draws.append(Draw(at=each.created, arm=each.arm.name, odds=odds, reward=rewards[each.observation]))
+            draws.append(LoggedDraw(at=each.created, arm=each.arm.name, odds=odds, reward=rewards[each.observation]))
     return draws, left_out
 
 
@@ -64,23 +64,23 @@ def _reason_against(selection: Selection, rewarded: Collection[str]) -> str:
     return "" if selection.observation in rewarded else "without a reward"
 
 
-def answers(variant: PolicyVersion, draws: Sequence[Draw], every: int, watch: Watch) -> Iterator[Answer]:
+def answers(variant: PolicyVersion, draws: Sequence[LoggedDraw], every: int, watch: Watch) -> Iterator[Counterfactual]:
     """What the variant would have said to each of `draws`, at least one, the oldest first.
 
     From the ledger as it was known at the draw, or at the last one before that, of the same day, since which fewer than
     `every` rows were learnt. The baseline is that of the day's first draw; the rectifier is the one in force.
     """
-    known = Known(variant, draws)
-    reading: Reading | None = None
+    known = LedgerReplay(variant, draws)
+    reading: VariantReading | None = None
     for draw in watch(draws):
         known.advance(draw.at)
-        if reading is None or known.learnt >= every or site_day(draw.at) != reading.posterior.day:
+        if reading is None or known.new_rows >= every or site_day(draw.at) != reading.posterior.day:
             reading = known.read(draw.at)
-        yield Answer(odds=reading.odds(tuple(draw.odds)), means=reading.means)
+        yield Counterfactual(odds=reading.odds(tuple(draw.odds)), means=reading.means)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reading:
+class VariantReading:
     """The variant's posterior at a moment, and the factors on the arms that read."""
 
     posterior: Posterior
@@ -100,15 +100,15 @@ class Reading:
         return self._odds[eligible]
 
 
-class Known:
+class LedgerReplay:
     """What a variant would have made of the ledger as it grew from the first of some draws to the last.
 
-    `learnt` counts the ledger rows that came since the last reading.
+    `new_rows` counts the ledger rows that came since the last reading.
     """
 
-    def __init__(self, variant: PolicyVersion, draws: Sequence[Draw]) -> None:
+    def __init__(self, variant: PolicyVersion, draws: Sequence[LoggedDraw]) -> None:
         bandit, start, end = variant.bandit, draws[0].at, draws[-1].at
-        self.variant, self.learnt = variant, 0
+        self.variant, self.new_rows = variant, 0
         self._arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
         self._policy = policy_with(variant)
         self._rows = rows_of(bandit, self._policy, site_day(start), start)
@@ -121,14 +121,14 @@ class Known:
         while self._later and self._later[-1].recorded_at <= moment:
             entry = self._later.pop()
             self._rows.append(row_of(entry, sign=1 if entry.op == ledger.APPLY else -1))
-            self.learnt += 1
+            self.new_rows += 1
 
-    def read(self, moment: datetime) -> Reading:
+    def read(self, moment: datetime) -> VariantReading:
         """The variant's reading at `moment`, of what was taken in."""
-        self.learnt, today = 0, site_day(moment)
+        self.new_rows, today = 0, site_day(moment)
         if self._day != today:
             self._day, self._freed = today, with_baseline(self.variant.bandit, self._policy, today, moment)
         posterior = fold(self._rows, arms=self._arms, policy=self._freed, today=today)
         reading = [name for name, is_consumption in self._arms.items() if is_consumption]
         moved = consumption_feedback(self._rows, reading, self.variant, today)
-        return Reading(posterior=posterior, factors={name: each.factor for name, each in moved.items()})
+        return VariantReading(posterior=posterior, factors={name: each.factor for name, each in moved.items()})

@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from bandit.core.names import checked_id
 from bandit.core.thompson import uniform
 from bandit.eligibility import context_of, out_of_use
-from bandit.models import Arm, Assignment, Bandit, Kind
+from bandit.models import Arm, Assignment, Bandit, BanditKind
 from bandit.reading import version_of
 
 
@@ -89,7 +89,7 @@ def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> lis
 def _of_many(bandit: str) -> Bandit:
     """The bandit, locked. Raises UnknownBandit, or ValueError for one that takes one of its arms only."""
     row = Bandit.objects.locked(bandit)
-    if row.kind != Kind.MANY:
+    if row.kind != BanditKind.MANY:
         raise ValueError(f"expected a bandit of which many arms are taken; {row.name!r}: {row.get_kind_display()}")
     return row
 

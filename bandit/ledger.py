@@ -94,7 +94,7 @@ class Credit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class LedgerChange:
     """The rows that a call appended. Empty, and false, where everything already was as asked."""
 
     applied: tuple[LedgerEntry, ...] = ()
@@ -114,7 +114,7 @@ def set_reward(
     policy_version: str,
     provisional: bool = False,
     renew: bool = False,
-) -> Change:
+) -> LedgerChange:
     """Make `credits` (arm name to credit) the live rewards of this observation in this bandit; none if empty.
 
     Whatever is live and differs in arm, value, cost, grader or day is reversed on the day it was given, then what holds
@@ -149,13 +149,15 @@ def set_reward(
         )
         for arm, credit, revision in _next_revisions(row, observation, wanted, undone)
     ]
-    change = Change(applied=tuple(applies), reversed=tuple(reverses))
+    change = LedgerChange(applied=tuple(applies), reversed=tuple(reverses))
     if change:
         touch(row)
     return change
 
 
-def rewrite(bandit: Bandit, *, undone: Sequence[LedgerEntry], given: Sequence[LedgerEntry], settlement: str) -> Change:
+def rewrite(
+    bandit: Bandit, *, undone: Sequence[LedgerEntry], given: Sequence[LedgerEntry], settlement: str
+) -> LedgerChange:
     """Reverse the live entries `undone`, then apply `given`, unsaved and without a revision yet; any number at once.
 
     For moving rewards from one arm to another. The reverses name `settlement` for a reason; what is given says its own.
@@ -168,7 +170,7 @@ def rewrite(bandit: Bandit, *, undone: Sequence[LedgerEntry], given: Sequence[Le
         entry.revision = last[entry.arm_id, entry.observation] = last.get((entry.arm_id, entry.observation), 0) + 1
     applied = LedgerEntry.objects.bulk_create(given, batch_size=BATCH)
     _move_all([*((entry, -1) for entry in reversed_now), *((entry, 1) for entry in applied)])
-    change = Change(applied=tuple(applied), reversed=tuple(reversed_now))
+    change = LedgerChange(applied=tuple(applied), reversed=tuple(reversed_now))
     if change:
         touch(bandit)
     return change

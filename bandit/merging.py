@@ -32,7 +32,7 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parted:
+class Unmerged:
     """`moved` rewards came back. Of the observations in `again` the reward was changed since: settle them anew."""
 
     moved: int
@@ -65,7 +65,7 @@ def merge(arm: Arm, into: Arm, *, by: str, why: str = "") -> Merged:
     return _counted(moving, doubles)
 
 
-def part(arm: Arm, *, by: str, why: str = "") -> Parted:
+def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
     """Undo the arm's merge: the rewards that moved with it come back as they were, but for those changed since.
 
     Merges are undone in the order opposite to theirs. Raises ValueError for an arm that is not merged, or that another
@@ -81,7 +81,7 @@ def part(arm: Arm, *, by: str, why: str = "") -> Parted:
         Arm.objects.filter(pk__in=_came_with(held, into)).update(merged_into=held)
         done(held, Act.PARTED, other=into, by=by, why=why, merged_into=None)
     restored = {entry.observation for entry in back}
-    return Parted(moved=_rewards(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
+    return Unmerged(moved=_rewards(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
 
 
 def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:

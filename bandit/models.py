@@ -47,14 +47,14 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
 
     def that_learn(self) -> Self:
         """Those that believe anything, in order: not those whose arms are only names."""
-        return self.exclude(kind=Kind.NAMES).order_by("pk")
+        return self.exclude(kind=BanditKind.NAMES).order_by("pk")
 
     def locked(self, name: str) -> "Bandit":
         """As `named`, and one writer at a time until the transaction ends. Rows that refer to it stay insertable."""
         return self.select_for_update(no_key=True, of=("self",)).named(name)
 
 
-class Kind(models.TextChoices):
+class BanditKind(models.TextChoices):
     """What a bandit is asked. Of many arms at once each is taken or held out; names are only names."""
 
     CHOICE = "choice", "one of its arms is chosen"
@@ -72,7 +72,7 @@ class Bandit(models.Model):
 
     name = models.SlugField(unique=True)
     title = models.CharField(max_length=100)
-    kind = models.CharField(max_length=6, choices=Kind, default=Kind.CHOICE)
+    kind = models.CharField(max_length=6, choices=BanditKind, default=BanditKind.CHOICE)
     baseline = models.ForeignKey(
         "self", models.PROTECT, null=True, blank=True, related_name="+", help_text="Whose arms' means are taken out."
     )
@@ -82,7 +82,7 @@ class Bandit(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(kind__in=Kind.values), name="bandit_kind_known"),
+            models.CheckConstraint(condition=Q(kind__in=BanditKind.values), name="bandit_kind_known"),
             models.CheckConstraint(
                 condition=Q(baseline__isnull=True) | ~Q(baseline=F("pk")),
                 name="bandit_baseline_is_another",

@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import IntegerField
 from django.utils import timezone
 
-from bandit.core.evidence import Evidence
+from bandit.core.evidence import EvidenceTable
 from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
-from bandit.core.table import ABSTAINED, MICRO, Row
+from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.ledger import touch
 from bandit.models import Bandit, PolicyVersion
 from bandit.reading import (
@@ -66,7 +66,7 @@ class ArmCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preview:
+class PolicyPreview:
     """What a version would do, before it does it: the outlook as it is and as it would be, and its memory."""
 
     held: PolicyVersion
@@ -98,13 +98,13 @@ def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody ye
     return version
 
 
-def preview(bandit: str, numbers: Mapping[str, Any], now: datetime) -> Preview:
+def preview(bandit: str, numbers: Mapping[str, Any], now: datetime) -> PolicyPreview:
     """What these numbers would do. Nothing is saved. Raises UnknownBandit, or ValidationError as `put_in_force`."""
     row = Bandit.objects.named(bandit)
     held, version = version_of(row), proposed(row, numbers)
     remembered = memory_of(version, now)
     require_memory(remembered, version)
-    return Preview(
+    return PolicyPreview(
         held=held, version=version, before=outlook_of(held, now), after=outlook_of(version, now), memory=remembered
     )
 
@@ -159,7 +159,7 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     today, policy = site_day(now), policy_with(version)
     rows = rows_of(version.bandit, policy, today)
     believed = outlook(version.bandit, policy, rows, today).posterior
-    weighs = Evidence.read(rows, believed.names, policy, today).weighs
+    weighs = EvidenceTable.read(rows, believed.names, policy, today).weighs
     return memory(half_life, cap=cap, pseudo_a_day=believed.evidence_scale * _busiest(rows, weighs, today))
 
 
@@ -184,7 +184,7 @@ def require_memory(remembered: Memory, version: PolicyVersion) -> None:
         raise ValidationError({"evidence_cap": said})
 
 
-def costs_of(rows: Iterable[Row]) -> dict[str, ArmCost]:
+def costs_of(rows: Iterable[RewardRow]) -> dict[str, ArmCost]:
     """What each arm's rewarded sessions cost, as far as it is known."""
     sums: dict[str, tuple[int, int, int]] = {}
     for row in rows:
@@ -195,7 +195,7 @@ def costs_of(rows: Iterable[Row]) -> dict[str, ArmCost]:
     return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
 
 
-def _busiest(rows: Iterable[Row], weights: Mapping[str, float], today: date) -> float:
+def _busiest(rows: Iterable[RewardRow], weights: Mapping[str, float], today: date) -> float:
     """Σw·r of the arm that gets the most a day, over the last TRAFFIC_DAYS before today or since its first of them."""
     lately = [row for row in rows if today - timedelta(days=TRAFFIC_DAYS) <= row.day < today]
     if not lately:

@@ -22,7 +22,7 @@ from bandit.core.policy import Policy
 from bandit.core.posterior import ArmPosterior, Posterior, fold
 from bandit.core.propensity import propensities
 from bandit.core.residual import Baseline, baseline
-from bandit.core.table import ABSTAINED, MOMENTS, Row
+from bandit.core.table import ABSTAINED, MOMENTS, RewardRow
 from bandit.models import (
     Arm,
     Bandit,
@@ -39,16 +39,16 @@ REMEMBERED = 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Reading:
+class BanditReading:
     """A bandit's rows on one day, and what follows from them."""
 
-    rows: list[Row]
+    rows: list[RewardRow]
     posterior: Posterior
 
     @cached_property
-    def by_arm(self) -> dict[str, list[Row]]:
+    def by_arm(self) -> dict[str, list[RewardRow]]:
         """The rows of each arm that has any."""
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[RewardRow]] = {}
         for row in self.rows:
             found.setdefault(row.arm, []).append(row)
         return found
@@ -64,7 +64,7 @@ class Reading:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _chance_of_best(reading: Reading, names: tuple[str, ...]) -> dict[str, float]:
+def _chance_of_best(reading: BanditReading, names: tuple[str, ...]) -> dict[str, float]:
     return reading.posterior.chance_of_best(names)
 
 
@@ -79,7 +79,7 @@ class Question:
     today: date
 
 
-def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Reading:
+def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> BanditReading:
     """What the ledger amounts to for these arms on the day `today`; remembered until the bandit's revision is another.
 
     `bandit` is to be fresh from the database, of this transaction where there is one: its revision is believed. A
@@ -92,9 +92,9 @@ def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Re
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _read(asked: Question) -> Reading:
+def _read(asked: Question) -> BanditReading:
     rows = rows_of(asked.bandit, asked.policy, asked.today)
-    return Reading(rows=rows, posterior=fold(rows, arms=asked.arms, policy=asked.policy, today=asked.today))
+    return BanditReading(rows=rows, posterior=fold(rows, arms=asked.arms, policy=asked.policy, today=asked.today))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,8 +174,8 @@ def policy_from(
     )
 
 
-def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[Row]:
-    """What the ledger amounts to, by what names a `Row`, as far back as the policy reads: one query, exact integers.
+def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[RewardRow]:
+    """What the ledger amounts to, one row for each key, as far back as the policy reads: one query, exact integers.
 
     From the buckets, or from the ledger itself where only what was recorded by `known_by` counts. Abstentions are among
     them where the policy's scale has something to say of them, and else nowhere.
@@ -249,9 +249,9 @@ def _row(  # noqa: PLR0917 - a row of the query
     q: Any,
     cost: Any,
     costed: Any,
-) -> Row:
+) -> RewardRow:
     """Sums are decimals on PostgreSQL."""
-    return Row(
+    return RewardRow(
         arm=arm,
         source=source,
         stratum=stratum,
@@ -272,7 +272,7 @@ def _row(  # noqa: PLR0917 - a row of the query
 
 
 def with_baseline(
-    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None, *, moved: Sequence[Row] = ()
+    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None, *, moved: Sequence[RewardRow] = ()
 ) -> Policy:
     """The policy with what this bandit's rewards are freed of on the day `today`; as it is where that is nothing.
 
@@ -284,14 +284,14 @@ def with_baseline(
     return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
 
 
-def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[Row]]:
+def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[RewardRow]]:
     """The policy in force on the day `today`, what the rewards are freed of included, and the rows that it reads."""
     policy = with_baseline(bandit, policy_of(bandit), today)
     return policy, rows_of(bandit, policy, today)
 
 
 def baseline_of(
-    bandit: Bandit, today: date, known_by: datetime | None = None, moved: Sequence[Row] = ()
+    bandit: Bandit, today: date, known_by: datetime | None = None, moved: Sequence[RewardRow] = ()
 ) -> Baseline | None:
     """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more.
 
@@ -330,7 +330,7 @@ def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float
     return dict(zip(best, propensities(scaled, floor=floor).tolist(), strict=True))
 
 
-def outlook(bandit: Bandit, policy: Policy, rows: Iterable[Row], today: date) -> Outlook:
+def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
     arms = bandit.arms.all()
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)

@@ -21,13 +21,13 @@ from bandit.eligibility import (
     is_unfinished,
     reason_against,
 )
-from bandit.models import Arm, Bandit, Kind, Selection
+from bandit.models import Arm, Bandit, BanditKind, Selection
 from bandit.reading import Outlook, chances, policy_with, posterior_of, read, site_day, version_of, with_baseline
-from bandit.whatif import Change, what_if_many, what_if_rectified, what_if_without
+from bandit.whatif import HypotheticalReward, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [
     "AlreadyCompleted",
-    "Change",
+    "HypotheticalReward",
     "NothingEligible",
     "Outlook",
     "complete",
@@ -129,8 +129,10 @@ def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[
 
 
 def _require_choice(bandit: Bandit) -> None:
-    if bandit.kind != Kind.CHOICE:
-        choices = ", ".join(Bandit.objects.filter(kind=Kind.CHOICE).order_by("name").values_list("name", flat=True))
+    if bandit.kind != BanditKind.CHOICE:
+        choices = ", ".join(
+            Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name").values_list("name", flat=True)
+        )
         raise ValueError(
             f"nothing is chosen from the bandit {bandit.name!r}: {bandit.get_kind_display()}. "
             f"Expected one of those that choose: {choices}"

@@ -13,9 +13,9 @@ from datetime import datetime
 import numpy as np
 
 from bandit.core.estimate import signed
-from bandit.core.offpolicy import Comparison, Log, compare
+from bandit.core.offpolicy import DrawLog, PolicyComparison, compare
 from bandit.core.table import Floats
-from bandit.hindsight import Answer, Draw, Watch, answers, draws_of
+from bandit.hindsight import Counterfactual, LoggedDraw, Watch, answers, draws_of
 from bandit.models import PolicyVersion
 
 LIMIT = 300
@@ -25,7 +25,7 @@ FAST = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ShadowShare:
     """How many of a hundred such draws choose an arm: as it `ran`, and as it `would` have been."""
 
     arm: str
@@ -48,8 +48,8 @@ class Report:
     left_out: Mapping[str, int]
     first: datetime | None
     last: datetime | None
-    comparison: Comparison | None
-    shares: tuple[Share, ...]
+    comparison: PolicyComparison | None
+    shares: tuple[ShadowShare, ...]
     sentence: str
 
 
@@ -80,11 +80,11 @@ def shadow(variant: PolicyVersion, now: datetime, *, limit: int = LIMIT, every: 
     )
 
 
-def _log(draws: Sequence[Draw], answered: Sequence[Answer]) -> tuple[Log, tuple[Share, ...]]:
+def _log(draws: Sequence[LoggedDraw], answered: Sequence[Counterfactual]) -> tuple[DrawLog, tuple[ShadowShare, ...]]:
     names = sorted(answered[0].means)
     ran, would = (_table(names, [each.odds for each in some]) for some in (draws, answered))
     arm = np.array([names.index(draw.arm) for draw in draws])
-    log = Log(
+    log = DrawLog(
         arm=arm,
         chance=ran[np.arange(len(draws)), arm],
         reward=np.array([draw.reward for draw in draws]),
@@ -92,7 +92,7 @@ def _log(draws: Sequence[Draw], answered: Sequence[Answer]) -> tuple[Log, tuple[
         model=_table(names, [each.means for each in answered]),
     )
     columns = zip(names, *(100 * each.mean(axis=0) for each in (ran, would)), strict=True)
-    shares = (Share(arm=name, ran=float(before), would=float(after)) for name, before, after in columns)
+    shares = (ShadowShare(arm=name, ran=float(before), would=float(after)) for name, before, after in columns)
     return log, tuple(share for share in shares if share.ran or share.would)
 
 
@@ -100,7 +100,7 @@ def _table(names: Sequence[str], rows: Sequence[Mapping[str, float]]) -> Floats:
     return np.array([[row.get(name, 0.0) for name in names] for row in rows])
 
 
-def _sentence(comparison: Comparison | None, looked_at: int, *, priced: bool) -> str:
+def _sentence(comparison: PolicyComparison | None, looked_at: int, *, priced: bool) -> str:
     if comparison is None:
         return f"Cannot tell yet: none of {looked_at} decisions was drawn, finished and rewarded."
     found = comparison.estimates

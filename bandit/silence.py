@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef
 
 from bandit.core.evidence import oldest_day
 from bandit.core.policy import Policy
-from bandit.core.table import ABSTAINED, MICRO, Row
+from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
 from bandit.reading import evidence_of, outlook, site_day
 
@@ -102,7 +102,7 @@ def unheard(
     return found
 
 
-def _rewards(rows: Iterable[Row]) -> Counter[str]:
+def _rewards(rows: Iterable[RewardRow]) -> Counter[str]:
     found: Counter[str] = Counter()
     for row in rows:
         found[row.arm] += 0 if row.source == ABSTAINED else row.n
@@ -124,10 +124,10 @@ def _silent(
     return found
 
 
-def _read_at(arm: str, source: str, value: float, alike: Mapping[Alike, int]) -> list[Row]:
+def _read_at(arm: str, source: str, value: float, alike: Mapping[Alike, int]) -> list[RewardRow]:
     """Rewards of that value in the place of abstentions. What they cost is left out: that they are bad is enough."""
     micro = round(value * MICRO)
     return [
-        Row(arm=arm, source=source, day=day, n=n, s=n * micro, q=n * micro**2, context=context, salience=salience)
+        RewardRow(arm=arm, source=source, day=day, n=n, s=n * micro, q=n * micro**2, context=context, salience=salience)
         for (day, context, salience), n in alike.items()
     ]

@@ -7,14 +7,14 @@ from datetime import date, datetime
 from bandit import ledger
 from bandit.core.calibration import Scale
 from bandit.core.rectify import Stratum
-from bandit.core.table import Row
+from bandit.core.table import RewardRow
 from bandit.ledger import GraderKey
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
 from bandit.reading import Outlook, evidence_of, outlook, policy_of, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class HypotheticalReward:
     """What may become of an arm's reward for one observation: `value` in [0, 1] (None: none) from `source`, for `day`.
 
     The rest is as in a ledger.Credit and its GraderKey.
@@ -36,7 +36,11 @@ class Change:
 
 
 def what_if_many(
-    bandit: str, changes: Sequence[Change], now: datetime, *, beside: Mapping[str, Sequence[Change]] | None = None
+    bandit: str,
+    changes: Sequence[HypotheticalReward],
+    now: datetime,
+    *,
+    beside: Mapping[str, Sequence[HypotheticalReward]] | None = None,
 ) -> tuple[Outlook, Outlook]:
     """The outlook now, and as it would be after all of `changes`, in any order.
 
@@ -49,7 +53,7 @@ def what_if_many(
     return what_if_moved(bandit, moved, now)
 
 
-def what_if_moved(bandit: str, moved: Mapping[str, Sequence[Row]], now: datetime) -> tuple[Outlook, Outlook]:
+def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: datetime) -> tuple[Outlook, Outlook]:
     """The outlook now, and as it would be with these rows more (with `n` of −1, less), by the bandit that they are of.
 
     Raises UnknownBandit.
@@ -63,7 +67,7 @@ def what_if_moved(bandit: str, moved: Mapping[str, Sequence[Row]], now: datetime
     return outlook(row, freed, rows, today), outlook(row, after, [*rows, *moved.get(bandit, ())], today)
 
 
-def _moved(bandit: str, changes: Sequence[Change]) -> list[Row]:
+def _moved(bandit: str, changes: Sequence[HypotheticalReward]) -> list[RewardRow]:
     """What the changes take and give, as rows to be added."""
     observations = {change.observation for change in changes}
     apart = {(change.observation, change.arm) for change in changes}
@@ -113,17 +117,17 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
     return outlook(row, policy, rows, today), outlook(row, without, rows, today)
 
 
-def _taken(bandit: str, observations: Iterable[str]) -> list[Row]:
+def _taken(bandit: str, observations: Iterable[str]) -> list[RewardRow]:
     """What is live for these observations, abstentions too, with its sign turned."""
     return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations)]
 
 
-def row_of(entry: LedgerEntry, *, sign: int) -> Row:
+def row_of(entry: LedgerEntry, *, sign: int) -> RewardRow:
     """One reward's entry as a row: 1 for one that comes, −1 for one that goes."""
     return _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
 
 
-def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
+def _given(bandit: str, changes: Iterable[HypotheticalReward]) -> list[RewardRow]:
     """The rewards that the changes would give, as rows."""
     names = {text: Arm.objects.resolve(bandit, text).name for text in {each.arm for each in changes}}
     found = []
@@ -134,9 +138,9 @@ def _given(bandit: str, changes: Iterable[Change]) -> list[Row]:
     return found
 
 
-def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> Row:
+def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> RewardRow:
     """One reward come (`sign` 1) or gone (−1), in micro-units, as a row."""
-    return Row(
+    return RewardRow(
         arm=arm,
         source=grader.source,
         stratum=grader.stratum,

@@ -27,7 +27,7 @@ from grading.signals import EffectKind, extract
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from grading.formats import Reader
+    from grading.formats import TranscriptReader
     from grading.formats.events import Event
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -169,7 +169,7 @@ def found(path: Path) -> list[Thing]:
     return commits + effects + reds
 
 
-def _numbered(reader: Reader, lines: list[int]) -> Iterator[Event]:
+def _numbered(reader: TranscriptReader, lines: list[int]) -> Iterator[Event]:
     """The events as they are, noting for each number the line that had been read when it came."""
     for event in reader:
         lines.extend([reader.report.lines] * (event.number - len(lines)))

@@ -78,14 +78,14 @@ def site(events: int) -> tuple[Client, Evidence]:
     from django.test import Client
     from django.utils import timezone
 
-    from grading.evidence import store as evidence
+    from grading.evidence import store
     from grading.models import Agent, Evidence, Session
 
     with tempfile.TemporaryFile() as file:
         for line in transcript(events):
             file.write(line)
         file.seek(0)
-        stored = evidence.store(file)
+        stored = store.store(file)
     agent = Agent.objects.create(name="bench")
     session, empty = [
         Session.objects.create(agent=agent, external_id=name, ended_at=timezone.now()) for name in ("long", "empty")
@@ -125,9 +125,9 @@ def line(number: int, kind: str, content: object) -> bytes:
 
 
 def wait(row: Evidence) -> None:
-    from grading.evidence.transcripts import shelf
+    from grading.evidence.transcripts import cache
 
-    while shelf.held(row) is None:
+    while cache.held(row) is None:
         time.sleep(0.01)
 
 

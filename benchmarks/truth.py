@@ -50,7 +50,7 @@ from grading.reward.grade import SourceGrade
 from grading.reward.production import Production, collect
 from grading.reward.trajectory_formula import WEIGHTS, Contribution, Observed, score
 from grading.signals import Signals, extract
-from grading.signals.facts import Facts
+from grading.signals.facts import ObservedFacts
 
 ROOT = Path(__file__).resolve().parent.parent
 READERS = (gptme_evals.sessions, intercode.sessions, tau_bench.sessions, aider.sessions)
@@ -74,7 +74,9 @@ class Session:
 
     @cached_property
     def answer(self) -> SourceGrade:
-        return trajectory.grade(trajectory.Seen(signals=self.signals, production=self.production, facts=Facts()))
+        return trajectory.grade(
+            trajectory.TrajectoryInput(signals=self.signals, production=self.production, facts=ObservedFacts())
+        )
 
     @property
     def grade(self) -> float:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from grading import judging, monitoring, review
 from grading.evidence import transcripts
 from grading.intake import naming
-from grading.judging.rubrics import again
+from grading.judging.rubrics import rejudge
 from grading.models import Evidence
 from grading.monitoring.notices import send_due
 from grading.reward import one_scale
@@ -33,7 +33,7 @@ def sweep() -> None:
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def judge_again() -> None:
-    again.place()
+    rejudge.enqueue()
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

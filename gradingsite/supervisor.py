@@ -98,7 +98,7 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
-    def bury(self, selector: selectors.BaseSelector) -> int:
+    def reap(self, selector: selectors.BaseSelector) -> int:
         """Ends the children that the ended process left, shows its last words and returns its exit status."""
         self.signal(signal.SIGKILL)
         while self.show_output():
@@ -109,7 +109,7 @@ class Child:
         process, self.process = self.process, None
         selector.unregister(self.output)
         if process is None or process.stdout is None:
-            raise RuntimeError(f"{self.program.name} is buried only after it ran")
+            raise RuntimeError(f"{self.program.name} is reaped only after it ran")
         process.stdout.close()
         return process.returncode
 
@@ -162,7 +162,7 @@ class Supervisor:
         self.show_output()
         for child in self.children:
             if child.has_ended():
-                child.plan_restart(child.bury(self.selector))
+                child.plan_restart(child.reap(self.selector))
 
     def show_output(self, seconds: float = 0.1) -> None:
         for key, _ in self.selector.select(seconds):
@@ -187,4 +187,4 @@ class Supervisor:
             self.show_output()
             for child in children:
                 if child.has_ended():
-                    child.bury(self.selector)
+                    child.reap(self.selector)

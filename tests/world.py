@@ -21,10 +21,10 @@ from bandit.models import (
 )
 from bandit.selection import select
 from grading import monitoring, review
-from grading.judging.rubrics import again, versions
+from grading.judging.rubrics import rejudge, versions
 from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView, SessionLesson
 from grading.models.quota import QuotaState
-from grading.models.review import Answer, Entry
+from grading.models.review import Answer, QueueEntry
 from grading.review import bulk
 from grading.reward import rewards
 from grading.roles import OPERATOR, REVIEWER
@@ -52,7 +52,7 @@ def make() -> World:
     for each in (waiting, beside, free):
         cast.grade(each, Source.JOURNAL, 0.3)
         rewards.settle(each)
-        ReviewItem.objects.update_or_create(session=each, defaults={"entered_as": Entry.PERSON, "wanted": 2})
+        ReviewItem.objects.update_or_create(session=each, defaults={"entered_as": QueueEntry.PERSON, "wanted": 2})
     ReviewItem.objects.filter(session=waiting).update(
         claim="held", claimed_by=olga, claimed_until=timezone.now() + dt.timedelta(minutes=5)
     )
@@ -62,7 +62,7 @@ def make() -> World:
     draft, _ = versions.save(
         Rubric(title="Stern", text="Be stern.", dimensions=held.dimensions, bands=held.bands, parent=held), author=olga
     )
-    run = again.start([session.pk, other.pk], held, by=olga, why="the rubric changed", estimated_usd=0.1)
+    run = rejudge.start([session.pk, other.pk], held, by=olga, why="the rubric changed", estimated_usd=0.1)
     quota_cast.quota(QuotaState.EXHAUSTED, detail=quota_cast.SAID)
     token, secret = ApiToken.objects.issue(session.agent, note="laptop", created_by=olga)
     _, others_secret = ApiToken.objects.issue(other.agent)

@@ -11,7 +11,7 @@ from enum import StrEnum
 import numpy as np
 
 from bandit.core.posterior import Posterior, fold
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 
 # Arms with fewer rewards are not compared by their means (A7, A8, A9).
 ENOUGH = 50
@@ -36,7 +36,7 @@ CALIBRATED = 20
 NAMED = 3
 
 
-class Kind(StrEnum):
+class AdviceKind(StrEnum):
     FLAT = "flat"
     FROZEN = "frozen"
     STARVED = "starved"
@@ -76,7 +76,7 @@ class ArmFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class BanditFacts:
     """`decisions`: how many of the latest were looked at for supply. `pairs`: people's blind grades of sessions that a
     machine graded too, None where that is not this bandit's to say.
     """
@@ -90,18 +90,18 @@ class Facts:
 class Advice:
     """One finding about `arms` (empty: the whole bandit): what is `seen`, and what to `do`."""
 
-    kind: Kind
+    kind: AdviceKind
     seen: str
     do: str
     arms: tuple[str, ...] = ()
 
 
-def advise(facts: Facts) -> list[Advice]:
+def advise(facts: BanditFacts) -> list[Advice]:
     """Everything that the rules find, in the order of the rules; empty where nothing is wrong."""
     return [found for rule in RULES if (found := rule(facts)) is not None]
 
 
-def jumps(rows: Iterable[Row], posterior: Posterior) -> dict[str, float]:
+def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
     """How far one more reward, a 0 or a 1 of today with full weight, would move each arm's mean at most; in [0, 1].
 
     From the fold itself, caps and prices included: a reward of the day moves its own arm alone, so that one fold tells
@@ -113,41 +113,42 @@ def jumps(rows: Iterable[Row], posterior: Posterior) -> dict[str, float]:
     most = np.zeros(len(before))
     for value in (0, MICRO):
         more = [
-            Row(arm=name, source=source, day=posterior.day, n=1, s=value, q=value * value) for name in posterior.names
+            RewardRow(arm=name, source=source, day=posterior.day, n=1, s=value, q=value * value)
+            for name in posterior.names
         ]
         after = fold([*held, *more], arms=posterior.names, policy=policy, today=posterior.day)
         most = np.maximum(most, np.abs(after.alpha / (after.alpha + after.beta) - before))
     return dict(zip(posterior.names, most.tolist(), strict=True))
 
 
-def flat(facts: Facts) -> Advice | None:
+def flat(facts: BanditFacts) -> Advice | None:
     means = sorted(arm.mean for arm in facts.arms if arm.rewards >= ENOUGH)
     groups = [[mean for mean in means if low <= mean <= low + BAND] for low in means]
     alike = max(groups, key=len, default=[])
     if len(means) < FEWEST or len(alike) < FLAT_SHARE * len(means):
         return None
     return Advice(
-        kind=Kind.FLAT,
+        kind=AdviceKind.FLAT,
         seen=f"{len(alike)} of {len(means)} arms with {ENOUGH} rewards and more lie within {_grade(BAND)} of each "
         f"other, from {_mean(alike[0])} to {_mean(alike[-1])}: whichever is chosen, about the same is expected.",
         do="See whether the grades tell sessions apart at all, and what levels them.",
     )
 
 
-def frozen(facts: Facts) -> Advice | None:
+def frozen(facts: BanditFacts) -> Advice | None:
     found = [arm for arm in facts.arms if arm.live and arm.jump < STIRS]
     if not found:
         return None
     most = max(arm.jump for arm in found)
     return Advice(
-        kind=Kind.FROZEN,
+        kind=AdviceKind.FROZEN,
         arms=_names(found),
         seen=f"One reward, a 0 or a 1, moves {_listed(found)} by {most:.4f} at most: no grade is felt any more.",
         do="Shorten the half-life, or cap how much evidence one arm may hold.",
     )
 
 
-def starved(facts: Facts) -> Advice | None:
+def starved(facts: BanditFacts) -> Advice | None:
     leader = max(facts.arms, key=lambda arm: arm.rewards, default=None)
     if leader is None or leader.rewards < LEADS:
         return None
@@ -156,7 +157,7 @@ def starved(facts: Facts) -> Advice | None:
     if not found:
         return None
     return Advice(
-        kind=Kind.STARVED,
+        kind=AdviceKind.STARVED,
         arms=_names(found),
         seen=f"{_listed(found, lambda arm: _count(arm.rewards, 'reward'))}, where {leader.name} has {leader.rewards}: "
         f"under {100 * STARVED_SHARE:g} %. A winner was found before the others were tried.",
@@ -164,14 +165,14 @@ def starved(facts: Facts) -> Advice | None:
     )
 
 
-def unfinished(facts: Facts) -> Advice | None:
+def unfinished(facts: BanditFacts) -> Advice | None:
     found = [arm for arm in facts.arms if arm.unfinished > WAITED]
     if not found:
         return None
     worst = max(arm.unfinished for arm in found)
     verdict = "choosing it teaches nothing" if worst > WAITED_LONG else "that is a lot to be still running"
     return Advice(
-        kind=Kind.UNFINISHED,
+        kind=AdviceKind.UNFINISHED,
         arms=_names(found),
         seen=f"{_listed(found, lambda arm: f'chosen {arm.unfinished} times')} since a session of it last came to an "
         f"end: {verdict}.",
@@ -179,21 +180,21 @@ def unfinished(facts: Facts) -> Advice | None:
     )
 
 
-def not_learning(facts: Facts) -> Advice | None:
+def not_learning(facts: BanditFacts) -> Advice | None:
     found = [
         arm for arm in facts.arms if arm.decisions >= UNLEARNT and not arm.rewards and arm.unfinished <= WAITED_LONG
     ]
     if not found:
         return None
     return Advice(
-        kind=Kind.NOT_LEARNING,
+        kind=AdviceKind.NOT_LEARNING,
         arms=_names(found),
         seen=f"{_listed(found, lambda arm: f'chosen {arm.decisions} times')}, and not one reward came of it.",
         do="See whether its sessions come in under this name, and what their grades were.",
     )
 
 
-def fallback_heavy(facts: Facts) -> Advice | None:
+def fallback_heavy(facts: BanditFacts) -> Advice | None:
     found = [
         arm
         for arm in facts.arms
@@ -202,7 +203,7 @@ def fallback_heavy(facts: Facts) -> Advice | None:
     if not found:
         return None
     return Advice(
-        kind=Kind.FALLBACK,
+        kind=AdviceKind.FALLBACK,
         arms=_names(found),
         seen=f"Fallback grades are {_listed(found, lambda arm: f'{100 * arm.fallback / arm.evidence:.0f} %')} of the "
         f"evidence; up to {100 * FALLBACK_SHARE:g} % is usual.",
@@ -210,7 +211,7 @@ def fallback_heavy(facts: Facts) -> Advice | None:
     )
 
 
-def over_optimistic(facts: Facts) -> Advice | None:
+def over_optimistic(facts: BanditFacts) -> Advice | None:
     found = [
         arm
         for arm in facts.arms
@@ -219,7 +220,7 @@ def over_optimistic(facts: Facts) -> Advice | None:
     if not found:
         return None
     return Advice(
-        kind=Kind.OPTIMISTIC,
+        kind=AdviceKind.OPTIMISTIC,
         arms=_names(found),
         seen=f"Believed above its own record: {_listed(found, lambda arm: f'{_mean(arm.mean)} against {_record(arm)}')}"
         " over the very rewards it read.",
@@ -227,12 +228,12 @@ def over_optimistic(facts: Facts) -> Advice | None:
     )
 
 
-def drained(facts: Facts) -> Advice | None:
+def drained(facts: BanditFacts) -> Advice | None:
     found = [arm for arm in facts.arms if arm.live and arm.rewards >= ENOUGH and arm.evidence < DRAINED]
     if not found:
         return None
     return Advice(
-        kind=Kind.DRAINED,
+        kind=AdviceKind.DRAINED,
         arms=_names(found),
         seen=f"Of many rewards little is left: "
         f"{_listed(found, lambda arm: f'{arm.evidence:.1f} observations of {arm.rewards} rewards')}.",
@@ -240,32 +241,32 @@ def drained(facts: Facts) -> Advice | None:
     )
 
 
-def supply_bound(facts: Facts) -> Advice | None:
+def supply_bound(facts: BanditFacts) -> Advice | None:
     equal = 1 / max(sum(arm.live for arm in facts.arms), 1)
     found = [arm for arm in facts.arms if arm.unsupplied and arm.chance >= equal]
     if not found:
         return None
     missed = _listed(found, lambda arm: f"{arm.unsupplied} of {facts.decisions}")
     return Advice(
-        kind=Kind.SUPPLY,
+        kind=AdviceKind.SUPPLY,
         arms=_names(found),
         seen=f"Would be chosen often, but had no work in {missed} decisions.",
         do="Find it work: no weight and no boost makes any.",
     )
 
 
-def uncalibrated(facts: Facts) -> Advice | None:
+def uncalibrated(facts: BanditFacts) -> Advice | None:
     if facts.pairs is None or facts.pairs >= CALIBRATED or not any(arm.rewards for arm in facts.arms):
         return None
     return Advice(
-        kind=Kind.UNCALIBRATED,
+        kind=AdviceKind.UNCALIBRATED,
         seen=f"People graded {_count(facts.pairs, 'session')} of the random slice blind; from {CALIBRATED} on they say "
         "how far the machines are off.",
         do="Review the random slice, ten a week.",
     )
 
 
-RULES: tuple[Callable[[Facts], Advice | None], ...] = (
+RULES: tuple[Callable[[BanditFacts], Advice | None], ...] = (
     unfinished,
     not_learning,
     flat,

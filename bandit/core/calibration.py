@@ -65,7 +65,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedSession:
     """A session that has a verdict and a fallback, both in [0, 1], for one arm that ran in it.
 
     `source`, `version` and `view` say what the fallback is, as in the ledger; an abstention's `fallback` is 0, and is
@@ -90,7 +90,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CalibrationLine:
     """The map of one (source, version, view): r' = `intercept` + `slope`·r + `offsets`[arm].
 
     `pairs` by arm; `low` and `high` bound the slope's central 90 %. `centre` is the mean fallback x̄ of the arms;
@@ -161,7 +161,7 @@ class Scale:
 
     sources: tuple[str, ...]
     floored: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[CalibrationLine, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     variance: float = VARIANCE
     latest: date | None = None
@@ -176,11 +176,11 @@ class Scale:
         return any(line.source == ABSTAINED for line in self.lines)
 
     @property
-    def by_key(self) -> dict[Key, Line]:
+    def by_key(self) -> dict[Key, CalibrationLine]:
         return {line.key: line for line in self.lines}
 
     @property
-    def own_lines(self) -> list[Line]:
+    def own_lines(self) -> list[CalibrationLine]:
         """Those that stand in for no other."""
         return [line for line in self.lines if not line.stands_in]
 
@@ -193,7 +193,7 @@ class Scale:
         """Whether no pair has come for STALE_AFTER."""
         return self.latest is not None and today - self.latest > STALE_AFTER
 
-    def line(self, key: Key) -> Line | None:
+    def line(self, key: Key) -> CalibrationLine | None:
         """The line that reads a grade of `key`."""
         return reads(self.by_key, key)
 
@@ -245,7 +245,7 @@ class Scale:
         return cls(
             sources=tuple(data["sources"]),
             floored=tuple(data["floored"]),
-            lines=tuple(Line(**line) for line in data["lines"]),
+            lines=tuple(CalibrationLine(**line) for line in data["lines"]),
             weights=data["weights"],
             variance=data["variance"],
             latest=None if latest is None else date.fromisoformat(latest),
@@ -258,7 +258,7 @@ def reads(lines: Mapping[Key, Found], key: Key) -> Found | None:
     return lines.get((key[0], ANY, ANY)) if own is None else own
 
 
-def fit(pairs: Iterable[Judged], at_start: Scale) -> Scale:
+def fit(pairs: Iterable[JudgedSession], at_start: Scale) -> Scale:
     """The scale that these pairs show, which begins as `at_start` and is that where there are none. Pairs in any order
     give the same bits. Abstentions are read where enough were judged.
     """
@@ -266,7 +266,7 @@ def fit(pairs: Iterable[Judged], at_start: Scale) -> Scale:
     if not held:
         return at_start
     held = _beside_the_others(held)
-    groups: dict[Key, list[Judged]] = {}
+    groups: dict[Key, list[JudgedSession]] = {}
     for pair in held:
         groups.setdefault(pair.key, []).append(pair)
         groups.setdefault((pair.source, ANY, ANY), []).append(pair)
@@ -282,11 +282,11 @@ def fit(pairs: Iterable[Judged], at_start: Scale) -> Scale:
     return replace(scale, weights={source: _explained(scale, held, source) for source in scale.sources})
 
 
-def start(source: str, *, shift: float) -> Line:
+def start(source: str, *, shift: float) -> CalibrationLine:
     """The line of a source before any pair: slope 1, moved by `shift`, which is what is between the means of all its
     grades and of all verdicts. Nobody knows how far that holds for one arm.
     """
-    return Line(
+    return CalibrationLine(
         source=source,
         version=ANY,
         view=ANY,
@@ -315,7 +315,7 @@ class _Arms:
     yy: float
 
 
-def _by_arm(pairs: Sequence[Judged]) -> _Arms:
+def _by_arm(pairs: Sequence[JudgedSession]) -> _Arms:
     names, at = np.unique([pair.arm for pair in pairs], return_inverse=True)
     x, y = (np.array([getattr(pair, name) for pair in pairs]) for name in ("fallback", "judge"))
     n = np.bincount(at).astype(np.float64)
@@ -328,7 +328,7 @@ def _by_arm(pairs: Sequence[Judged]) -> _Arms:
     return _Arms(names=tuple(names.tolist()), n=n, x=mean_x, y=mean_y, xx=xx, xy=xy, yy=yy)
 
 
-def _beside_the_others(pairs: Sequence[Judged]) -> list[Judged]:
+def _beside_the_others(pairs: Sequence[JudgedSession]) -> list[JudgedSession]:
     """The pairs, an abstention's fallback being the mean verdict of its arm's other sessions, or of all arms'."""
     sums: dict[str, tuple[float, int]] = {}
     for pair in pairs:
@@ -340,7 +340,7 @@ def _beside_the_others(pairs: Sequence[Judged]) -> list[Judged]:
     return [replace(pair, fallback=means.get(pair.arm, usual)) if pair.source == ABSTAINED else pair for pair in pairs]
 
 
-def _line(key: Key, pairs: Sequence[Judged]) -> Line:
+def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
     arms = _by_arm(pairs)
     trust = arms.n / (arms.n + HALF)
     silent = key[0] == ABSTAINED
@@ -355,7 +355,7 @@ def _line(key: Key, pairs: Sequence[Judged]) -> Line:
     half = NORMAL_90 * float(np.sqrt(slope_doubt))
     left = arms.y - level - slope * (arms.x - centre)
     kept = _shrinkage(spread, residual, arms.n)
-    return Line(
+    return CalibrationLine(
         source=key[0],
         version=key[1],
         view=key[2],
@@ -422,7 +422,7 @@ def _shrinkage(spread: float, residual: float, n: Any) -> Any:
     return spread / (spread + residual / n)
 
 
-def _explained(scale: Scale, pairs: Sequence[Judged], source: str) -> float:
+def _explained(scale: Scale, pairs: Sequence[JudgedSession], source: str) -> float:
     """R² within arms of the verdicts on r', over all lines of the source, shrunk towards START_WEIGHT."""
     own = [pair for pair in pairs if pair.source == source]
     if not own:

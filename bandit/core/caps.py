@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bandit.core.recalibration import LEAST_PAIRS, Pair
+from bandit.core.recalibration import LEAST_PAIRS, MachineHumanPair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class CapAdvice:
         )
 
 
-def advise(pairs: Iterable[Pair], source: str) -> CapAdvice | None:
+def advise(pairs: Iterable[MachineHumanPair], source: str) -> CapAdvice | None:
     """The cap of one source; None where fewer than two pairs speak of it, or they show no error
     or nothing but 0 or 1.
     """

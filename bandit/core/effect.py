@@ -26,7 +26,7 @@ from bandit.core.estimate import Estimate, estimate, signed, weighted_mean
 from bandit.core.table import Floats, Ints
 
 
-class Kind(StrEnum):
+class StudyDesign(StrEnum):
     CAUSAL = "causal"
     OBSERVATIONAL = "observational"
     CANNOT_TELL = "cannot tell"
@@ -46,12 +46,12 @@ STRIKING = 0.15
 TINY = 1e-12
 # What each kind of difference is worth.
 MEANT = {
-    Kind.CAUSAL: "Causal, from a drawn holdout",
-    Kind.OBSERVATIONAL: "Observational, what went together and not what caused it",
+    StudyDesign.CAUSAL: "Causal, from a drawn holdout",
+    StudyDesign.OBSERVATIONAL: "Observational, what went together and not what caused it",
 }
 
 
-class Verdict(StrEnum):
+class EffectVerdict(StrEnum):
     HELPS = "helps"
     HARMFUL = "harmful"
     OPEN = "open"
@@ -59,7 +59,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
+class ComparisonGroup:
     """The sessions with an arm, or those without it, as columns."""
 
     value: Floats
@@ -100,11 +100,12 @@ class Trials:
         chance = None if self.chance is None else self.chance[kept]
         return Trials(present=self.present[kept], outcome=self.outcome[kept], day=self.day[kept], chance=chance)
 
-    def groups(self) -> tuple[Group, Group]:
+    def groups(self) -> tuple[ComparisonGroup, ComparisonGroup]:
         """With the arm, and without it."""
         weight, present = self._weights(), self.present
         with_it, without = (
-            Group(value=self.outcome[rows], weight=weight[rows], day=self.day[rows]) for rows in (present, ~present)
+            ComparisonGroup(value=self.outcome[rows], weight=weight[rows], day=self.day[rows])
+            for rows in (present, ~present)
         )
         return with_it, without
 
@@ -120,7 +121,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class TreatmentEffect:
     """With the arm less without it. `n` sessions with it and `without`, on `days` distinct days.
 
     `difference` in units of reward and `p`, its two-sided chance if nothing were there, are None where `kind` is
@@ -128,8 +129,8 @@ class Effect:
     at, whatever the verdict. `sentence` says all that may be said.
     """
 
-    kind: Kind
-    verdict: Verdict
+    kind: StudyDesign
+    verdict: EffectVerdict
     n: int
     without: int
     days: int
@@ -145,45 +146,45 @@ class Effect:
     @property
     def may_retire(self) -> bool:
         """Whether this is a reason to retire the arm: never without a draw behind it (I110)."""
-        return self.kind is Kind.CAUSAL and self.verdict is Verdict.HARMFUL
+        return self.kind is StudyDesign.CAUSAL and self.verdict is EffectVerdict.HARMFUL
 
 
-def effect(*, drawn: Trials, observed: Trials) -> Effect:
+def effect(*, drawn: Trials, observed: Trials) -> TreatmentEffect:
     """The causal effect if the holdout suffices for one, else the observational one: `kind` says which it is.
 
     `drawn` has chances and `observed` none; they are never added up. Raises ValueError where that is not so.
     """
     found = causal(drawn)
-    return observational(observed) if found.kind is Kind.CANNOT_TELL else found
+    return observational(observed) if found.kind is StudyDesign.CANNOT_TELL else found
 
 
-def causal(drawn: Trials) -> Effect:
+def causal(drawn: Trials) -> TreatmentEffect:
     """The effect of a presence that was drawn; "cannot tell" under 15 sessions in the smaller group.
 
     Raises ValueError for trials without chances.
     """
     if drawn.chance is None:
         raise ValueError("a causal effect needs trials that were drawn, with their chances; got none")
-    return _measured(Kind.CAUSAL, drawn, LEAST_CAUSAL)
+    return _measured(StudyDesign.CAUSAL, drawn, LEAST_CAUSAL)
 
 
-def observational(observed: Trials) -> Effect:
+def observational(observed: Trials) -> TreatmentEffect:
     """What went together with a presence that came as it came; "cannot tell" under 5 sessions with it or without.
 
     Raises ValueError for trials with chances: those have a causal effect.
     """
     if observed.chance is not None:
         raise ValueError("trials that were drawn have a causal effect; got chances for an observational one")
-    return _measured(Kind.OBSERVATIONAL, observed, LEAST_ROWS)
+    return _measured(StudyDesign.OBSERVATIONAL, observed, LEAST_ROWS)
 
 
-def _measured(kind: Kind, trials: Trials, least: int) -> Effect:
+def _measured(kind: StudyDesign, trials: Trials, least: int) -> TreatmentEffect:
     with_it, without = trials.groups()
     lacking = _lacking(trials, least)
     measured = None if lacking else _difference(trials)
-    verdict, why = (Verdict.INSUFFICIENT, lacking) if measured is None else _verdict(trials, *measured)
-    found = Effect(
-        kind=Kind.CANNOT_TELL if lacking else kind,
+    verdict, why = (EffectVerdict.INSUFFICIENT, lacking) if measured is None else _verdict(trials, *measured)
+    found = TreatmentEffect(
+        kind=StudyDesign.CANNOT_TELL if lacking else kind,
         verdict=verdict,
         n=len(with_it.value),
         without=len(without.value),
@@ -216,16 +217,16 @@ def _difference(trials: Trials) -> tuple[Estimate, float]:
     return estimate(m1 - m0, variance, freedom, least=-math.inf, most=math.inf), p
 
 
-def _verdict(trials: Trials, difference: Estimate, p: float) -> tuple[Verdict, str]:
+def _verdict(trials: Trials, difference: Estimate, p: float) -> tuple[EffectVerdict, str]:
     """The word that is allowed, and why it is no stronger."""
     n = int(trials.present.sum())
     if p >= SURE:
-        return Verdict.OPEN, f"p = {p:.2g}: it may well be chance"
+        return EffectVerdict.OPEN, f"p = {p:.2g}: it may well be chance"
     if n < FIRINGS:
-        return Verdict.OPEN, f"more can be said from {FIRINGS} sessions with it"
+        return EffectVerdict.OPEN, f"more can be said from {FIRINGS} sessions with it"
     if not _recent_agrees(trials, difference.mean):
-        return Verdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
-    return (Verdict.HELPS if difference.mean > 0 else Verdict.HARMFUL), ""
+        return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
+    return (EffectVerdict.HELPS if difference.mean > 0 else EffectVerdict.HARMFUL), ""
 
 
 def _recent_agrees(trials: Trials, whole: float) -> bool:
@@ -254,10 +255,10 @@ def _window(part: Trials, first: int, last: int) -> Iterator[Window]:
         yield Window(first=first, last=last, firings=len(with_it.value), difference=means[0] - means[1])
 
 
-def _sentence(found: Effect, why: str) -> str:
+def _sentence(found: TreatmentEffect, why: str) -> str:
     if found.difference is None:
         return f"Cannot tell: insufficient, {why}."
-    word = "no verdict" if found.verdict is Verdict.OPEN else found.verdict
+    word = "no verdict" if found.verdict is EffectVerdict.OPEN else found.verdict
     it = found.difference
     numbers = f"{signed(it.mean)} (90 % interval {signed(it.low)} to {signed(it.high)})"
     base = f"over {found.n} sessions with it on {found.days} days and {found.without} without"

@@ -8,10 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from bandit.core.calibration import STAND_IN, Key, Line, Scale, reads, start
+from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
 from bandit.core.policy import Policy
 from bandit.core.rectify import rectified
-from bandit.core.table import ABSTAINED, MICRO, NO_LINE, Flags, Floats, Row, Table, joined, tabulate
+from bandit.core.table import ABSTAINED, MICRO, NO_LINE, Flags, Floats, RewardRow, Table, joined, tabulate
 
 # Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
 JUDGE = "judge"
@@ -35,19 +35,19 @@ def oldest_day(long_run_half_life: float, today: date) -> date:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class EvidenceTable:
     """Rows as a table on the day `today`, and the lines by which some of them are read, by their number there.
 
     Nothing here is clipped or capped row by row, so that how rows are split changes no bit.
     """
 
     table: Table
-    lines: tuple[Line, ...]
+    lines: tuple[CalibrationLine, ...]
     policy: Policy
     today: date
 
     @classmethod
-    def read(cls, rows: Iterable[Row], names: tuple[str, ...], policy: Policy, today: date) -> Self:
+    def read(cls, rows: Iterable[RewardRow], names: tuple[str, ...], policy: Policy, today: date) -> Self:
         """The rows that still count, moved by the rectifier and the baseline, and mapped by the scale, if there is one.
 
         A row of a source that the scale reads, for which there is no line, stays as it is and weighs nothing, but at
@@ -225,11 +225,11 @@ Way = tuple[int, bool, float, float]
 
 
 def _apart(
-    rows: Iterable[Row], policy: Policy, lines: Mapping[Key, int]
-) -> tuple[dict[float, list[Row]], dict[Way, list[Row]]]:
+    rows: Iterable[RewardRow], policy: Policy, lines: Mapping[Key, int]
+) -> tuple[dict[float, list[RewardRow]], dict[Way, list[RewardRow]]]:
     """The rows that are read as they stand, by what their standing leaves of them, and those that lines read."""
-    plain: dict[float, list[Row]] = {1.0: []}
-    through: dict[Way, list[Row]] = {}
+    plain: dict[float, list[RewardRow]] = {1.0: []}
+    through: dict[Way, list[RewardRow]] = {}
     for row in rows:
         factor = policy.standings.get(row.standing, 1.0)
         key = (row.source, row.version, row.view)
@@ -243,7 +243,9 @@ def _apart(
     return plain, through
 
 
-def _lines(scale: Scale, rows: Iterable[Row], sources: Collection[str], today: date) -> tuple[Line, ...]:
+def _lines(
+    scale: Scale, rows: Iterable[RewardRow], sources: Collection[str], today: date
+) -> tuple[CalibrationLine, ...]:
     """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before; of
     all, for a source that is new today. `sources` are those of the rows.
     """
@@ -258,7 +260,7 @@ def _lines(scale: Scale, rows: Iterable[Row], sources: Collection[str], today: d
     return tuple(start(source, shift=means[JUDGE] - means[source]) for source in scale.sources if source in means)
 
 
-def _means(rows: Iterable[Row]) -> dict[str, float]:
+def _means(rows: Iterable[RewardRow]) -> dict[str, float]:
     """The mean of each source's rewards."""
     sums: dict[str, tuple[int, int]] = {}
     for row in rows:
@@ -267,7 +269,7 @@ def _means(rows: Iterable[Row]) -> dict[str, float]:
     return {source: s / n / MICRO for source, (n, s) in sums.items() if n > 0}
 
 
-def _mapped(table: Table, line: Line, way: Way) -> Table:
+def _mapped(table: Table, line: CalibrationLine, way: Way) -> Table:
     """The rows' sums on the judge's scale, not clipped: Σr' = b·S + (a + δ + offset)·N."""
     number, stands_in, offset, factor = way
     shift = np.array([line.intercept + line.offsets.get(name, 0.0) + offset for name in table.names])

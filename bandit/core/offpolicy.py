@@ -31,7 +31,7 @@ TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Log:
+class DrawLog:
     """Draws as columns, n rows and k arms.
 
     `arm` (n,) the arm drawn, 0 to k − 1; `chance` (n,) π₀ of it, in (0, 1]; `reward` (n,) in [0, 1]; `target` (n, k)
@@ -81,7 +81,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class PolicyComparison:
     """What the target would have earned, beside what was, from the same `n` rows, and how far it can be trusted.
 
     `effective` is how many equal rows the weights are worth (Kish), `largest` the heaviest weight, `clipped` how many
@@ -98,7 +98,7 @@ class Comparison:
     doubt: str
 
 
-def compare(log: Log, *, cap: float | None = None) -> Comparison:
+def compare(log: DrawLog, *, cap: float | None = None) -> PolicyComparison:
     """The target against what ran. `cap` > 0 cuts weights, for logs of a policy without a floor; None cuts nothing.
 
     The intervals are Student's, with the effective sample less one as degrees of freedom. Raises ValueError for a cap
@@ -109,7 +109,7 @@ def compare(log: Log, *, cap: float | None = None) -> Comparison:
     raw = log.of_drawn(log.target) / log.chance
     weights = raw if cap is None else np.minimum(raw, cap)
     worth = effective(weights)
-    return Comparison(
+    return PolicyComparison(
         n=len(raw),
         estimates=_estimates(log, weights, worth) if len(raw) > 1 and worth else None,
         effective=worth,
@@ -120,7 +120,7 @@ def compare(log: Log, *, cap: float | None = None) -> Comparison:
     )
 
 
-def _estimates(log: Log, weights: Floats, worth: float) -> Estimates:
+def _estimates(log: DrawLog, weights: Floats, worth: float) -> Estimates:
     n, even, freedom = len(weights), np.ones(len(weights)), max(worth - 1, 1.0)
     robust = (log.target * log.model).sum(axis=1) + weights * (log.reward - log.of_drawn(log.model))
     earned, own = weighted_mean(log.reward, even)

@@ -31,10 +31,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaincinv
 
-from bandit.core.evidence import Evidence
+from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
 from bandit.core.propensity import p_best
-from bandit.core.table import NO_LINE, Floats, Row, Table, positions
+from bandit.core.table import NO_LINE, Floats, RewardRow, Table, positions
 
 TAIL = 0.05
 
@@ -115,7 +115,7 @@ class Posterior:
         return dict(zip(chosen, p_best(self.alpha[at], self.beta[at]).tolist(), strict=True))
 
 
-def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:
+def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:
     """The posterior of every arm in `arms` on the day `today`, from rows in any order; later days, and days too old to
     count, are left out.
 
@@ -124,7 +124,7 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
     for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
-    read = Evidence.read(rows, names, policy, today)
+    read = EvidenceTable.read(rows, names, policy, today)
     scale = policy.evidence_scale or read.scale()
     charged = read.charged()
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
@@ -148,12 +148,12 @@ def fold(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: dat
     )
 
 
-def plain_means(rows: Iterable[Row], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:
+def plain_means(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> dict[str, float]:
     """What `fold` reads of each arm, without prior and decay: the mean of its rewards, moved and charged as the policy
     says, each by its weight; in [0, 1]. An arm without rewards that count has none.
     """
     names = tuple(sorted(set(arms)))
-    read = Evidence.read(rows, names, policy, today).charged()
+    read = EvidenceTable.read(rows, names, policy, today).charged()
     n, s, _ = read.sums(read.weights(math.inf, 1.0))
     return {name: float(s[i] / n[i]) for i, name in enumerate(names) if n[i] > 0}
 
@@ -170,14 +170,14 @@ def _newest(table: Table, weight: Floats, most: float) -> Floats:
     return kept
 
 
-def _mean(read: Evidence, long: Floats, scale: float) -> float:
+def _mean(read: EvidenceTable, long: Floats, scale: float) -> float:
     """μ, from the days before today."""
     past, prior = np.where(read.table.age > 0, long, 0.0), read.policy.prior_strength
     n, s = (past * read.table.n, past * read.table.s) if not read.lines else read.sums(past)[:2]
     return float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
 
 
-def _by_source(read: Evidence, weight: Floats, scale: float) -> dict[str, tuple[SourceEvidence, ...]]:
+def _by_source(read: EvidenceTable, weight: Floats, scale: float) -> dict[str, tuple[SourceEvidence, ...]]:
     table, decay = read.table, read.decay(read.policy.half_life)
     width = max(len(table.sources), 1)
     mapped = table.line != NO_LINE

@@ -38,7 +38,7 @@ LEVELS = ((1,), (1, 2), (0, 1, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class MachineHumanPair:
     """One reward that a machine and a person gave, both in [0, 1]; drawn for the person with `probability` in (0, 1].
 
     Raises ValueError for other numbers, and for a machine that is a person.
@@ -89,7 +89,7 @@ class _Leaf:
     squares: float
 
 
-def fit(pairs: Iterable[Pair], strata: Iterable[Stratum]) -> tuple[Offset, ...]:
+def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[Offset, ...]:
     """The offset of each of `strata` and of every stratum that has pairs, sorted; none at all without pairs.
 
     A stratum without pairs of its own takes that of its source and stratum, or of its source; one of a source without
@@ -111,7 +111,7 @@ def fit(pairs: Iterable[Pair], strata: Iterable[Stratum]) -> tuple[Offset, ...]:
     )
 
 
-def _leaves(pairs: Iterable[Pair]) -> list[_Leaf]:
+def _leaves(pairs: Iterable[MachineHumanPair]) -> list[_Leaf]:
     found: dict[Stratum, list[tuple[float, float]]] = {}
     for pair in pairs:
         key = (pair.arm, pair.source, pair.stratum)

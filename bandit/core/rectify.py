@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 
-from bandit.core.table import MICRO, Row, Sums, add
+from bandit.core.table import MICRO, RewardRow, Sums, add
 
 Stratum = tuple[str, str, str]
 # Arm, source, stratum, context, salience and day: what names a row.
@@ -33,8 +33,8 @@ def check_offsets(offsets: Mapping[Stratum, float]) -> None:
 
 
 def rectified(
-    rows: Iterable[Row], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
-) -> list[Row]:
+    rows: Iterable[RewardRow], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
+) -> list[RewardRow]:
     """The rows, added up by all that names them, and moved by the `offsets` of their (arm, source, stratum).
 
     `baseline` moves them further by their context. Rows with neither stay as they are. All in units of reward, −1 to 1.
@@ -47,7 +47,7 @@ def rectified(
     contexts = baseline or {}
     return [
         _moved(
-            Row(
+            RewardRow(
                 arm=arm,
                 source=source,
                 stratum=stratum,
@@ -66,7 +66,7 @@ def rectified(
     ]
 
 
-def _moved(row: Row, offset: float) -> Row:
+def _moved(row: RewardRow, offset: float) -> RewardRow:
     step = round(offset * MICRO)
     if row.n <= 0 or not step:
         return row

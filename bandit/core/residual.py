@@ -16,7 +16,7 @@ from datetime import date
 
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import ABSTAINED, Row
+from bandit.core.table import ABSTAINED, RewardRow
 
 # A circumstance with fewer rewards than this is taken for an average one.
 LEAST = 10
@@ -35,7 +35,7 @@ class Baseline:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def baseline(rows: Iterable[Row], *, policy: Policy, today: date, least: int = LEAST) -> Baseline:
+def baseline(rows: Iterable[RewardRow], *, policy: Policy, today: date, least: int = LEAST) -> Baseline:
     """The baseline of the day `today` from the rewards of the days before it, whose arms are the contexts.
 
     A context with fewer than `least` rewards has no offset. `policy` is that of the bandit whose rows these are; its

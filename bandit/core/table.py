@@ -27,7 +27,7 @@ Sums = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RewardRow:
     """One source's rewards of one arm on one day, as exact integers: count n, Σr and Σr² in (squared) micro-units.
 
     `stratum` is the caller's own further division of them, "" for none; `context` the circumstance that a baseline is
@@ -98,7 +98,9 @@ class Table:
         return sums
 
 
-def tabulate(rows: Iterable[Row], names: tuple[str, ...], today: date, sources: tuple[str, ...] | None = None) -> Table:
+def tabulate(
+    rows: Iterable[RewardRow], names: tuple[str, ...], today: date, sources: tuple[str, ...] | None = None
+) -> Table:
     """Rows in any order as a table; rows of one arm, source, day and salience are added up, sums of nothing left out.
 
     `sources`, sorted, where the table is to have more of them than its rows. Raises KeyError for a row of an arm that
@@ -151,7 +153,7 @@ def _summed(columns: Ints) -> Ints:
     return kept
 
 
-def add(sums: dict[Key, Sums], key: Key, row: Row) -> None:
+def add(sums: dict[Key, Sums], key: Key, row: RewardRow) -> None:
     """Add the row's n, s, q, cost and costed to what `sums` has for `key`."""
     n, s, q, cost, costed = sums.get(key, (0, 0, 0, 0, 0))
     sums[key] = (n + row.n, s + row.s, q + row.q, cost + row.cost, costed + row.costed)

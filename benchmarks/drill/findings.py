@@ -14,7 +14,7 @@ from grading.models import Grade
 from grading.models.judging import AttemptOutcome
 
 # An alarm that comes within so many seconds comes at once.
-AT_ONCE = 1.0
+IMMEDIATE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,7 +123,7 @@ def outage_remarks(phase: Phase, came: Outage) -> list[str]:
 
 def broken_promises(phase: Phase, came: Outage) -> list[str]:
     """What an outage promises beyond the counts: an alarm at once, no call, and the backlog in its order."""
-    is_late = came.alarm_s is None or came.alarm_s > AT_ONCE
+    is_late = came.alarm_s is None or came.alarm_s > IMMEDIATE_S
     said = {
         "no alarm came at once and was resolved later": phase.alarms and is_late,
         f"{came.calls} calls were made that the quota's row forbade": came.calls and not phase.probes,

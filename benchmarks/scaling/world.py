@@ -7,10 +7,10 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.core.calibration import Judged, Scale, fit
+from bandit.core.calibration import JudgedSession, Scale, fit
 from bandit.core.policy import Policy
 from bandit.core.posterior import Posterior, fold
-from bandit.core.table import ABSTAINED, MICRO, Row
+from bandit.core.table import ABSTAINED, MICRO, RewardRow
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str, str, date], list[int]] = {}
-        self.pairs: list[Judged] = []
+        self.pairs: list[JudgedSession] = []
 
     def add(self, session: Session, *, judged: bool) -> None:
         """A session's reward: the verdict where there is one, else the trajectory, else that it abstained."""
@@ -102,9 +102,9 @@ class Ledger:
             self._row(session, "trajectory", VERSION, VIEW, session.trajectory)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[RewardRow]:
         return [
-            Row(arm=arm, source=source, version=version, view=view, day=day, n=n, s=s, q=q)
+            RewardRow(arm=arm, source=source, version=version, view=view, day=day, n=n, s=s, q=q)
             for (arm, source, version, view, day), (n, s, q) in self._sums.items()
         ]
 
@@ -118,9 +118,9 @@ class Ledger:
         held[:] = held[0] + 1, held[1] + micro, held[2] + micro**2
 
     @staticmethod
-    def _pair(session: Session) -> Judged:
+    def _pair(session: Session) -> JudgedSession:
         abstained = session.trajectory is None
-        return Judged(
+        return JudgedSession(
             arm=session.arm,
             source=ABSTAINED if abstained else "trajectory",
             version=VERSION,
@@ -131,7 +131,7 @@ class Ledger:
         )
 
 
-def read(rows: Iterable[Row], arms: Sequence[str], day: int, scale: Scale | None) -> Posterior:
+def read(rows: Iterable[RewardRow], arms: Sequence[str], day: int, scale: Scale | None) -> Posterior:
     """The bandit's posterior on a day, with the site's policy; `scale` None reads as version 0.1.0 did."""
     policy = Policy(weights=WEIGHTS, caps={"journal": 12.0}, scale=scale)
     known = [row for row in rows if scale is not None or row.source != ABSTAINED]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bandit.core.posterior import Posterior
-    from bandit.core.table import Row
+    from bandit.core.table import RewardRow
 
 NOW = datetime.combine(site.FIRST_DAY + timedelta(days=site.DAYS), time(12), UTC)
 POINTS = 1024
@@ -81,7 +81,7 @@ def ours(bandit: str, names: list[str], rows: int) -> dict[str, Callable[[], obj
     }
 
 
-def choose_from(rows: list[Row], like: Posterior, number: int) -> str:
+def choose_from(rows: list[RewardRow], like: Posterior, number: int) -> str:
     """From the buckets in memory to an arm: posteriors, P(best), floor, draw."""
     from bandit.core.posterior import fold
     from bandit.core.thompson import draw, uniform

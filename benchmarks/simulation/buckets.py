@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 from grading.reward.decide import Decision
 from grading.vocabulary import Source
 
@@ -31,10 +31,10 @@ class Buckets:
     """Integer sums by arm, source, stratum and day; what was given is taken back exactly."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, int, Source, str], Row] = {}
+        self._rows: dict[tuple[str, int, Source, str], RewardRow] = {}
 
     @property
-    def rows(self) -> Collection[Row]:
+    def rows(self) -> Collection[RewardRow]:
         return self._rows.values()
 
     def apply(self, arm: str, day: int, credit: Credit | None) -> None:
@@ -49,7 +49,7 @@ class Buckets:
         source, stratum, micro = credit.source, credit.stratum, round(credit.value * MICRO)
         held = self._rows.get((arm, day, source, stratum))
         n, s, q = (held.n, held.s, held.q) if held else (0, 0, 0)
-        self._rows[arm, day, source, stratum] = Row(
+        self._rows[arm, day, source, stratum] = RewardRow(
             arm=arm,
             source=source,
             stratum=stratum,

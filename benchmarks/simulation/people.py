@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from bandit.core.recalibration import Pair, fit
+from bandit.core.recalibration import MachineHumanPair, fit
 from bandit.core.rectify import Stratum
 from benchmarks.simulation.sessions import Session
 from benchmarks.simulation.site import Site
@@ -14,7 +14,7 @@ from grading.vocabulary import Source
 GOOD, CARELESS, ANCHOR = 0.05, 0.25, 0.7
 
 
-def review(site: Site) -> list[Pair]:
+def review(site: Site) -> list[MachineHumanPair]:
     """A week's reviews: of the slice, flagged ones first as the queue has them, then the newest. What they compare."""
     waiting = [session for session in site.sessions if session.facts.in_slice and not session.reviewed]
     waiting.sort(key=lambda session: (not session.is_flagged, -session.facts.day))
@@ -22,14 +22,14 @@ def review(site: Site) -> list[Pair]:
     return [pair for pair in compared if pair is not None]
 
 
-def offsets(pairs: Iterable[Pair]) -> dict[Stratum, float]:
+def offsets(pairs: Iterable[MachineHumanPair]) -> dict[Stratum, float]:
     """What the site would put in force: every arm with every source and stratum that was looked at."""
     pairs = list(pairs)
     kinds = {(pair.source, pair.stratum) for pair in pairs}
     return {each.key: each.offset for each in fit(pairs, {(arm, *kind) for arm in ARMS for kind in kinds})}
 
 
-def _reviewed(site: Site, session: Session) -> Pair | None:
+def _reviewed(site: Site, session: Session) -> MachineHumanPair | None:
     """A person's grade outranks the machine's; None where no machine had given a reward."""
     machine, facts = session.credit, session.facts
     off = facts.human * (GOOD if site.regime.careful else CARELESS)
@@ -41,7 +41,7 @@ def _reviewed(site: Site, session: Session) -> Pair | None:
     site.settle(session)
     if machine is None:
         return None
-    return Pair(
+    return MachineHumanPair(
         arm=ARMS[facts.arm],
         source=machine.source,
         stratum=machine.stratum,

@@ -20,7 +20,7 @@ from grading.reward.grade import SourceGrade, scored
 from grading.reward.production import collect
 from grading.signals import Commit, Effect, EffectKind, Signals, artifacts
 from grading.signals.changes import FileChange
-from grading.signals.facts import Facts
+from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Source
 
 # The site's limit of reading sessions a day, by default.
@@ -28,7 +28,7 @@ PER_DAY = 2
 CHAIN = chain_policy("reading", SITE)
 # What a session without a commit is worth where commits are counted. The site abstains there.
 WITHOUT_COMMITS = 0.08
-NOTHING_TOLD = Facts()
+NOTHING_TOLD = ObservedFacts()
 GLOBS = [rule.path_glob for rule in artifacts.DEFAULT_RULES if rule.path_glob]
 
 
@@ -91,7 +91,7 @@ def graded(counts: Counts, *, is_reading: bool, measure: Measure) -> Credit | No
     signals = _signals(counts)
     shown = replace(signals, files=()) if measure.commits_only else signals
     production = collect(shown, artifacts=GLOBS if measure.artifacts else ())
-    grade = trajectory.grade(trajectory.Seen(signals=shown, production=production, facts=NOTHING_TOLD))
+    grade = trajectory.grade(trajectory.TrajectoryInput(signals=shown, production=production, facts=NOTHING_TOLD))
     if measure.commits_only and grade.value is None:
         grade = scored(Source.TRAJECTORY, WITHOUT_COMMITS, version="commits counted")
     grades = [grade]

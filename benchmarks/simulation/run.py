@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from bandit.core.propensity import propensities
-from bandit.core.recalibration import Pair
+from bandit.core.recalibration import MachineHumanPair
 from bandit.core.thompson import draw, uniform
 from benchmarks.simulation import people
 from benchmarks.simulation.regimes import Regime
@@ -54,7 +54,7 @@ def in_world(seed: int, regimes: Sequence[Regime], days: int, reads: int) -> lis
 
 def outcome(world: World, draws: Sequence[Sequence[float]], regime: Regime, reads: int) -> Outcome:
     """What becomes of a regime in a world, `reads` a day; `draws` are by day and slot."""
-    site, pairs = Site(regime), list[Pair]()
+    site, pairs = Site(regime), list[MachineHumanPair]()
     for day in range(world.days):
         if regime.rejudged_after is not None:
             site.rejudge(day - regime.rejudged_after)

@@ -7,7 +7,7 @@ from benchmarks.simulation.buckets import Credit, credited
 from benchmarks.simulation.regimes import Regime
 from benchmarks.simulation.world import Facts
 from grading.reward import journal
-from grading.reward.decide import GradeView, Policy, decide
+from grading.reward.decide import ChainPolicy, GradeView, decide
 from grading.reward.grade import checked_value
 from grading.vocabulary import Reason, Source, Status
 
@@ -56,12 +56,12 @@ def _stand_ins(facts: Facts, regime: Regime) -> list[GradeView]:
     ]
 
 
-def chain_policy(version: str, weights: Mapping[str, float]) -> Policy:
+def chain_policy(version: str, weights: Mapping[str, float]) -> ChainPolicy:
     """The chain's policy, with the site's numbers by its settings' defaults."""
-    return Policy(version=version, floor=FLOOR, threshold=THRESHOLD, veto_cap=VETO_CAP, weights=weights)
+    return ChainPolicy(version=version, floor=FLOOR, threshold=THRESHOLD, veto_cap=VETO_CAP, weights=weights)
 
 
-def credit(session: Session, policy: Policy) -> Credit | None:
+def credit(session: Session, policy: ChainPolicy) -> Credit | None:
     """What the chain makes of the rows."""
     decision = decide(session.grades, policy, judge_open=session.waits)
     is_flagged = decision.decider in WORDS_OR_NOTHING and session.facts.contradicted

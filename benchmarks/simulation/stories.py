@@ -19,7 +19,7 @@ from bandit.core.feedback import Sizes, feedback
 from bandit.core.policy import Policy
 from bandit.core.posterior import Posterior, fold
 from bandit.core.propensity import propensities
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 from bandit.core.thompson import draw, uniform
 from benchmarks.simulation.buckets import Buckets, on
 from benchmarks.simulation.reading import KINDS, MEASURES, PRODUCTION, READING, SUPPLY, Counts, Measure, graded
@@ -98,7 +98,7 @@ def _sessions(seed: int, done: NDArray[np.int64], supply: NDArray[np.bool_], mea
             yield _Session(day, kind, counts, credit and credit.value)
 
 
-def _odds(posterior: Posterior, rows: Collection[Row], names: Sequence[str]) -> Mapping[str, float]:
+def _odds(posterior: Posterior, rows: Collection[RewardRow], names: Sequence[str]) -> Mapping[str, float]:
     """As the site's selection: P(best) among these, times what the feedback says of reading, above the floor."""
     best = posterior.chance_of_best(names)
     factors = [_factor(rows, posterior.day, name) if name in READING else 1.0 for name in best]
@@ -106,7 +106,7 @@ def _odds(posterior: Posterior, rows: Collection[Row], names: Sequence[str]) -> 
     return dict(zip(best, shares.tolist(), strict=True))
 
 
-def _factor(rows: Iterable[Row], today: date, name: str) -> float:
+def _factor(rows: Iterable[RewardRow], today: date, name: str) -> float:
     since = today - timedelta(days=SIZES.window)
     recent = [row for row in rows if row.arm == name and row.day > since]
     n, s = sum(row.n for row in recent), sum(row.s for row in recent)

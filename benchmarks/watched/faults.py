@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.watched.site import ARMS, STEP, Fault, Session, log_of
-from grading.monitoring.streaks import Ending
+from grading.monitoring.streaks import SessionEnding
 
 
 def _given_up(one: Session, draw: np.random.Generator) -> Session:
@@ -59,7 +59,7 @@ def _lacking(share: float, one: Session, draw: np.random.Generator) -> Session:
 
 
 def _silent(one: Session, _draw: np.random.Generator) -> Session:
-    return replace(one, ending=Ending.UNSCORED, mean=None, trajectory=None) if one.arm == "arm 0" else one
+    return replace(one, ending=SessionEnding.UNSCORED, mean=None, trajectory=None) if one.arm == "arm 0" else one
 
 
 FAULTS: Sequence[tuple[str, str, Fault | None]] = (

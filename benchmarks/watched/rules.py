@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.watched.site import A_DAY, Session, Site
 from grading.monitoring import collapse, disagreement, drift, incomplete, pairs, silence
-from grading.monitoring.flags import Blind
+from grading.monitoring.flags import UnreadableLog
 from grading.monitoring.incomplete import FIELDS, Lacking
 from grading.monitoring.repeated import Repeated
 from grading.monitoring.rule import Finding
-from grading.monitoring.streaks import Ending
+from grading.monitoring.streaks import SessionEnding
 from grading.monitoring.ungraded import ImpossiblePair
 from grading.vocabulary import Source
 
@@ -33,7 +33,7 @@ def a10(site: Site, _open: set[str]) -> Iterable[Finding]:
 
 
 def a12(site: Site, _open: set[str]) -> Iterable[Finding]:
-    week = [each for each in site.last(incomplete.WINDOW.days) if each.ending is not Ending.INFRASTRUCTURE]
+    week = [each for each in site.last(incomplete.WINDOW.days) if each.ending is not SessionEnding.INFRASTRUCTURE]
     rows = Counter((each.agent, "" if each.lacks == "harness" else each.harness) for each in week)
     lacking = Counter((each.agent, "" if each.lacks == "harness" else each.harness, each.lacks) for each in week)
     return incomplete.found(
@@ -55,7 +55,7 @@ def a14(site: Site, known: set[str]) -> Iterable[Finding]:
 RULES: Mapping[str, Callable[[Site, set[str]], Iterable[Finding]]] = {
     "A1": lambda site, _open: ImpossiblePair().told(site.flags("A1")),
     "A3": a3,
-    "A4": lambda site, _open: Blind().told(site.flags("A4")),
+    "A4": lambda site, _open: UnreadableLog().told(site.flags("A4")),
     "A5": lambda site, _open: Repeated().told(site.flags("A5")),
     "A9": a9,
     "A10": a10,

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from grading.monitoring import pairs, ungraded
-from grading.monitoring.collapse import Reward
+from grading.monitoring.collapse import MachineReward
 from grading.monitoring.flag_rule import WINDOW, Flagged
 from grading.monitoring.incomplete import FIELDS
-from grading.monitoring.pairs import Judged
-from grading.monitoring.streaks import Ending, Seen
+from grading.monitoring.pairs import SessionVerdict
+from grading.monitoring.streaks import ObservedSession, SessionEnding
 from grading.monitoring.ungraded import Asked
 from grading.reward.trajectory import VERSION
 from grading.signals import Signals
@@ -40,7 +40,7 @@ class Session:
     arm: str
     harness: str
     agent: str
-    ending: Ending
+    ending: SessionEnding
     mean: float | None
     is_partial: bool
     trajectory: float | None
@@ -55,11 +55,11 @@ class Session:
         return self.mean if self.mean is None or not self.is_partial else min(self.mean, PARTIAL_AT_MOST)
 
     @cached_property
-    def judged(self) -> Judged | None:
+    def judged(self) -> SessionVerdict | None:
         if self.verdict is None:
             return None
         seen = self.trajectory
-        return Judged(
+        return SessionVerdict(
             key=self.key,
             ended_at=self.ended_at,
             harness=self.harness,
@@ -72,13 +72,13 @@ class Session:
         )
 
     @cached_property
-    def reward(self) -> Reward | None:
+    def reward(self) -> MachineReward | None:
         value = self.trajectory if self.verdict is None else self.verdict
-        return None if value is None else Reward(key=self.key, arm=self.arm, ended_at=self.ended_at, value=value)
+        return None if value is None else MachineReward(key=self.key, arm=self.arm, ended_at=self.ended_at, value=value)
 
     @cached_property
-    def seen(self) -> Seen:
-        return Seen(key=self.key, arm=self.arm, ending=self.ending)
+    def seen(self) -> ObservedSession:
+        return ObservedSession(key=self.key, arm=self.arm, ending=self.ending)
 
     def is_ungraded(self, now: dt.datetime) -> bool:
         """Whether A1 flags it now: a fallback accounts for its work where there is one."""
@@ -130,7 +130,7 @@ class Site:
     def last(self, days: int) -> list[Session]:
         return [each for day in self.days[-days:] for each in day]
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[SessionVerdict]:
         """As `pairs.judged` gives them: since the first of a month."""
         days = (self.now - pairs.since(self.now - dt.timedelta(seconds=1))).days
         return [each.judged for each in self.last(days) if each.judged is not None]
@@ -147,7 +147,11 @@ class Site:
         if self.mix and day >= self.since and arm >= ARMS // 2 and draw.random() < MOVED:
             arm %= ARMS // 4
         lost = draw.random() < self.missing[arm]
-        ending = (Ending.INFRASTRUCTURE if draw.random() < DIED else Ending.UNSCORED) if lost else Ending.GRADED
+        ending = (
+            (SessionEnding.INFRASTRUCTURE if draw.random() < DIED else SessionEnding.UNSCORED)
+            if lost
+            else SessionEnding.GRADED
+        )
         quality = float(np.clip(draw.normal(self.levels[arm], 0.18), 0, 1))
         mean = round(float(np.clip(quality + draw.normal(0, 0.08), 0, 1)) / STEP) * STEP
         trajectory = round(float(np.clip(0.15 + 0.5 * quality + draw.normal(0, 0.12), 0.02, 1)), 6)

@@ -80,13 +80,13 @@ def hook(arguments: list[str]) -> None:
         entry = spool(session)
         start_sender()
         print(f"gradingsite: {describe(session)}; {sending(entry)}")
-    except Problem as problem:
+    except SetupError as problem:
         print(f"gradingsite: {problem}")
     except Exception as error:  # noqa: BLE001 - the one line that the agent's log gets
         print(f"gradingsite: nothing was kept of this session: {type(error).__name__}: {error}")
 
 
-class Problem(Exception):
+class SetupError(Exception):
     """Something that the person who set up the hook can mend; the message says how."""
 
 
@@ -101,7 +101,7 @@ def find_session(arguments: list[str]) -> Session:
     payload = given if given is not None else read_stdin()
     session_id = text_of(payload, "session_id", "thread-id", "thread_id") or os.environ.get("CLAUDE_CODE_SESSION_ID")
     if not session_id:
-        raise Problem("nothing to submit: expected a hook's JSON with a session_id on standard input")
+        raise SetupError("nothing to submit: expected a hook's JSON with a session_id on standard input")
     is_codex = "--codex" in arguments or "turn_id" in payload or "thread-id" in payload
     path = text_of(payload, "transcript_path")
     transcript = Path(path).expanduser() if path else codex_log(session_id) if is_codex else None
@@ -404,7 +404,7 @@ def send(session: Session) -> tuple[bool | None, str]:
     """Send one session: (True, …) it was taken, (False, …) it was refused for good, (None, …) it may work later."""
     try:
         status, answer = post(session)
-    except Problem as problem:
+    except SetupError as problem:
         return None, str(problem)
     except (OSError, http.client.HTTPException, ValueError) as error:
         return None, f"{site()} is away ({type(error).__name__}: {error}); kept for later"
@@ -420,7 +420,7 @@ def post(session: Session) -> tuple[int, str]:
     address = urllib.parse.urlsplit(site())
     make = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(address.scheme)
     if make is None or not address.hostname:
-        raise Problem(f"cannot send to {site()!r}: expected http://… or https://…; mend GRADINGSITE_URL")
+        raise SetupError(f"cannot send to {site()!r}: expected http://… or https://…; mend GRADINGSITE_URL")
     headers = {"Authorization": f"Bearer {token()}"}
     with contextlib.ExitStack() as files:
         size, kind, body = multipart(session, files)
@@ -503,7 +503,9 @@ def token() -> str:
         with contextlib.suppress(OSError):
             found = (HOME / "token").read_text().strip()
     if not re.fullmatch(r"[!-~]+", found):
-        raise Problem(f"no token: set GRADINGSITE_TOKEN, or write it to {HOME / 'token'}; {site()} makes one for you")
+        raise SetupError(
+            f"no token: set GRADINGSITE_TOKEN, or write it to {HOME / 'token'}; {site()} makes one for you"
+        )
     return found
 
 
@@ -527,7 +529,7 @@ def describe(session: Session) -> str:
 def sending(entry: Path) -> str:
     try:
         token()
-    except Problem as problem:
+    except SetupError as problem:
         return f"kept in {entry.parent}: {problem}"
     more = len(waiting(entry.parent)) - 1
     return f"being sent to {site()}" + (f" with {more} that waited" if more > 0 else "")

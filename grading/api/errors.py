@@ -10,7 +10,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from bandit.models import UnknownArm, UnknownBandit
-from grading.api.uploads import Refused
+from grading.api.uploads import UploadRefused
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def _no_token(request: HttpRequest, error: Exception) -> HttpResponse:
     return response
 
 
-def _refused(request: HttpRequest, error: Refused) -> HttpResponse:
+def _refused(request: HttpRequest, error: UploadRefused) -> HttpResponse:
     said = error.problem
     return _reply(request, error.status, error=said.code, expected=said.expected, got=said.got, todo=said.todo)
 
@@ -103,7 +103,7 @@ def _bug(request: HttpRequest, error: Exception) -> HttpResponse:
 
 REPLIES: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
     AuthenticationError: _no_token,
-    Refused: _refused,
+    UploadRefused: _refused,
     Http404: _not_found,
     UnknownArm: _unknown_arm,
     UnknownBandit: _unknown_bandit,

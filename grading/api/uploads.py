@@ -22,7 +22,7 @@ METADATA_LIMIT = 65_536
 SLACK = 1 << 20
 
 
-class Refused(Exception):
+class UploadRefused(Exception):
     """The request cannot be read at all; nothing of it was stored. Carries the status and the problem to reply with."""
 
     def __init__(self, status: int, problem: Problem) -> None:
@@ -59,25 +59,25 @@ class Bounded(FileUploadHandler):
 
 
 def read(request: HttpRequest) -> Submission:
-    """The parts of a multipart request. Raises Refused where it cannot be read at all."""
+    """The parts of a multipart request. Raises UploadRefused where it cannot be read at all."""
     if request.content_type != "multipart/form-data":
         problem = _problem("body", "not_multipart", "multipart/form-data", request.content_type or "no content type")
-        raise Refused(415, problem)
+        raise UploadRefused(415, problem)
     if "CONTENT_LENGTH" not in request.META or request.headers.get("Transfer-Encoding"):
         problem = _problem("body", "length_required", "a Content-Length", "a body of unknown length")
-        raise Refused(411, replace(problem, todo="send files, not pipes: curl -F transcript=@session.jsonl"))
+        raise UploadRefused(411, replace(problem, todo="send files, not pipes: curl -F transcript=@session.jsonl"))
     limit = len(EVIDENCE_PARTS) * settings.EVIDENCE_MAX_BYTES + SLACK
     if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
-        raise Refused(413, too_large("body", limit))
+        raise UploadRefused(413, too_large("body", limit))
     bounded = Bounded(request)
     request.upload_handlers.insert(0, bounded)
     try:
         parts = {**_fields(request), **_files(request)}
     except RequestDataTooBig as error:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
-        raise Refused(413, too_large("fields that are not files", limit)) from error
+        raise UploadRefused(413, too_large("fields that are not files", limit)) from error
     except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
-        raise Refused(400, _problem("body", "unreadable", "a complete multipart body", str(error))) from error
+        raise UploadRefused(400, _problem("body", "unreadable", "a complete multipart body", str(error))) from error
     submission = Submission(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in bounded.oversized])
     submission.problems += _unexpected(request)
     submission.files = {name: parts[name] for name in EVIDENCE_PARTS if name in parts}

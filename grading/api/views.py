@@ -110,7 +110,7 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     if row is None:
         raise Http404
     reward, grades = live(row), list(row.grades.all())
-    reader = one_scale.Reader()
+    reader = one_scale.ScaleReader()
     decides = next((grade for grade in grades if reward is not None and grade.pk == reward.grade_id), None)
     read = None if decides is None or reward is None else reader.of(row, decides, reward.value)
     return {

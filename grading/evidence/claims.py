@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from django.db.models import Q, QuerySet
 
-from grading.evidence import owner_rule as rule
+from grading.evidence import owner_rule
 from grading.evidence.owner_rule import PREFIX, Claimant
 from grading.evidence.records import Records
 from grading.models import Artifact, Evidence, Session, SessionLog
@@ -35,7 +35,7 @@ def claim(
         key=key,
         origin=origin,
         seen_at=plain_text(seen_at, SEEN_AT),
-        subject=plain_text(subject, rule.MAX_SUBJECT),
+        subject=plain_text(subject, owner_rule.MAX_SUBJECT),
         lookup=_lookup(kind, key),
         receipt=receipt,
     )
@@ -116,7 +116,7 @@ def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]
         for row in rows
     ]
     for same in _things(rows, by):
-        owner = rule.owner([by[number] for number in same]).session
+        owner = owner_rule.owner([by[number] for number in same]).session
         for number in same:
             owners[number] = owner
     return owners
@@ -132,10 +132,10 @@ def _things(rows: Sequence[Artifact], by: Sequence[Claimant]) -> Iterator[list[i
             yield numbers
             continue
         commits = [
-            rule.Claim(row=number, by=by[number], hash=rows[number].key, subject=rows[number].subject)
+            owner_rule.CommitClaim(row=number, by=by[number], hash=rows[number].key, subject=rows[number].subject)
             for number in numbers
         ]
-        for same in rule.same_commits(commits):
+        for same in owner_rule.same_commits(commits):
             yield [each.row for each in same]
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 
-from grading.evidence import owner_rule as rule
-from grading.evidence import records
+from grading.evidence import owner_rule, records
 from grading.evidence.claims import claimant
 from grading.evidence.owner_rule import Holding
 from grading.models import Evidence, RecordAnchor, Session, SessionLog
@@ -76,7 +75,7 @@ class _Family:
         members = {key, *(row.pk for row in self._parts[key])}
         near = self.roots_of(set().union(*(self._near.get(member, set()) for member in members))) - {key}
         others = [self._holding(other) for other in sorted(near) if other in self.logs]
-        return rule.left_out(self._holding(key), others) if others else {}
+        return owner_rule.left_out(self._holding(key), others) if others else {}
 
     def keep(self, key: int) -> bool:
         """Keep what of a root's records is its own; whether others are than before."""

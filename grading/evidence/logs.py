@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-from grading.evidence import owner_rule as rule
-from grading.evidence import records
-from grading.evidence import store as evidence
+from grading.evidence import owner_rule, records, store
 from grading.evidence.records import MAX_ANCHORS, Records
 from grading.models import Evidence, RecordAnchor, Session, SessionLog
 
@@ -36,9 +34,9 @@ def tells(session: Session, row: Evidence) -> bool:
 
 def is_torn(session: Session) -> bool:
     """Whether the session has several logs of its own of which none contains the others."""
-    own = [row for row in evidence.readable_logs(session) if not parent_of(row) and not evidence.is_shared(row)]
+    own = [row for row in store.readable_logs(session) if not parent_of(row) and not store.is_shared(row)]
     held = {row.sha256: frozenset(records.of(row).ids) for row in own} if len(own) > 1 else {}
-    return len(rule.contained(held)) > 1
+    return len(owner_rule.contained(held)) > 1
 
 
 def _choose(session: Session) -> tuple[list[tuple[Evidence, Records]], str]:
@@ -47,7 +45,7 @@ def _choose(session: Session) -> tuple[list[tuple[Evidence, Records]], str]:
     Of its own logs the one that contains the others, or else has most records; of its subagents' all that no other
     contains. Logs whose records have no ids can't be compared: of those the latest counts.
     """
-    rows = {row.sha256: row for row in evidence.readable_logs(session) if not evidence.is_shared(row)}
+    rows = {row.sha256: row for row in store.readable_logs(session) if not store.is_shared(row)}
     found = {sha256: records.of(row) for sha256, row in rows.items()} if len(rows) > 1 else {}
     own = [sha256 for sha256, row in rows.items() if not parent_of(row)]
     subagents = [sha256 for sha256 in rows if sha256 not in own]
@@ -61,7 +59,7 @@ def _whole(names: list[str], found: dict[str, Records]) -> list[str]:
     if len(names) < 2:  # noqa: PLR2004 - nothing to compare
         return names
     held = {name: frozenset(found[name].ids) for name in names}
-    return rule.contained(held) if any(held.values()) else names[:1]
+    return owner_rule.contained(held) if any(held.values()) else names[:1]
 
 
 def parent_of(row: Evidence) -> str:

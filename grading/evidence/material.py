@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from grading.evidence import claims, shown
-from grading.evidence import store as evidence
+from grading.evidence import claims, shown, store
 from grading.models import Evidence, Session, SessionLog
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
-from grading.signals.facts import Facts, Foreign
+from grading.signals.facts import Foreign, ObservedFacts
 from grading.vocabulary import Reason
 
 JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
@@ -26,7 +25,7 @@ class Material:
     absent: Reason
     why: str
     log: SessionLog | None
-    facts: Facts
+    facts: ObservedFacts
     foreign: Foreign
     carried: str
     patch: Evidence | None
@@ -42,7 +41,7 @@ def of(session: Session) -> Material:
     transcript = next(iter(shown.files(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
     log = SessionLog.objects.filter(session=session).select_related("part_of").first()
-    patch, journal = (evidence.usable(session, kind) for kind in (EvidenceKind.PATCH, EvidenceKind.JOURNAL))
+    patch, journal = (store.usable(session, kind) for kind in (EvidenceKind.PATCH, EvidenceKind.JOURNAL))
     patch_text, patch_fault = _text(patch)
     journal_text, journal_fault = _text(journal)
     return Material(
@@ -75,11 +74,11 @@ def judgeable(session: Session) -> dict[str, str]:
     return held
 
 
-def facts_of(session: Session) -> Facts:
+def facts_of(session: Session) -> ObservedFacts:
     """What the caller saw itself, as far as it is this session's."""
     rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
     keys = {kind: tuple(key for of, key in rows if of == kind) for kind in ArtifactKind}
-    return Facts(
+    return ObservedFacts(
         commits=keys[ArtifactKind.COMMIT],
         pull_requests=keys[ArtifactKind.PULL_REQUEST],
         failed_checks=keys[ArtifactKind.CHECK_FAILED],
@@ -93,7 +92,7 @@ def _why_no_transcript(session: Session) -> tuple[Reason, str]:
         return Reason.NO_TRANSCRIPT, "No transcript was submitted"
     if latest.problem:
         return Reason(latest.problem), latest.detail
-    others = ", ".join(row.session.external_id for row in evidence.sharers(latest).select_related("session")[:3])
+    others = ", ".join(row.session.external_id for row in store.sharers(latest).select_related("session")[:3])
     return Reason.LOG_SHARED, f"The log was also submitted for {others}, and does not say whose it is"
 
 
@@ -108,6 +107,6 @@ def _carried(session: Session, log: SessionLog) -> str:
 
 def _text(row: Evidence | None) -> tuple[str | None, Exception | None]:
     try:
-        return None if row is None else evidence.text_of(row), None
+        return None if row is None else store.text_of(row), None
     except Exception as error:  # noqa: BLE001 - whoever grades by it says so
         return None, error

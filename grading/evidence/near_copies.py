@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Q
 
 from grading.models import Artifact, ArtifactMark, ArtifactSketch, Session
-from grading.signals.artifacts import Artifact as Found
+from grading.signals.artifacts import FoundArtifact
 from grading.signals.substance import Sketch, is_copy
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ IN_A_QUERY = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class DatedSketch:
     """What an artifact of a session says, and the times that decide who said it first."""
 
     sketch: Sketch
@@ -41,14 +41,14 @@ class Said:
     received_at: dt.datetime
 
 
-def of(session: Session) -> frozenset[Said]:
+def of(session: Session) -> frozenset[DatedSketch]:
     """What the session's artifacts say, as it was kept."""
     return frozenset(_said(row) for row in session.sketches.all())
 
 
 def weighed(
-    session: Session, found: Sequence[Found], received_at: dt.datetime | None
-) -> tuple[list[Found], dict[Sketch, Said]]:
+    session: Session, found: Sequence[FoundArtifact], received_at: dt.datetime | None
+) -> tuple[list[FoundArtifact], dict[Sketch, DatedSketch]]:
     """The artifacts found in a session, those that say what another session had said before left out; and what each of
     them says.
 
@@ -58,7 +58,9 @@ def weighed(
     first = {said.sketch: said.received_at for said in of(session)}
     came = received_at or session.received_at
     said = {
-        item.sketch: Said(sketch=item.sketch, ended_at=session.ended_at, received_at=first.get(item.sketch, came))
+        item.sketch: DatedSketch(
+            sketch=item.sketch, ended_at=session.ended_at, received_at=first.get(item.sketch, came)
+        )
         for item in found
         if item.sketch
     }
@@ -75,7 +77,7 @@ def weighed(
     return result, said
 
 
-def keep(session: Session, rows: Iterable[tuple[Artifact, Said]]) -> None:
+def keep(session: Session, rows: Iterable[tuple[Artifact, DatedSketch]]) -> None:
     """Keep what these artifacts of the session say, so that its copies are found."""
     pairs = list(rows)
     sketches = ArtifactSketch.objects.bulk_create(
@@ -95,7 +97,7 @@ def keep(session: Session, rows: Iterable[tuple[Artifact, Said]]) -> None:
     )
 
 
-def losers(session: Session, before: Collection[Said]) -> list[Session]:
+def losers(session: Session, before: Collection[DatedSketch]) -> list[Session]:
     """The other sessions that win or lose a text because this one's are no longer those of `before`."""
     changed = {*before} ^ {*of(session)}
     if not changed:
@@ -112,7 +114,7 @@ def losers(session: Session, before: Collection[Said]) -> list[Session]:
     return [found[key] for key in sorted(found)[:MOST_LOSERS]]
 
 
-def _precedes(one: Session, first: Said, other: Session, second: Said) -> bool:
+def _precedes(one: Session, first: DatedSketch, other: Session, second: DatedSketch) -> bool:
     """Whether what `one` said is earlier than what `other` did, by at most the window."""
     if one.agent_id == other.agent_id:
         is_earlier = (first.ended_at, one.external_id) < (second.ended_at, other.external_id)
@@ -130,7 +132,7 @@ def _why(session: Session, copied: Iterable[ArtifactSketch]) -> str:
     return f"a near copy of {first.artifact.key[:200]} of session {first.session.external_id[:100]}"
 
 
-def _near(session: Session, said: Collection[Said], *, earlier: bool) -> dict[Sketch, list[ArtifactSketch]]:
+def _near(session: Session, said: Collection[DatedSketch], *, earlier: bool) -> dict[Sketch, list[ArtifactSketch]]:
     """The texts of other sessions in the window before (or after) these that share marks with each, by its sketch.
 
     Those that share most come first, and no more than are to be compared.
@@ -151,7 +153,7 @@ def _near(session: Session, said: Collection[Said], *, earlier: bool) -> dict[Sk
     return {sketch: [rows[key] for key in keys] for sketch, keys in nearest.items()}
 
 
-def _window(session: Session, said: Collection[Said], *, earlier: bool) -> Q:
+def _window(session: Session, said: Collection[DatedSketch], *, earlier: bool) -> Q:
     before, after = (WINDOW, dt.timedelta()) if earlier else (dt.timedelta(), WINDOW)
     ended = sorted(one.ended_at for one in said)
     received = sorted(one.received_at for one in said)
@@ -181,7 +183,7 @@ def _rows(keys: Collection[int]) -> dict[int, ArtifactSketch]:
     return found
 
 
-def _said(row: ArtifactSketch) -> Said:
+def _said(row: ArtifactSketch) -> DatedSketch:
     packed = bytes(row.shingles)
     sketch = struct.unpack(f">{len(packed) // 8}q", packed)
-    return Said(sketch=sketch, ended_at=row.ended_at, received_at=row.received_at)
+    return DatedSketch(sketch=sketch, ended_at=row.ended_at, received_at=row.received_at)

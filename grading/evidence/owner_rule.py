@@ -15,7 +15,7 @@ FULL_HASHES: Final = frozenset({40, 64})
 MAX_SUBJECT: Final = 100
 
 
-class Witness(IntEnum):
+class WitnessRank(IntEnum):
     """Who saw the thing, the strongest last. Nothing says so yet, so every claim is `UNKNOWN`."""
 
     UNKNOWN = 0
@@ -38,7 +38,7 @@ class Claimant:
     agent: int
     receipt: int
     made: bool = True
-    witness: Witness = Witness.UNKNOWN
+    witness: WitnessRank = WitnessRank.UNKNOWN
     resumed: bool = False
     size: int = 0
     ended: float = 0.0
@@ -92,7 +92,7 @@ def left_out(mine: Holding, others: Iterable[Holding]) -> dict[int, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class CommitClaim:
     """A claim of one commit: its hash, short or full, and the first line of its message where that is known."""
 
     row: int
@@ -101,15 +101,15 @@ class Claim:
     subject: str = ""
 
 
-def same_commits(claims: Iterable[Claim]) -> list[list[Claim]]:
+def same_commits(claims: Iterable[CommitClaim]) -> list[list[CommitClaim]]:
     """Claims of hashes that begin alike, those of one commit together, whatever their order.
 
     A short hash is the commit whose full hash it begins; of several such, the one with its subject. Two short hashes
     with different known subjects are two commits.
     """
     ordered = sorted(claims, key=lambda claim: (-len(claim.hash), claim.hash, claim.subject, claim.by.name, claim.row))
-    found: list[list[Claim]] = []
-    full: dict[str, list[Claim]] = {}
+    found: list[list[CommitClaim]] = []
+    full: dict[str, list[CommitClaim]] = {}
     for claim in ordered:
         if claim.hash in full:
             full[claim.hash].append(claim)
@@ -125,16 +125,16 @@ def same_commits(claims: Iterable[Claim]) -> list[list[Claim]]:
     return found
 
 
-def _fits(claim: Claim, group: list[Claim]) -> bool:
+def _fits(claim: CommitClaim, group: list[CommitClaim]) -> bool:
     subject, known = _subject(claim), {_subject(each) for each in group} - {""}
     return group[0].hash.startswith(claim.hash) and (not subject or not known or subject in known)
 
 
-def _has_subject(claim: Claim, group: list[Claim]) -> bool:
+def _has_subject(claim: CommitClaim, group: list[CommitClaim]) -> bool:
     return bool(_subject(claim)) and any(_subject(each) == _subject(claim) for each in group)
 
 
-def _subject(claim: Claim) -> str:
+def _subject(claim: CommitClaim) -> str:
     return " ".join(claim.subject.split())[:MAX_SUBJECT].strip()
 
 

@@ -7,8 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from grading import formats, signals
-from grading.evidence import records
-from grading.evidence import store as evidence
+from grading.evidence import records, store
 from grading.formats.events import ParseReport, TranscriptHeader
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
@@ -25,7 +24,7 @@ CLOCK_SKEW = dt.timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class SessionClaim:
     """What the caller says of the session whose evidence this is."""
 
     session_id: str
@@ -34,7 +33,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class EvidenceReading:
     """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words."""
 
     format: str = ""
@@ -60,29 +59,29 @@ class Reading:
         return None if self.header is None else _plausible(self.header.ended_at)
 
 
-def read(row: Evidence, claim: Claim) -> Reading:
+def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     """What the stored bytes of `row` (its kind, hash, size and file name) turn out to be. Never raises for content."""
     if row.kind == EvidenceKind.TRANSCRIPT:
         return _transcript(row, claim)
     if row.kind == EvidenceKind.PATCH:
         return _patch(row)
-    return Reading()
+    return EvidenceReading()
 
 
-def _transcript(row: Evidence, claim: Claim) -> Reading:
+def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     try:
-        with evidence.open(row) as stream:
+        with store.open(row) as stream:
             reader = formats.read(stream, row.filename)
             noted = records.Noted(reader)
             found = signals.extract(noted)
     except formats.UnknownFormat as error:
-        return Reading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
+        return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
     except formats.EmptyTranscript:
-        return Reading(problem=Reason.UNREADABLE, detail="An empty file")
+        return EvidenceReading(problem=Reason.UNREADABLE, detail="An empty file")
     header, report = reader.header, reader.report
     problem, detail = _judged(row, claim, header, report)
     records.keep(row, noted.records(found))
-    return Reading(
+    return EvidenceReading(
         format=reader.format,
         coverage=report.coverage,
         report=plain_json(_summary(header, report)),
@@ -93,7 +92,7 @@ def _transcript(row: Evidence, claim: Claim) -> Reading:
     )
 
 
-def _judged(row: Evidence, claim: Claim, header: TranscriptHeader, report: ParseReport) -> tuple[Reason, str]:
+def _judged(row: Evidence, claim: SessionClaim, header: TranscriptHeader, report: ParseReport) -> tuple[Reason, str]:
     """Whether the transcript may be used, by the three log faults of the founding incident and by being blind.
 
     A subagent's log may stand under an id of its own, or under that of the session that started it, whose part it is.
@@ -111,7 +110,7 @@ def _judged(row: Evidence, claim: Claim, header: TranscriptHeader, report: Parse
     return Reason.NONE, ""
 
 
-def _duration(claim: Claim, header: TranscriptHeader) -> float | None:
+def _duration(claim: SessionClaim, header: TranscriptHeader) -> float | None:
     start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
     return None if start is None or end is None else (end - start).total_seconds()
 
@@ -142,15 +141,15 @@ def _summary(header: TranscriptHeader, report: ParseReport) -> dict[str, Any]:
     }
 
 
-def _patch(row: Evidence) -> Reading:
-    with evidence.open(row) as stream:
-        text = stream.read(evidence.TEXT_LIMIT + 1)
-    if len(text) > evidence.TEXT_LIMIT:
-        return Reading(
-            problem=Reason.UNREADABLE, detail=f"a patch over {evidence.TEXT_LIMIT:,} bytes; leave out generated files"
+def _patch(row: Evidence) -> EvidenceReading:
+    with store.open(row) as stream:
+        text = stream.read(store.TEXT_LIMIT + 1)
+    if len(text) > store.TEXT_LIMIT:
+        return EvidenceReading(
+            problem=Reason.UNREADABLE, detail=f"a patch over {store.TEXT_LIMIT:,} bytes; leave out generated files"
         )
     try:
         files = patch.parse(text.decode(errors="replace")).files
     except patch.MalformedPatch as error:
-        return Reading(problem=Reason.UNREADABLE, detail=plain_text(str(error), 500))
-    return Reading(report={"files": len(files)})
+        return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), 500))
+    return EvidenceReading(report={"files": len(files)})

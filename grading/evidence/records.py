@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Final
 
 from grading import formats, signals
-from grading.evidence import store as evidence
+from grading.evidence import store
 from grading.formats.events import Boundary, Event
 from grading.models import Evidence
 from grading.signals import Signals
@@ -50,7 +50,7 @@ def hash_of(record: str) -> int:
 class Noted:
     """Events of a log passed through as they come, with a note of each one's record."""
 
-    def __init__(self, reader: formats.Reader) -> None:
+    def __init__(self, reader: formats.TranscriptReader) -> None:
         self._reader = reader
         self._is_codex = reader.format == "codex"
         self._resumed = False
@@ -120,7 +120,7 @@ def _addresses(found: Signals) -> Iterator[str]:
 
 def of(row: Evidence) -> Records:
     """What a log holds; nothing for one that cannot be read. Raises Damaged where its bytes are missing."""
-    kept = evidence.derived(row, _kind())
+    kept = store.derived(row, _kind())
     if kept is not None:
         said = json.loads(kept)
         return Records(
@@ -131,7 +131,7 @@ def of(row: Evidence) -> Records:
             resumed=said["resumed"],
         )
     try:
-        with evidence.open(row) as stream:
+        with store.open(row) as stream:
             noted = Noted(formats.read(stream, row.filename))
             found = noted.records(signals.extract(noted))
     except (formats.UnknownFormat, formats.EmptyTranscript):
@@ -149,7 +149,7 @@ def keep(row: Evidence, found: Records) -> None:
         "pull_requests": found.pull_requests,
         "resumed": found.resumed,
     }
-    evidence.keep_derived(row, _kind(), json.dumps(said, separators=(",", ":")).encode(errors="replace"))
+    store.keep_derived(row, _kind(), json.dumps(said, separators=(",", ":")).encode(errors="replace"))
 
 
 def _kind() -> str:

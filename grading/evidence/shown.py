@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from grading import formats
-from grading.evidence import copies, links, records
-from grading.evidence import store as evidence
+from grading.evidence import copies, links, records, store
 from grading.formats.events import Boundary, Event
 from grading.models import Evidence, Session, SessionLog
 
@@ -40,9 +39,9 @@ def is_copy(log: SessionLog) -> bool:
 
 def files(session: Session) -> list[Evidence]:
     """The logs that the session is graded by: its own, then those of its subagents."""
-    found = evidence.logs(session)
+    found = store.logs(session)
     for part in links.parts(session):
-        found += evidence.logs(part.session)
+        found += store.logs(part.session)
     return found
 
 
@@ -64,7 +63,7 @@ def _events(rows: list[Evidence], foreign: frozenset[int]) -> Iterator[Event]:
     seen, last = set(foreign), 0
     for place, row in enumerate(rows):
         first = last
-        with evidence.open(row) as stream:
+        with store.open(row) as stream:
             for event in formats.read(stream, row.filename):
                 last = first + event.number
                 if event.record and records.hash_of(event.record) in seen:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from grading.evidence import claims, copies, links, logs
-from grading.evidence import store as evidence
+from grading.evidence import claims, copies, links, logs, store
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import LINKS, EvidenceKind
 
@@ -35,7 +34,7 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
 
 def _sharers(session: Session) -> list[Session]:
     """The agent's other sessions that sent one of its logs that names no session: none of them may use it."""
-    nameless = [row for row in evidence.readable_logs(session) if not evidence.names_its_session(row)]
+    nameless = [row for row in store.readable_logs(session) if not store.names_its_session(row)]
     if not nameless:
         return []
     hashes = [row.sha256 for row in nameless]

@@ -15,9 +15,18 @@ from grading.formats.detection import HEAD, Detection, detect
 from grading.formats.faults import EmptyTranscript, UnknownFormat
 from grading.formats.gptme import Gptme
 from grading.formats.lines import MAX_LINE
-from grading.formats.reader import Parser, Reader
+from grading.formats.reader import Parser, TranscriptReader
 
-__all__ = ["FORMATS", "PARSER_VERSION", "Detection", "EmptyTranscript", "Reader", "UnknownFormat", "detect", "read"]
+__all__ = [
+    "FORMATS",
+    "PARSER_VERSION",
+    "Detection",
+    "EmptyTranscript",
+    "TranscriptReader",
+    "UnknownFormat",
+    "detect",
+    "read",
+]
 
 PARSER_VERSION: Final = "2"
 """Raised whenever the same bytes would give other events (L8)."""
@@ -27,7 +36,7 @@ FORMATS: Final = tuple(sorted(PARSERS))
 MAX_HEAD: Final = 4 * 1024 * 1024
 
 
-def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> Reader:
+def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> TranscriptReader:
     """A reader of the transcript in a binary stream, from where the stream stands; it need not be seekable.
 
     Raises EmptyTranscript where there is nothing, UnknownFormat where no supported format is recognised. Nothing else
@@ -43,7 +52,7 @@ def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> R
     if detection.format is None:
         raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
     whole = BufferedReader(_Rejoined(head, stream), HEAD)
-    return Reader(whole, PARSERS[detection.format], max_line=max_line)
+    return TranscriptReader(whole, PARSERS[detection.format], max_line=max_line)
 
 
 def _head(stream: BinaryIO) -> bytes:

@@ -18,7 +18,7 @@ from grading.formats.events import ApiError, Boundary, Event, PullRequestLink, T
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import Parser, Record, digest_of, short
-from grading.formats.seen import Seen
+from grading.formats.seen import RecentKeys
 from grading.formats.usage import read_tokens
 from grading.formats.values import count, mapping, moment, money, optional, text, words
 
@@ -45,8 +45,8 @@ class ClaudeCode(Parser):
         self._session: str | None = None
         self._first: dict[str, str] = {}
         self._titles: dict[str, str] = {}
-        self._links = Seen()
-        self._nested = Seen()
+        self._links = RecentKeys()
+        self._nested = RecentKeys()
         self._sides: set[bool] = set()
         self._handlers: dict[str, Handler] = {
             "pr-link": self._pull_request,

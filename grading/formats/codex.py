@@ -20,7 +20,7 @@ from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import MAX_RECORDS, Parser, Record, digest_of
 from grading.formats.scaffold import spoken
-from grading.formats.usage import Tokens, read_tokens
+from grading.formats.usage import TokenUsage, read_tokens
 from grading.formats.values import mapping, mappings, moment, optional, parts_text, text, words
 
 CALLS: Final = words("custom_tool_call function_call local_shell_call mcp_call tool_search_call web_search_call")
@@ -61,7 +61,7 @@ class Codex(Parser):
         self._meta: Record = {}
         self._title: str | None = None
         self._current_model = ""
-        self._total = Tokens()
+        self._total = TokenUsage()
         self._copied = False
         self._foreign = False
         self._exec = ExecItems(self)
@@ -255,10 +255,10 @@ class Codex(Parser):
             self.answered(self._current_model)
             yield self.usage_of(grown, model=self._current_model, at=at)
 
-    def _running_total(self, info: Record) -> Tokens:
+    def _running_total(self, info: Record) -> TokenUsage:
         """What the running total grew by."""
         if not isinstance(info.get("total_token_usage"), dict):
-            return Tokens()
+            return TokenUsage()
         total, earlier = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True), self._total
         fell = (total.output_tokens or 0) < (earlier.output_tokens or 0)
         self._total = total

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from grading.formats import codex_script, codex_tools
 from grading.formats.codex_script import Scripted
-from grading.formats.codex_tools import Call, Output
+from grading.formats.codex_tools import CodexCall, Output
 from grading.formats.events import ToolCall, ToolResult
-from grading.formats.js_values import Allowance
+from grading.formats.js_values import StepBudget
 from grading.formats.values import exit_status, mapping, text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Ended:
     tool: str = ""
     """The command of a shell call, or the name of a server's tool."""
 
-    def is_of(self, name: str, call: Call) -> bool:
+    def is_of(self, name: str, call: CodexCall) -> bool:
         """Whether this may be the end of a call inside a script, which has an id of its own."""
         if self.kind == "shell":
             return call.kind == "shell" and bool(call.command) and self.tool == call.command
@@ -45,7 +45,7 @@ class Calls:
 
     def __init__(self, parser: "Parser") -> None:
         self._parser = parser
-        self._allowance = Allowance()
+        self._allowance = StepBudget()
         self._scripts: OrderedDict[str, Scripted] = OrderedDict()
         self._cells: OrderedDict[str, Scripted] = OrderedDict()
         self._ended: OrderedDict[str, Ended] = OrderedDict()
@@ -93,7 +93,7 @@ class Calls:
         elif call_id:
             _keep(self._ended, call_id, ended)
 
-    def _with_nested(self, name: str, call: Call, output: Output) -> Output:
+    def _with_nested(self, name: str, call: CodexCall, output: Output) -> Output:
         if output.failed is not None:
             return output
         for ended in self._nested:

@@ -73,7 +73,7 @@ class ExecItems:
         yield ToolResult(number=self._parser.number(), call_id=call_id, text=told, failed=failed, exit_code=exit_code)
 
 
-def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.Call, str]:
+def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.CodexCall, str]:
     """(tool, what was called, what it said) of a completed item."""
     if kind == "command_execution":
         called = codex_tools.call("shell", {"command": text(item.get("command"))})
@@ -87,7 +87,9 @@ def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.Call, str]:
     return name, codex_tools.call(name, arguments), parts_text(mapping(item.get("result")).get("content"))
 
 
-def _changes(item: "Record") -> codex_tools.Call:
+def _changes(item: "Record") -> codex_tools.CodexCall:
     changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
     paths = [text(change.get("path")) for change in changes]
-    return codex_tools.Call(kind="edit", arguments={"changes": changes, "paths": paths}, path=paths[0] if paths else "")
+    return codex_tools.CodexCall(
+        kind="edit", arguments={"changes": changes, "paths": paths}, path=paths[0] if paths else ""
+    )

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from grading.formats import codex_tools
-from grading.formats.codex_tools import Call, Output
+from grading.formats.codex_tools import CodexCall, Output
 from grading.formats.events import Clarity
 from grading.formats.js_script import read_script
 from grading.formats.js_tokens import UnreadableScriptError
-from grading.formats.js_values import Allowance, Joined, Json, Result, ScriptCall, calls_in, is_plain
+from grading.formats.js_values import Joined, Json, Result, ScriptCall, StepBudget, calls_in, is_plain
 from grading.formats.lines import json_or_none
 from grading.formats.values import exit_status, items, mapping, parts_text, text
 
@@ -34,32 +34,32 @@ class Scripted:
     `printed` None: not certain. One call stands for all where their outputs cannot be told apart.
     """
 
-    calls: tuple[tuple[str, Call], ...]
+    calls: tuple[tuple[str, CodexCall], ...]
     printed: tuple[Any, ...] | None = None
     tampered: frozenset[int] = frozenset()
 
 
-def read(source: str, allowance: Allowance) -> Scripted:
+def read(source: str, allowance: StepBudget) -> Scripted:
     """The calls of a script; what cannot be read is one unreadable call."""
     try:
         script = read_script(source, allowance)
     except UnreadableScriptError:
         kind = "shell" if SHELL_TOOL.search(source) else "other"
-        return _one(Call(kind=kind, arguments={"input": source}, clarity=Clarity.UNREADABLE))
+        return _one(CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.UNREADABLE))
     calls = tuple((called.name, meaning(called)) for called in script.calls)
     printed = None if script.items is None else tuple(script.items)
     if not calls:
-        return _one(Call(kind="other", arguments={"input": source}))
+        return _one(CodexCall(kind="other", arguments={"input": source}))
     if len(calls) == 1 or (printed is not None and all(_is_separable(value) for value in printed)):
         return Scripted(calls=calls, printed=printed, tampered=script.tampered)
     return _one(_joint(source, [call for _, call in calls]))
 
 
-def _one(call: Call) -> Scripted:
+def _one(call: CodexCall) -> Scripted:
     return Scripted(calls=(("exec", call),))
 
 
-def meaning(called: ScriptCall) -> Call:
+def meaning(called: ScriptCall) -> CodexCall:
     """What a tool call of a script sets out to do; arguments that are not known whole are left out."""
     argument = called.argument
     if isinstance(argument, dict):
@@ -68,10 +68,10 @@ def meaning(called: ScriptCall) -> Call:
     if argument is None or isinstance(argument, str):
         return codex_tools.call(called.name, argument or {})
     kind = codex_tools.KINDS.get(called.name, "other")
-    return Call(kind=kind, clarity=Clarity.UNREADABLE)
+    return CodexCall(kind=kind, clarity=Clarity.UNREADABLE)
 
 
-def _joint(source: str, calls: list[Call]) -> Call:
+def _joint(source: str, calls: list[CodexCall]) -> CodexCall:
     """One call for all of a script, whose outputs cannot be told apart."""
     clarities = [call.clarity for call in calls]
     commands = [call.command for call in calls if call.command]
@@ -80,7 +80,7 @@ def _joint(source: str, calls: list[Call]) -> Call:
     if paths and not commands:
         arguments |= {"patch": "\n".join(text(call.arguments.get("patch")) for call in calls), "paths": paths}
     kinds = {call.kind for call in calls}
-    return Call(
+    return CodexCall(
         kind="shell"
         if commands or "shell" in kinds
         else "edit"

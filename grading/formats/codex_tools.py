@@ -47,7 +47,7 @@ REFUSED: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CodexCall:
     """A tool call's meaning, whichever way it was written down."""
 
     kind: str
@@ -71,7 +71,7 @@ class Call:
         )
 
 
-def call(name: str, arguments: object) -> Call:
+def call(name: str, arguments: object) -> CodexCall:
     """A call from its name and its arguments: JSON text, an object, or a custom tool's free text."""
     fields = arguments if isinstance(arguments, dict) else json_or_none(arguments)
     if not isinstance(fields, dict):
@@ -83,7 +83,7 @@ def call(name: str, arguments: object) -> Call:
         return _patch(command, fields, command=command)
     path = text(fields.get("path")) or text(fields.get("file_path"))
     command = command if kind == "shell" else ""
-    return Call(kind=kind, arguments=fields, command=command, path=path, clarity=_clarity(name, kind, command))
+    return CodexCall(kind=kind, arguments=fields, command=command, path=path, clarity=_clarity(name, kind, command))
 
 
 def _clarity(name: str, kind: str, command: str) -> Clarity:
@@ -107,23 +107,23 @@ def command_of(fields: Mapping[str, Any]) -> str:
     return shlex.join(vector) if vector else text(value)
 
 
-def _free_text(name: str, source: str) -> Call:
+def _free_text(name: str, source: str) -> CodexCall:
     if name == "apply_patch" or source.startswith(BEGIN):
         return _patch(source, {})
     kind = KINDS.get(name, "other")
     if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
-        return Call(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
+        return CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
     clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
-    return Call(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
+    return CodexCall(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
 
 
-def _patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> Call:
+def _patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> CodexCall:
     start, end = source.find(BEGIN), source.rfind(END)
     patch = source[max(start, 0) : end + len(END) if end > start else None]
     paths = [path.strip() for path in PATCHED.findall(patch)]
     arguments = {**arguments, "patch": patch, "paths": paths}
     clarity = Clarity.UNDERSTOOD if paths else Clarity.UNREADABLE
-    return Call(kind="edit", arguments=arguments, command=command, path=paths[0] if paths else "", clarity=clarity)
+    return CodexCall(kind="edit", arguments=arguments, command=command, path=paths[0] if paths else "", clarity=clarity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from grading.formats.claude_code import METADATA as CLAUDE_METADATA
 from grading.formats.claude_code import TITLES as CLAUDE_TITLES
 from grading.formats.codex_exec import ITEM_EVENTS
-from grading.formats.lines import Tally, read_objects
+from grading.formats.lines import LineTally, read_objects
 from grading.formats.reader import Record
 from grading.formats.values import mapping, text, words
 
@@ -95,7 +95,7 @@ def detect(head: bytes, filename: str = "") -> Detection:
     A format is named where its records make up at least half of the head (`THRESHOLD`), so that a foreign file with
     a few familiar lines is refused rather than misread.
     """
-    tally = Tally()
+    tally = LineTally()
     records = [record for _, record in read_objects(BytesIO(head), tally)]
     if not records:
         return Detection(format=None, score=0.0, reason=_unreadable(head, tally))
@@ -110,7 +110,7 @@ def detect(head: bytes, filename: str = "") -> Detection:
     return Detection(format=best, score=score, reason=f"{mine} of {len(records)} records{named} are {best}'s")
 
 
-def _unreadable(head: bytes, tally: Tally) -> str:
+def _unreadable(head: bytes, tally: LineTally) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "text in UTF-16, not UTF-8"
     if head.lstrip()[:1] in (b"{", b"["):

@@ -120,7 +120,7 @@ class Gptme(Parser):
             yield self._unread(at)
         yield from self._usage(mapping(record.get("metadata")), at)
 
-    def _call(self, call: gptme_calls.Call, at: datetime | None) -> ToolCall:
+    def _call(self, call: gptme_calls.GptmeCall, at: datetime | None) -> ToolCall:
         number = self.number()
         self._last = call.call_id or f"gptme-{number}"
         self._open.append(self._last)

@@ -65,7 +65,7 @@ MAX_UNCLOSED: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class GptmeCall:
     """A call and where it stands in the text: `start` to `end`."""
 
     start: int
@@ -101,23 +101,23 @@ def split_thought(content: str) -> tuple[str, str]:
     return content[:end], content[end:]
 
 
-def find_calls(content: str) -> list[Call]:
+def find_calls(content: str) -> list[GptmeCall]:
     """All tool calls in an assistant's text without its thinking, in order, none inside another."""
     fenced = _fenced(content, nests=True)
     found = sorted([*_at_calls(content), *_xml_calls(content), *fenced], key=lambda call: call.start)
-    calls: list[Call] = []
+    calls: list[GptmeCall] = []
     for call in found:
         if not calls or call.start >= calls[-1].end:
             calls.append(call)
     return calls
 
 
-def find_plain_calls(content: str) -> list[Call]:
+def find_plain_calls(content: str) -> list[GptmeCall]:
     """The fenced calls as gptme read them in 2024, when a bare fence closed a block whatever followed it."""
     return list(_fenced(content, nests=False))
 
 
-def visible(content: str, calls: list[Call]) -> str:
+def visible(content: str, calls: list[GptmeCall]) -> str:
     """What the assistant said around its calls."""
     said, start = [], 0
     for call in calls:
@@ -165,7 +165,7 @@ def _fences(said: str) -> tuple[str, list[tuple[str, str]]]:
     return "\n".join(outside), blocks
 
 
-def _at_calls(content: str) -> Iterator[Call]:
+def _at_calls(content: str) -> Iterator[GptmeCall]:
     end = unclosed = 0
     for match in AT_CALL.finditer(content):
         if match.start() < end or unclosed > MAX_UNCLOSED:
@@ -175,7 +175,7 @@ def _at_calls(content: str) -> Iterator[Call]:
         arguments = json_or_none(content[match.end() : closing]) if closing else None
         if isinstance(arguments, dict):
             end = closing
-            yield Call(start=match.start(), end=end, name=match[1], call_id=match[2], arguments=arguments)
+            yield GptmeCall(start=match.start(), end=end, name=match[1], call_id=match[2], arguments=arguments)
 
 
 STRUCTURE: Final = re.compile(r'[{}"]|\\.', re.DOTALL)
@@ -195,7 +195,7 @@ def _object_end(content: str, start: int) -> int:
     return 0
 
 
-def _xml_calls(content: str) -> Iterator[Call]:
+def _xml_calls(content: str) -> Iterator[GptmeCall]:
     start = 0
     while match := XML_OPEN.search(content, start):
         closing_tag = f"</{match[1]}>"
@@ -210,7 +210,7 @@ def _xml_calls(content: str) -> Iterator[Call]:
         yield from tools
 
 
-def _xml_tools(content: str, start: int, end: int) -> Iterator[Call]:
+def _xml_tools(content: str, start: int, end: int) -> Iterator[GptmeCall]:
     while (match := XML_TOOL.search(content, start, end)) is not None:
         closing_tag = f"</{match[1]}>"
         closing = content.find(closing_tag, match.end(), end)
@@ -222,7 +222,7 @@ def _xml_tools(content: str, start: int, end: int) -> Iterator[Call]:
         body = content[match.end() : closing]
         arguments = _parameters(body) or _positional(name, attributes.get("args", ""), unescape(body).strip("\n"))
         is_loose = match[1] != "invoke"
-        yield Call(start=match.start(), end=start, name=name, arguments=arguments, is_loose=is_loose)
+        yield GptmeCall(start=match.start(), end=start, name=name, arguments=arguments, is_loose=is_loose)
 
 
 def _parameters(body: str) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _parameters(body: str) -> dict[str, Any]:
     return {match[1]: unescape(piece[match.end() :]) for piece, match in opened}
 
 
-def _fenced(content: str, *, nests: bool) -> Iterator[Call]:
+def _fenced(content: str, *, nests: bool) -> Iterator[GptmeCall]:
     """Fenced blocks whose tag names a tool, or a file (then the block is saved to it).
 
     As gptme reads them: a bare fence followed by text opens a nested block (if `nests`), any other bare fence closes
@@ -269,13 +269,13 @@ def _closing_fence(lines: list[str], opening: int, *, nests: bool) -> int:
     return 0
 
 
-def _fenced_call(tag: str, body: str, start: int, end: int) -> Call | None:
+def _fenced_call(tag: str, body: str, start: int, end: int) -> GptmeCall | None:
     name, _, rest = tag.partition(" ")
     if name not in KINDS and ("." in tag or "/" in tag) and " " not in tag:
         name, rest = "save", tag
     if name not in KINDS:
         return None
-    return Call(start=start, end=end, name=name, arguments=_positional(name, rest.strip(), body))
+    return GptmeCall(start=start, end=end, name=name, arguments=_positional(name, rest.strip(), body))
 
 
 def _positional(name: str, args: str, body: str) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from grading.formats.js_values import (
     Left,
     Method,
     Result,
-    Scope,
     ScriptCall,
     Unknown,
     Values,
+    VariableScope,
 )
 
 PRECEDENCE: Final = {
@@ -69,7 +69,7 @@ CHANGING: Final = ("Object.assign", "Object.define", "Object.setPrototypeOf", "R
 
 
 @dataclass(slots=True)
-class Cursor:
+class TokenCursor:
     code: Code
     at: int
     end: int
@@ -110,33 +110,33 @@ class Cursor:
 
 class Expressions(Values, ABC):
     @abstractmethod
-    def block(self, code: Code, start: int, end: int, scope: Scope) -> None:
+    def block(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
         """Walks through statements."""
 
-    def _parenthesis(self, cursor: Cursor, scope: Scope) -> Any:
+    def _parenthesis(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         end = cursor.closing()
-        inner = Cursor(cursor.code, cursor.at + 1, end)
+        inner = TokenCursor(cursor.code, cursor.at + 1, end)
         value = self._expression(inner, scope)
         self._finished(inner)
         cursor.at = end + 1
         return value
 
     @staticmethod
-    def _finished(cursor: Cursor) -> None:
+    def _finished(cursor: TokenCursor) -> None:
         if cursor.at < cursor.end:
             raise UnreadableScriptError(f"an unexpected {cursor.token.value[:20]!r}")
 
-    def _pattern_end(self, cursor: Cursor) -> int:
+    def _pattern_end(self, cursor: TokenCursor) -> int:
         if cursor.sees("[", "{"):
             return cursor.closing() + 1
         if cursor.token.kind != "name":
             raise UnreadableScriptError(f"expected a name, got {cursor.token.value[:20]!r}")
         return cursor.at + 1
 
-    def _bind(self, code: Code, pattern: tuple[int, int], value: Any, scope: Scope) -> None:
+    def _bind(self, code: Code, pattern: tuple[int, int], value: Any, scope: VariableScope) -> None:
         """Gives the names of a pattern (`a`, `[a, b]`, `{a, b: c}`) their parts of a value."""
         self._step()
-        cursor = Cursor(code, *pattern)
+        cursor = TokenCursor(code, *pattern)
         if cursor.at >= cursor.end:
             return
         if cursor.token.kind == "name":
@@ -145,7 +145,7 @@ class Expressions(Values, ABC):
                 raise UnreadableScriptError("a pattern that is not read")
             return
         is_list = cursor.sees("[")
-        cursor = Cursor(code, cursor.at + 1, cursor.closing())
+        cursor = TokenCursor(code, cursor.at + 1, cursor.closing())
         index = 0
         while cursor.at < cursor.end:
             if cursor.skip(","):
@@ -163,7 +163,7 @@ class Expressions(Values, ABC):
                 continue
             cursor.at = end
 
-    def _bind_field(self, cursor: Cursor, value: Any, scope: Scope) -> None:
+    def _bind_field(self, cursor: TokenCursor, value: Any, scope: VariableScope) -> None:
         token = cursor.take()
         if token.kind not in ("name", "string"):
             raise UnreadableScriptError("a pattern that is not read")
@@ -177,26 +177,26 @@ class Expressions(Values, ABC):
         self._bind(cursor.code, target, self._default(cursor, target[1], part), scope)
         cursor.skip(",")
 
-    def _default(self, cursor: Cursor, end: int, value: Any) -> Any:
+    def _default(self, cursor: TokenCursor, end: int, value: Any) -> Any:
         """A part of a pattern, whose default makes it uncertain where it is missing."""
         cursor.at = end
         if not cursor.skip("="):
             return value
-        default = self._assignment(cursor, Scope({}))
+        default = self._assignment(cursor, VariableScope({}))
         return value if value is not None else default
 
-    def _expression(self, cursor: Cursor, scope: Scope) -> Any:
+    def _expression(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         value = self._assignment(cursor, scope)
         while cursor.skip(","):
             value = self._assignment(cursor, scope)
         return value
 
-    def _assignment(self, cursor: Cursor, scope: Scope) -> Any:
+    def _assignment(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         self._step()
         with self._deeper():
             return self._assignment_or_arrow(cursor, scope)
 
-    def _assignment_or_arrow(self, cursor: Cursor, scope: Scope) -> Any:
+    def _assignment_or_arrow(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         if (function := self._arrow(cursor, scope)) is not None:
             return function
         first, start = cursor.token, cursor.at
@@ -226,7 +226,7 @@ class Expressions(Values, ABC):
         self._assign(first.value, result, scope)
         return result
 
-    def _arrow(self, cursor: Cursor, scope: Scope) -> Function | None:
+    def _arrow(self, cursor: TokenCursor, scope: VariableScope) -> Function | None:
         at = cursor.at
         if cursor.sees("async") and not cursor.peek().after_newline and cursor.peek().kind in ("name", "punctuation"):
             at += 1
@@ -248,7 +248,7 @@ class Expressions(Values, ABC):
             cursor.at = body[1]
         return Function(cursor.code, parameters, body, is_block, scope)
 
-    def _expression_end(self, cursor: Cursor) -> int:
+    def _expression_end(self, cursor: TokenCursor) -> int:
         """Where an arrow's expression ends: at a comma, semicolon or bracket of its level, or a new statement."""
         at = cursor.at
         while at < cursor.end:
@@ -263,7 +263,7 @@ class Expressions(Values, ABC):
             self._step()
         return at
 
-    def _function(self, cursor: Cursor, scope: Scope) -> Function:
+    def _function(self, cursor: TokenCursor, scope: VariableScope) -> Function:
         """From the parameters on."""
         end = cursor.closing()
         parameters = (cursor.at + 1, end)
@@ -274,7 +274,7 @@ class Expressions(Values, ABC):
         cursor.at = body[1] + 1
         return Function(cursor.code, parameters, body, True, scope)  # noqa: FBT003
 
-    def _conditional(self, cursor: Cursor, scope: Scope) -> Any:
+    def _conditional(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         value = self._binary(cursor, scope, 0)
         if not cursor.skip("?"):
             return value
@@ -291,7 +291,7 @@ class Expressions(Values, ABC):
         finally:
             self._doubt -= 1
 
-    def _binary(self, cursor: Cursor, scope: Scope, level: int) -> Any:
+    def _binary(self, cursor: TokenCursor, scope: VariableScope, level: int) -> Any:
         left = self._unary(cursor, scope)
         while (found := PRECEDENCE.get(cursor.token.value)) is not None and found >= level:
             if cursor.token.kind not in ("punctuation", "name"):
@@ -306,7 +306,7 @@ class Expressions(Values, ABC):
             left = self._add(left, right) if operator == "+" else Unknown(self._calls(left) | self._calls(right))
         return left
 
-    def _unary(self, cursor: Cursor, scope: Scope) -> Any:
+    def _unary(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         self._step()
         token = cursor.token
         if token.kind in ("punctuation", "name"):
@@ -329,11 +329,11 @@ class Expressions(Values, ABC):
                 return Unknown(self._calls(value))
         return self._postfix(cursor, scope)
 
-    def _nested(self, cursor: Cursor, scope: Scope) -> Any:
+    def _nested(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         with self._deeper():
             return self._unary(cursor, scope)
 
-    def _postfix(self, cursor: Cursor, scope: Scope) -> Any:
+    def _postfix(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         first = cursor.token
         value = self._primary(cursor, scope)
         while True:
@@ -356,7 +356,7 @@ class Expressions(Values, ABC):
             else:
                 return value
 
-    def _dotted(self, cursor: Cursor, value: Any) -> Any:
+    def _dotted(self, cursor: TokenCursor, value: Any) -> Any:
         cursor.at += 1
         if cursor.sees("(", "["):  # `?.(` and `?.[`
             return value
@@ -365,21 +365,21 @@ class Expressions(Values, ABC):
             raise UnreadableScriptError("expected a member's name")
         return self._member(value, name.value)
 
-    def _bracket(self, cursor: Cursor, scope: Scope) -> Any:
+    def _bracket(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         end = cursor.closing()
-        inner = Cursor(cursor.code, cursor.at + 1, end)
+        inner = TokenCursor(cursor.code, cursor.at + 1, end)
         value = self._expression(inner, scope)
         self._finished(inner)
         cursor.at = end + 1
         return value
 
-    def _arguments(self, cursor: Cursor, scope: Scope) -> list[Any]:
+    def _arguments(self, cursor: TokenCursor, scope: VariableScope) -> list[Any]:
         end = cursor.closing()
-        values = self._new(list(self._listed(Cursor(cursor.code, cursor.at + 1, end), scope)))
+        values = self._new(list(self._listed(TokenCursor(cursor.code, cursor.at + 1, end), scope)))
         cursor.at = end + 1
         return values  # type: ignore[no-any-return]
 
-    def _listed(self, cursor: Cursor, scope: Scope) -> Iterator[Any]:
+    def _listed(self, cursor: TokenCursor, scope: VariableScope) -> Iterator[Any]:
         """The values of an array literal or of arguments."""
         while cursor.at < cursor.end:
             if cursor.skip(","):
@@ -395,7 +395,7 @@ class Expressions(Values, ABC):
             if cursor.at < cursor.end:
                 cursor.expect(",")
 
-    def _primary(self, cursor: Cursor, scope: Scope) -> Any:
+    def _primary(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         token = cursor.token
         if token.kind == "string":
             return cursor.take().value
@@ -415,12 +415,12 @@ class Expressions(Values, ABC):
             return self._arguments(cursor, scope)
         if token.value == "{":
             end = cursor.closing()
-            value = self._object(Cursor(cursor.code, cursor.at + 1, end), scope)
+            value = self._object(TokenCursor(cursor.code, cursor.at + 1, end), scope)
             cursor.at = end + 1
             return value
         raise UnreadableScriptError(f"an unexpected {token.value[:20] or token.kind!r}")
 
-    def _named(self, cursor: Cursor, scope: Scope) -> Any:
+    def _named(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         word = cursor.token.value
         if word == "async" and cursor.peek().value == "function":
             cursor.at += 1
@@ -440,16 +440,16 @@ class Expressions(Values, ABC):
         cursor.at += 1
         return self._lookup(word, scope)
 
-    def _template(self, token: Token, scope: Scope, *, raw: bool = False) -> Any:
+    def _template(self, token: Token, scope: VariableScope, *, raw: bool = False) -> Any:
         values: list[Any] = [token.chunks[0][raw]]
         for hole, chunk in zip(token.holes, token.chunks[1:], strict=True):
-            inner = Cursor(hole, 0, len(hole.tokens) - 1)
+            inner = TokenCursor(hole, 0, len(hole.tokens) - 1)
             values.append(self._expression(inner, scope))
             self._finished(inner)
             values.append(chunk[raw])
         return self._joined(values)
 
-    def _object(self, cursor: Cursor, scope: Scope) -> Any:
+    def _object(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         fields: dict[str, Any] = {}
         is_whole = True
         while cursor.at < cursor.end:
@@ -465,7 +465,7 @@ class Expressions(Values, ABC):
                 cursor.expect(",")
         return self._new(fields) if is_whole else Unknown(self._calls(fields))
 
-    def _field(self, cursor: Cursor, scope: Scope, fields: dict[str, Any]) -> None:
+    def _field(self, cursor: TokenCursor, scope: VariableScope, fields: dict[str, Any]) -> None:
         token = cursor.token
         if token.value == "[" and token.kind == "punctuation":
             key = self._bracket(cursor, scope)
@@ -503,8 +503,8 @@ class Expressions(Values, ABC):
             return self._result_of(function, arguments)
 
     def _result_of(self, function: Function, arguments: list[Any]) -> Any:
-        scope = Scope({}, function.scope, self._doubt)
-        cursor = Cursor(function.code, *function.parameters)
+        scope = VariableScope({}, function.scope, self._doubt)
+        cursor = TokenCursor(function.code, *function.parameters)
         outer, self._function_doubt = self._function_doubt, self._doubt
         try:
             for given in (*arguments, *[None] * MAX_NESTING):
@@ -519,7 +519,7 @@ class Expressions(Values, ABC):
                 self._bind(cursor.code, (start, end), part, scope)
                 cursor.skip(",")
             if not function.is_block:
-                inner = Cursor(function.code, *function.body)
+                inner = TokenCursor(function.code, *function.body)
                 value = self._assignment(inner, scope)
                 self._finished(inner)
                 return value

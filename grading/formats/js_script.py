@@ -8,20 +8,20 @@ rest. What cannot be parsed, or exceeds the bounds, raises UnreadableScriptError
 from collections.abc import Callable
 from typing import Any
 
-from grading.formats.js_expressions import ASSIGNMENTS, UNSUPPORTED, Cursor, Expressions
+from grading.formats.js_expressions import ASSIGNMENTS, UNSUPPORTED, Expressions, TokenCursor
 from grading.formats.js_tokens import Code, UnreadableScriptError, tokenize
-from grading.formats.js_values import LITERALS, MUTATORS, Allowance, Left, Scope, Script, Unknown
+from grading.formats.js_values import LITERALS, MUTATORS, Left, Script, StepBudget, Unknown, VariableScope
 
 
-def read_script(source: str, allowance: Allowance | None = None) -> Script:
+def read_script(source: str, allowance: StepBudget | None = None) -> Script:
     """What a script calls and prints. Raises UnreadableScriptError where it cannot be read whole."""
-    allowance = allowance or Allowance()
+    allowance = allowance or StepBudget()
     allowance.begin()
     allowance.spend(len(source) // 1000)
     code = tokenize(source)
     walker = _Walker(allowance)
     try:
-        walker.block(code, 0, len(code.tokens) - 1, Scope({}))
+        walker.block(code, 0, len(code.tokens) - 1, VariableScope({}))
     except RecursionError as error:
         raise UnreadableScriptError("nested too deeply") from error
     except Left:
@@ -30,26 +30,26 @@ def read_script(source: str, allowance: Allowance | None = None) -> Script:
 
 
 class _Walker(Expressions):
-    def block(self, code: Code, start: int, end: int, scope: Scope) -> None:
+    def block(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
         self._declare_functions(code, start, end, scope)
-        cursor = Cursor(code, start, end)
+        cursor = TokenCursor(code, start, end)
         while cursor.at < end:
             self._statement(cursor, scope)
 
-    def _declare_functions(self, code: Code, start: int, end: int, scope: Scope) -> None:
+    def _declare_functions(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
         """Functions may be called above where they stand."""
         at = start
         while at < end:
             token = code.tokens[at]
             if token.kind == "name" and token.value == "function" and code.tokens[at + 1].kind == "name":
-                cursor = Cursor(code, at + 1, end)
+                cursor = TokenCursor(code, at + 1, end)
                 name = cursor.take().value
                 scope.names[name] = self._function(cursor, scope)
                 at = cursor.at
             else:
                 at = code.closing.get(at, at) + 1
 
-    def _statement(self, cursor: Cursor, scope: Scope) -> None:
+    def _statement(self, cursor: TokenCursor, scope: VariableScope) -> None:
         self._step()
         token = cursor.token
         if token.kind == "punctuation" and token.value == ";":
@@ -64,7 +64,7 @@ class _Walker(Expressions):
             self._expression(cursor, scope)
             self._end_statement(cursor)
 
-    def _keyword(self, cursor: Cursor) -> Callable[[Cursor, Scope], None] | None:
+    def _keyword(self, cursor: TokenCursor) -> Callable[[TokenCursor, VariableScope], None] | None:
         word = cursor.token.value
         if word == "async" and cursor.peek().value == "function":
             return self._skip_function
@@ -87,18 +87,18 @@ class _Walker(Expressions):
         }.get(word)
 
     @staticmethod
-    def _end_statement(cursor: Cursor) -> None:
+    def _end_statement(cursor: TokenCursor) -> None:
         if not cursor.skip(";") and cursor.at < cursor.end and not cursor.token.after_newline:
             raise UnreadableScriptError(f"expected the end of a statement, got {cursor.token.value[:20]!r}")
 
-    def _inner(self, code: Code, start: int, end: int, scope: Scope, **names: Any) -> None:
-        self.block(code, start, end, Scope(dict(names), scope, self._doubt))
+    def _inner(self, code: Code, start: int, end: int, scope: VariableScope, **names: Any) -> None:
+        self.block(code, start, end, VariableScope(dict(names), scope, self._doubt))
 
-    def _perhaps(self, cursor: Cursor, scope: Scope) -> None:
+    def _perhaps(self, cursor: TokenCursor, scope: VariableScope) -> None:
         """A statement that may or may not be carried out."""
-        self._doubtful(lambda: self._statement(cursor, Scope({}, scope, self._doubt)))
+        self._doubtful(lambda: self._statement(cursor, VariableScope({}, scope, self._doubt)))
 
-    def _declare(self, cursor: Cursor, scope: Scope) -> None:
+    def _declare(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1
         while True:
             pattern = (cursor.at, self._pattern_end(cursor))
@@ -109,7 +109,7 @@ class _Walker(Expressions):
                 break
         self._end_statement(cursor)
 
-    def _skip_function(self, cursor: Cursor, scope: Scope) -> None:
+    def _skip_function(self, cursor: TokenCursor, scope: VariableScope) -> None:
         while not cursor.sees("("):
             cursor.at += 1
             self._step()
@@ -119,20 +119,20 @@ class _Walker(Expressions):
         cursor.at = cursor.closing() + 1
         del scope
 
-    def _if(self, cursor: Cursor, scope: Scope) -> None:
+    def _if(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1
         self._parenthesis(cursor, scope)
         self._perhaps(cursor, scope)
         if cursor.skip("else"):
             self._perhaps(cursor, scope)
 
-    def _while(self, cursor: Cursor, scope: Scope) -> None:
+    def _while(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1
         self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
         self._parenthesis(cursor, scope)
         self._perhaps(cursor, scope)
 
-    def _do(self, cursor: Cursor, scope: Scope) -> None:
+    def _do(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1
         end = cursor.closing()
         self._forget_assigned(cursor.code, cursor.at, end, scope)
@@ -141,12 +141,12 @@ class _Walker(Expressions):
         self._parenthesis(cursor, scope)
         self._end_statement(cursor)
 
-    def _loop_end(self, cursor: Cursor) -> int:
+    def _loop_end(self, cursor: TokenCursor) -> int:
         """Where a loop's body ends, roughly: names assigned in it are forgotten, and one too many does no harm."""
         after = cursor.closing() + 1
         return cursor.code.closing.get(after, min(cursor.end, after + 200))
 
-    def _forget_assigned(self, code: Code, start: int, end: int, scope: Scope) -> None:
+    def _forget_assigned(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
         """What a loop assigns is not known in any of its turns."""
         tokens = code.tokens
         for at in range(start, min(end, len(tokens) - 1)):
@@ -159,11 +159,11 @@ class _Walker(Expressions):
             ):
                 self._forget(tokens[at].value, scope)
 
-    def _for(self, cursor: Cursor, scope: Scope) -> None:
+    def _for(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1
         cursor.skip("await")
         end = cursor.closing()
-        head = Cursor(cursor.code, cursor.at + 1, end)
+        head = TokenCursor(cursor.code, cursor.at + 1, end)
         if head.sees("const", "let", "var"):
             head.at += 1
         pattern = (head.at, self._pattern_end(head)) if not head.sees(";") else (head.at, head.at)
@@ -177,27 +177,29 @@ class _Walker(Expressions):
             return
         self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
         names = [token.value for token in cursor.code.tokens[cursor.at : end] if token.kind == "name"]
-        inner = Scope(dict.fromkeys((name for name in names if scope.holder(name) is None), Unknown()), scope, 0)
+        inner = VariableScope(
+            dict.fromkeys((name for name in names if scope.holder(name) is None), Unknown()), scope, 0
+        )
         for name in ("tools", "text", *LITERALS, "let", "const", "var"):
             inner.names.pop(name, None)
         cursor.at = end + 1
         self._perhaps(cursor, inner)
 
-    def _each(self, cursor: Cursor, pattern: tuple[int, int], listed: Any, scope: Scope) -> None:
+    def _each(self, cursor: TokenCursor, pattern: tuple[int, int], listed: Any, scope: VariableScope) -> None:
         body = cursor.at
         if not isinstance(listed, list) or not listed:
             self._forget_assigned(cursor.code, body, cursor.code.closing.get(body, cursor.end), scope)
-            inner = Scope({}, scope, self._doubt)
+            inner = VariableScope({}, scope, self._doubt)
             self._bind(cursor.code, pattern, Unknown(self._calls(listed)), inner)
             self._perhaps(cursor, inner)
             return
         for value in list(listed):
             cursor.at = body
-            inner = Scope({}, scope, self._doubt)
+            inner = VariableScope({}, scope, self._doubt)
             self._bind(cursor.code, pattern, value, inner)
             self._statement(cursor, inner)
 
-    def _leave_loop(self, cursor: Cursor, scope: Scope) -> None:
+    def _leave_loop(self, cursor: TokenCursor, scope: VariableScope) -> None:
         """Later turns may not come: which items are printed is not certain."""
         del scope
         if not self._doubt:
@@ -206,7 +208,7 @@ class _Walker(Expressions):
         self.script.items = None
         self._end_statement(cursor)
 
-    def _return(self, cursor: Cursor, scope: Scope) -> None:
+    def _return(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1
         value = None
         if not cursor.sees(";", "}") and cursor.at < cursor.end and not cursor.token.after_newline:
@@ -216,11 +218,11 @@ class _Walker(Expressions):
             raise Left(value)
         self.script.items = None
 
-    def _try(self, cursor: Cursor, scope: Scope) -> None:
+    def _try(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1
         self._statement(cursor, scope)
         if cursor.skip("catch"):
-            inner = Scope({}, scope, self._doubt)
+            inner = VariableScope({}, scope, self._doubt)
             if cursor.sees("("):
                 end = cursor.closing()
                 self._bind(cursor.code, (cursor.at + 1, end), Unknown(), inner)

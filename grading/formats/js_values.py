@@ -90,14 +90,14 @@ class Global:
 
 
 @dataclass(slots=True)
-class Scope:
+class VariableScope:
     names: dict[str, Any]
-    parent: "Scope | None" = None
+    parent: "VariableScope | None" = None
     certain: int = 0
     """How many uncertain branches enclose the scope."""
 
-    def holder(self, name: str) -> "Scope | None":
-        scope: Scope | None = self
+    def holder(self, name: str) -> "VariableScope | None":
+        scope: VariableScope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.parent
         return scope
@@ -109,7 +109,7 @@ class Function:
     parameters: tuple[int, int]
     body: tuple[int, int]
     is_block: bool
-    scope: Scope
+    scope: VariableScope
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +140,7 @@ class Script:
     tampered: frozenset[int] = frozenset()
 
 
-class Allowance:
+class StepBudget:
     """The steps that may yet be spent on reading: of one script at most MAX_STEPS, of all scripts of a log `total`."""
 
     def __init__(self, total: int = 2_000_000) -> None:
@@ -208,7 +208,7 @@ class Made:
 class Values:
     """What a walk through a script knows, and how values are made, joined, named and changed."""
 
-    def __init__(self, allowance: "Allowance") -> None:
+    def __init__(self, allowance: "StepBudget") -> None:
         self.script = Script()
         self._allowance = allowance
         self._made: dict[int, Made] = {}
@@ -352,13 +352,13 @@ class Values:
             return value[index] if index < len(value) else None
         return Unknown(self._calls(value))
 
-    def _lookup(self, name: str, scope: Scope) -> Any:
+    def _lookup(self, name: str, scope: VariableScope) -> Any:
         if name in LITERALS:
             return LITERALS[name]
         holder = scope.holder(name)
         return Global(name) if holder is None else holder.names[name]
 
-    def _assign(self, name: str, value: Any, scope: Scope) -> None:
+    def _assign(self, name: str, value: Any, scope: VariableScope) -> None:
         holder = scope.holder(name)
         if holder is None:
             scope.names[name] = Unknown(self._calls(value))
@@ -367,6 +367,6 @@ class Values:
             value = Unknown(self._calls(value) | self._calls(holder.names[name]))
         holder.names[name] = value
 
-    def _forget(self, name: str, scope: Scope) -> None:
+    def _forget(self, name: str, scope: VariableScope) -> None:
         if (holder := scope.holder(name)) is not None:
             holder.names[name] = Unknown(self._calls(holder.names[name]))

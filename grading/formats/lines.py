@@ -35,7 +35,7 @@ class Problems:
 
 
 @dataclass(slots=True)
-class Tally:
+class LineTally:
     """What the line reader met. `lines` counts records: a glued line counts once for each of its objects."""
 
     lines: int = 0
@@ -52,7 +52,7 @@ class Tally:
         self.problems.note(f"{what}, first on line {number}" if self.not_objects == 1 else what)
 
 
-def read_lines(stream: BinaryIO, tally: Tally, *, max_line: int = MAX_LINE) -> Iterator[tuple[int, bytes, bool]]:
+def read_lines(stream: BinaryIO, tally: LineTally, *, max_line: int = MAX_LINE) -> Iterator[tuple[int, bytes, bool]]:
     """Yields (line number, bytes without the line end, whether the line was ended) for each non-blank line.
 
     Only LF ends a line, so U+2028 inside a string is text. A line longer than `max_line` bytes is skipped in pieces,
@@ -74,7 +74,9 @@ def read_lines(stream: BinaryIO, tally: Tally, *, max_line: int = MAX_LINE) -> I
             yield number, line.rstrip(b"\r\n"), line.endswith(b"\n")
 
 
-def read_objects(stream: BinaryIO, tally: Tally, *, max_line: int = MAX_LINE) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_objects(
+    stream: BinaryIO, tally: LineTally, *, max_line: int = MAX_LINE
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields (its JSON text, the object) for each JSON object of a file, glued ones apart; counts all the rest."""
     for number, raw, ended in read_lines(stream, tally, max_line=max_line):
         line = decode_text(raw, tally)
@@ -94,7 +96,7 @@ def read_objects(stream: BinaryIO, tally: Tally, *, max_line: int = MAX_LINE) ->
         tally.glued += max(0, found - 1)
 
 
-def decode_text(raw: bytes, tally: Tally) -> str:
+def decode_text(raw: bytes, tally: LineTally) -> str:
     """Text of a line with U+FFFD for what no database can hold: broken UTF-8, half surrogates, NUL."""
     try:
         line = raw.decode()
@@ -116,7 +118,7 @@ def storable(source: str) -> str:
 BROKEN: Final = object()
 
 
-def split_json(line: str, tally: Tally) -> Iterator[tuple[str, Any]]:
+def split_json(line: str, tally: LineTally) -> Iterator[tuple[str, Any]]:
     """Yields (text, value) for each JSON value of a line in turn; what cannot be read is one `BROKEN` to its end."""
 
     def not_a_number(name: str) -> None:
@@ -145,6 +147,6 @@ def json_or_none(source: object) -> Any:
     """The value of JSON text inside a field, or None: hostile, so as guarded as a line."""
     if not isinstance(source, str):
         return None
-    for _, value in split_json(storable(source), Tally()):
+    for _, value in split_json(storable(source), LineTally()):
         return None if value is BROKEN else value
     return None

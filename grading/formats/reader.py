@@ -17,9 +17,9 @@ from itertools import chain, count
 from typing import Any, BinaryIO, ClassVar, Final
 
 from grading.formats.events import Event, ParseReport, TranscriptHeader, Usage
-from grading.formats.lines import MAX_LINE, Problems, Tally, read_objects
-from grading.formats.seen import Seen
-from grading.formats.usage import Response, Tokens
+from grading.formats.lines import MAX_LINE, LineTally, Problems, read_objects
+from grading.formats.seen import RecentKeys
+from grading.formats.usage import Response, TokenUsage
 
 MAX_MODELS: Final = 100
 MAX_RECORDS: Final = 200_000
@@ -91,7 +91,7 @@ class Parser(ABC):
         return replace(usage, record=response.record)
 
     def usage_of(
-        self, tokens: Tokens, *, model: str, at: datetime | None, sidechain: bool = False, cost: float | None = None
+        self, tokens: TokenUsage, *, model: str, at: datetime | None, sidechain: bool = False, cost: float | None = None
     ) -> Usage:
         return Usage(
             number=self.number(),
@@ -106,7 +106,7 @@ class Parser(ABC):
         )
 
 
-class Reader:
+class TranscriptReader:
     """The events of one transcript, in order, in constant memory.
 
     Iterable once; `header`, `report` and `records` are complete when the iteration has ended; `format` is at once.
@@ -114,11 +114,11 @@ class Reader:
 
     def __init__(self, stream: BinaryIO, parser: type[Parser], *, max_line: int = MAX_LINE) -> None:
         self.format = parser.format
-        self._tally = Tally()
+        self._tally = LineTally()
         self._parser = parser(self._tally.problems)
         self._objects = read_objects(stream, self._tally, max_line=max_line)
-        self._lines_seen = Seen()
-        self._ids_seen = Seen()
+        self._lines_seen = RecentKeys()
+        self._ids_seen = RecentKeys()
         self._records: dict[str, None] = {}
         self._recognised = 0
         self._duplicates = 0
@@ -130,7 +130,7 @@ class Reader:
     def batches(self) -> Iterator[list[Event]]:
         """The events in order, some hundred at a time."""
         if self._started:
-            raise RuntimeError("a Reader can be read once; call read() again with the stream at its start")
+            raise RuntimeError("a TranscriptReader can be read once; call read() again with the stream at its start")
         self._started = True
         return self._read()
 

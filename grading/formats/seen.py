@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 
-class Seen:
+class RecentKeys:
     """The last `limit` keys seen: what comes again is a repeat."""
 
     def __init__(self, limit: int = 50_000) -> None:

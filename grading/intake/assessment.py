@@ -20,6 +20,6 @@ def assess(session: Session, parsed: Mapping[str, Signals] | None = None, *, ask
     if ask:
         judging.enqueue(session)
     rewards.settle(session)
-    review.look(session)
+    review.recheck(session)
     if ask and judging.read_again(session) is not None:
         rewards.settle(session)

@@ -5,9 +5,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from bandit import selection as decisions
+from bandit import selection
 from bandit.models import Arm, Selection, UnknownArm
-from grading.evidence.reading import Reading
+from grading.evidence.reading import EvidenceReading
 from grading.intake.naming import named
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
@@ -15,7 +15,7 @@ from grading.plain import plain_text
 from grading.vocabulary import Outcome
 
 
-def describe(session: Session, said: SubmittedSession, transcript: Reading) -> tuple[bool, list[Problem]]:
+def describe(session: Session, said: SubmittedSession, transcript: EvidenceReading) -> tuple[bool, list[Problem]]:
     """Fill what is blank in the session's row; whether anything changed, and what was not known by its name (L13)."""
     problems: list[Problem] = []
     before = _state(session)
@@ -43,14 +43,14 @@ def _state(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
 
 
-def _times(session: Session, said: SubmittedSession, transcript: Reading) -> None:
+def _times(session: Session, said: SubmittedSession, transcript: EvidenceReading) -> None:
     """The widest span that was seen: a later submission of a session that went on moves its end."""
     starts = [moment for moment in (session.started_at, said.started_at or transcript.started_at) if moment]
     session.ended_at = max(session.ended_at, said.ended_at or session.ended_at)
     session.started_at = min(*starts, session.ended_at) if starts else None
 
 
-def _harness(session: Session, said: SubmittedSession, transcript: Reading) -> Iterator[Problem]:
+def _harness(session: Session, said: SubmittedSession, transcript: EvidenceReading) -> Iterator[Problem]:
     """The harness that the transcript shows; the caller's word only where there is none."""
     name = transcript.format or (said.harness if session.harness is None else None)
     if name:
@@ -91,10 +91,10 @@ def _selection(session: Session, said: SubmittedSession) -> Iterator[Problem]:
     if session.category is None:
         return
     try:
-        session.selection = decisions.complete(
+        session.selection = selection.complete(
             chosen, observation=session.observation, executed_arm=session.category.name, now=timezone.now()
         )
-    except decisions.AlreadyCompleted as error:
+    except selection.AlreadyCompleted as error:
         yield Problem(
             part="selection_id",
             code="selection_completed",

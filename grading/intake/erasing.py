@@ -9,8 +9,7 @@ from django.db.models import QuerySet
 from bandit import ledger
 from bandit.erasure import permit
 from grading import monitoring
-from grading.evidence import near_copies, ownership, transcripts
-from grading.evidence import store as evidence
+from grading.evidence import near_copies, ownership, store, transcripts
 from grading.intake.assessment import assess
 from grading.models import (
     AbstentionDraw,
@@ -73,5 +72,5 @@ def _delete(counts: Counter[str], rows: QuerySet[Any]) -> None:
 
 def _discard(hashes: set[str]) -> None:
     for sha256 in hashes:
-        if evidence.discard(sha256):
+        if store.discard(sha256):
             transcripts.forget(sha256)

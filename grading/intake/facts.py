@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from grading.evidence import ownership
-from grading.evidence import store as evidence
+from grading.evidence import ownership, store
 from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
@@ -20,7 +19,7 @@ Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class FactsFile:
     """What a file of facts says, entry by entry: a bad one is a problem and loses none of the others."""
 
     commits: Sequence[CommitFact] = ()
@@ -30,14 +29,14 @@ class Said:
     problems: Sequence[Problem] = ()
 
 
-def read(row: Evidence) -> Said:
+def read(row: Evidence) -> FactsFile:
     """What a file of facts says."""
     try:
-        said = Facts.model_validate_json(evidence.text_of(row))
+        said = Facts.model_validate_json(store.text_of(row))
     except ValidationError as error:
-        return Said(problems=tuple(refusals("facts", error, todo="send JSON as the API page describes it")))
+        return FactsFile(problems=tuple(refusals("facts", error, todo="send JSON as the API page describes it")))
     problems: list[Problem] = []
-    return Said(
+    return FactsFile(
         commits=_good("commit", said.commits, COMMIT, problems),
         pull_requests=_good("pull_request", said.pull_requests, PULL_REQUEST, problems),
         checks=_good("check", said.checks, CHECK, problems),
@@ -46,7 +45,7 @@ def read(row: Evidence) -> Said:
     )
 
 
-def keep(session: Session, row: Evidence, said: Said) -> list[Artifact]:
+def keep(session: Session, row: Evidence, said: FactsFile) -> list[Artifact]:
     """Keep the checks and the exit code; the claims of commits and pull requests that the session had not made before.
 
     A `row` that was not saved was received before: it claims nothing, and is no new word on a check.

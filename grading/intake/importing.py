@@ -27,7 +27,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ImportOutcome:
     """What became of one file; where it is not simply imported, why (one phrase for many files), and what was seen."""
 
     path: Path
@@ -45,18 +45,18 @@ def logs_under(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
-def import_log(path: Path, *, agent: Agent, category: str | None = None) -> Outcome:
+def import_log(path: Path, *, agent: Agent, category: str | None = None) -> ImportOutcome:
     """Take one log in through the ordinary intake. What is no session's own log is left alone, with the reason."""
     try:
         if _is_known(path, agent):
-            return Outcome(path=path, fate=Fate.THERE)
+            return ImportOutcome(path=path, fate=Fate.THERE)
         header, report = _header(path)
         if report.recognised == 0:
-            return Outcome(path=path, fate=Fate.REFUSED, why="logs in which nothing was recognised")
+            return ImportOutcome(path=path, fate=Fate.REFUSED, why="logs in which nothing was recognised")
         return _submit(path, agent, _metadata(path, header, category), is_subagent=header.is_subagent)
     except (formats.UnknownFormat, formats.EmptyTranscript, ValidationError, OSError) as error:
         why, detail = _reason(error)
-        return Outcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
+        return ImportOutcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
 
 
 def _reason(error: Exception) -> tuple[str, str]:
@@ -102,7 +102,7 @@ def _metadata(path: Path, header: TranscriptHeader, category: str | None) -> int
     )
 
 
-def _submit(path: Path, agent: Agent, metadata: intake.SubmittedSession, *, is_subagent: bool) -> Outcome:
+def _submit(path: Path, agent: Agent, metadata: intake.SubmittedSession, *, is_subagent: bool) -> ImportOutcome:
     with path.open("rb") as file:
         receipt = intake.submit(agent=agent, metadata=metadata, transcript=file)
     wrong = [problem for problem in receipt.problems if problem.is_error]
@@ -110,4 +110,4 @@ def _submit(path: Path, agent: Agent, metadata: intake.SubmittedSession, *, is_s
     if wrong:
         why, detail = f"kept, but not used for grading: {wrong[0].code}", wrong[0].got
     fate = Fate.IMPORTED if receipt.created else Fate.ADDED
-    return Outcome(path=path, fate=fate, why=why, detail=detail)
+    return ImportOutcome(path=path, fate=fate, why=why, detail=detail)

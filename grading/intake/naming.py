@@ -10,7 +10,7 @@ from django.db.models import Count, Max
 
 from bandit import arms, merging
 from bandit.core.names import canonical
-from bandit.merging import Parted
+from bandit.merging import Unmerged
 from bandit.models import Arm, ArmAlias, UnknownArm
 from grading import wakeup
 from grading.models import Session
@@ -19,7 +19,7 @@ from grading.reward.rewards import settle
 
 BANDIT = "model"
 # So many sessions get their name while somebody waits for the page, and so many in one go of the worker.
-AT_ONCE, A_GO = 20, 500
+SYNC_LIMIT, BATCH_SIZE = 20, 500
 # A date at the end of a model's name, which people leave out of the name that they give it.
 DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 
@@ -61,7 +61,7 @@ def name_it(text: str, *, by: str, name: str = "", arm: Arm | None = None) -> Ar
         found = arm or arms.add(BANDIT, name or text, by=by, why=f"Seen as {text}.")
         if canonical(text) != found.name:
             arms.add_alias(found, text, by=by)
-    if catch_up(AT_ONCE) == AT_ONCE:
+    if catch_up(SYNC_LIMIT) == SYNC_LIMIT:
         wakeup.publish("grading.tasks.name_models")
     return found
 
@@ -71,7 +71,7 @@ def waiting() -> int:
     return _nameless().filter(model__in=_nameable()).count()
 
 
-def catch_up(limit: int = A_GO) -> int:
+def catch_up(limit: int = BATCH_SIZE) -> int:
     """Give sessions the model that their text names by now and settle them, so that their reward is the right pair's.
 
     Up to `limit`, each in a transaction of its own. Returns how many.
@@ -85,12 +85,12 @@ def catch_up(limit: int = A_GO) -> int:
     return len(rows)
 
 
-def part(arm: Arm, *, by: str, why: str = "") -> Parted:
+def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
     """Undo a merge, and settle the sessions whose reward was changed since. Raises as `bandit.merging.part`."""
-    parted = merging.part(arm, by=by, why=why)
-    for session in Session.objects.by_observation(parted.again).values():
+    unmerged = merging.unmerge(arm, by=by, why=why)
+    for session in Session.objects.by_observation(unmerged.again).values():
         settle(session)
-    return parted
+    return unmerged
 
 
 def _nameless() -> SessionQuerySet:

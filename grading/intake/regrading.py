@@ -11,20 +11,20 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from bandit.core.table import Row
+from bandit.core.table import RewardRow
 from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of, what_if_moved
 from grading import judging, review
 from grading.evidence import ownership
 from grading.intake.assessment import assess
 from grading.models import Session, Settlement
-from grading.review.promises import Effect, moved
+from grading.review.promises import ArmEffect, moved
 from grading.reward import rewards, sources
 from grading.vocabulary import NO_REWARD, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RewardSnapshot:
     """What a session's reward was or is: `value` in [0, 1] or None for no reward, who decided, and at what weight.
 
     `why` names an abstention or an outcome without a reward, in plain words.
@@ -49,9 +49,9 @@ class Regraded:
     """
 
     name: str
-    before: Standing
-    after: Standing
-    moved: Mapping[str, tuple[Row, ...]]
+    before: RewardSnapshot
+    after: RewardSnapshot
+    moved: Mapping[str, tuple[RewardRow, ...]]
     asked: bool
 
     @property
@@ -84,7 +84,7 @@ def regrade(session: Session) -> Regraded:
         judging.recompute(held)
         asked = had_none and held.outcome not in NO_REWARD and judging.enqueue(held) is not None
         rewards.settle(held, renew=True)
-        review.look(held)
+        review.recheck(held)
         if judging.read_again(held) is not None:
             asked = True
             rewards.settle(held)
@@ -94,22 +94,22 @@ def regrade(session: Session) -> Regraded:
         return Regraded(name=str(held), before=before, after=after, moved=_moved_since(last), asked=asked)
 
 
-def standing(settlement: Settlement | None, session: Session) -> Standing:
+def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:
     """What a settlement says, in short."""
     if settlement is None:
-        return Standing()
+        return RewardSnapshot()
     why = ""
     if settlement.value is None:
         why = session.outcome_reason or settlement.reason
     elif settlement.source == Source.FLOOR:
         trajectory = session.grades.filter(source=Source.TRAJECTORY).order_by("-pk").first()
         why = "" if trajectory is None else trajectory.get_reason_display()
-    return Standing(value=settlement.value, source=settlement.source, weight=settlement.weight, why=why)
+    return RewardSnapshot(value=settlement.value, source=settlement.source, weight=settlement.weight, why=why)
 
 
-def effects(done: Iterable[Regraded], now: datetime) -> list[Effect]:
+def effects(done: Iterable[Regraded], now: datetime) -> list[ArmEffect]:
     """What all of it together does to the bandits that learn: every arm that moves by a digit that is shown."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[RewardRow]] = {}
     for each in done:
         for bandit, entries in each.moved.items():
             rows.setdefault(bandit, []).extend(entries)
@@ -122,9 +122,9 @@ def _last_entry() -> int:
     return last or 0
 
 
-def _moved_since(last: int) -> dict[str, tuple[Row, ...]]:
+def _moved_since(last: int) -> dict[str, tuple[RewardRow, ...]]:
     """The ledger's moves after that entry, by bandit, abstentions too: a scale may read them."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[RewardRow]] = {}
     entries = LedgerEntry.objects.filter(pk__gt=last)
     for entry in entries.select_related("bandit", "arm", "grader"):
         sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1

@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 
 from grading.evidence import ownership
-from grading.intake.facts import Said
+from grading.intake.facts import FactsFile
 from grading.intake.submission import Problem
 from grading.models import Session
 from grading.models.evidence import LINKS, EvidenceKind, Origin
 
 
-def remarks(session: Session, facts: Said, *, has_log: bool) -> Iterator[Problem]:
+def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Problem]:
     """What of the submission belongs to another session, or adds nothing. Remarks, no errors."""
     yield from _of_the_facts(session, facts)
     if has_log:
         yield from _of_the_log(session)
 
 
-def _of_the_facts(session: Session, said: Said) -> Iterator[Problem]:
+def _of_the_facts(session: Session, said: FactsFile) -> Iterator[Problem]:
     keys = [*(fact.sha for fact in said.commits), *said.pull_requests]
     if not keys:
         return

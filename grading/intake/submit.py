@@ -14,13 +14,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading.evidence import near_copies, ownership, reading, transcripts
-from grading.evidence import store as evidence
-from grading.evidence.reading import Claim, Reading
+from grading.evidence import near_copies, ownership, reading, store, transcripts
+from grading.evidence.reading import EvidenceReading, SessionClaim
 from grading.evidence.store import Readable, TooLarge
 from grading.intake import describing, facts, lessons
 from grading.intake.assessment import assess
-from grading.intake.facts import Said
+from grading.intake.facts import FactsFile
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Artifact, Evidence, Session
@@ -37,16 +36,16 @@ class Received:
 
     agent: Agent
     metadata: SubmittedSession
-    parts: dict[EvidenceKind, tuple[Evidence, Reading]] = field(default_factory=dict)
+    parts: dict[EvidenceKind, tuple[Evidence, EvidenceReading]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    facts: Said = field(default_factory=Said)
+    facts: FactsFile = field(default_factory=FactsFile)
 
     @property
-    def transcript(self) -> Reading:
+    def transcript(self) -> EvidenceReading:
         """What the transcript turned out to be, where it may be used."""
-        _row, read = self.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
-        return Reading() if read.problem else read
+        _row, read = self.parts.get(EvidenceKind.TRANSCRIPT, (None, EvidenceReading()))
+        return EvidenceReading() if read.problem else read
 
 
 Held = Mapping[tuple[str, str], Evidence]
@@ -79,9 +78,9 @@ def submit(
         added = _add_evidence(received, session)
         claims = _keep_facts(received, session)
         changed, problems = describing.describe(session, metadata, _telling(received, session))
-        learnt, unlearnt = lessons.record(session, metadata)
-        received.problems += [*problems, *unlearnt]
-        if created or added or changed or learnt:
+        lessons_changed, lesson_problems = lessons.record(session, metadata)
+        received.problems += [*problems, *lesson_problems]
+        if created or added or changed or lessons_changed:
             others = ownership.update([session], claims) - {session.pk}
             _grade(received, session, ownership.locked(others))
         received.problems += remarks(session, received.facts, has_log=EvidenceKind.TRANSCRIPT in received.parts)
@@ -91,13 +90,13 @@ def submit(
 def _receive(received: Received, kind: EvidenceKind, stream: Readable, held: Held) -> None:
     """Store one part and find out what it is, outside of any transaction."""
     try:
-        stored = evidence.store(stream)
+        stored = store.store(stream)
     except TooLarge as error:
         received.problems.append(too_large(kind, error.limit))
         return
     row = Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=_filename(stream))
     known = held.get((kind, row.sha256))
-    read = Reading(problem=Reason(known.problem), detail=known.detail) if known else _read(received, row)
+    read = EvidenceReading(problem=Reason(known.problem), detail=known.detail) if known else _read(received, row)
     if read.problem:
         received.problems.append(evidence_problem(kind, read.problem, read.detail))
     received.parts[kind] = row, read
@@ -113,15 +112,15 @@ def _filename(stream: Readable) -> str:
     return plain_text(PurePath(name).name, 255) if isinstance(name, str) else ""
 
 
-def _read(received: Received, row: Evidence) -> Reading:
+def _read(received: Received, row: Evidence) -> EvidenceReading:
     """A parser that breaks is no fault of the evidence: it stays usable, and the graders' rows will say what broke."""
     said = received.metadata
-    claim = Claim(session_id=said.session_id, started_at=said.started_at, ended_at=said.ended_at)
+    claim = SessionClaim(session_id=said.session_id, started_at=said.started_at, ended_at=said.ended_at)
     try:
         return reading.read(row, claim)
     except Exception:
         logger.exception("reading the %s of session %s failed", row.kind, said.session_id)
-        return Reading()
+        return EvidenceReading()
 
 
 def _session(received: Received, *, is_sample: bool) -> tuple[Session, bool]:
@@ -151,8 +150,8 @@ def _add_evidence(received: Received, session: Session) -> tuple[str, ...]:
         row.save(force_insert=True)
         added.append(kind.value)
         transaction.on_commit(partial(transcripts.announce, row))
-        if kind is EvidenceKind.TRANSCRIPT and not read.problem and evidence.is_shared(row):
-            others = ", ".join(other.session.external_id for other in evidence.sharers(row).select_related("session"))
+        if kind is EvidenceKind.TRANSCRIPT and not read.problem and store.is_shared(row):
+            others = ", ".join(other.session.external_id for other in store.sharers(row).select_related("session"))
             detail = f"the same bytes as the log of {others[:200]}"
             received.problems.append(evidence_problem(kind, Reason.LOG_SHARED, detail))
     return tuple(added)
@@ -168,12 +167,12 @@ def _keep_facts(received: Received, session: Session) -> list[Artifact]:
     return facts.keep(session, row, received.facts)
 
 
-def _telling(received: Received, session: Session) -> Reading:
+def _telling(received: Received, session: Session) -> EvidenceReading:
     """What tells of the session as a whole: its own log, unless it has one that holds more. Never a subagent's."""
     row, _read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, None))
     if row is None or row.pk is None:
         return received.transcript
-    return received.transcript if ownership.tells(session, row) else Reading()
+    return received.transcript if ownership.tells(session, row) else EvidenceReading()
 
 
 def _grade(received: Received, session: Session, others: list[Session]) -> None:
@@ -181,7 +180,7 @@ def _grade(received: Received, session: Session, others: list[Session]) -> None:
 
     `others` are those whose logs or claims moved; they are locked.
     """
-    row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, Reading()))
+    row, read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, EvidenceReading()))
     parsed = {row.sha256: read.signals} if row is not None and read.signals is not None else {}
     said = near_copies.of(session)
     assess(session, parsed)

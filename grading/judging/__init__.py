@@ -4,18 +4,18 @@ enqueue ─► claim ─► prompt ─► room in the limiter ─► attempt row
 ▲                                                                                 │ again, later
 └─────────────────────────────── sweep ◄──────────────────────────────────────────┘
 
-asking · working · results · sweeping (the way of a job, as drawn) · judges (whom to ask) · client (the call)
+enqueuing · worker · results · sweeper (the way of a job, as drawn) · judges (whom to ask) · client (the call)
 recomputing (an old verdict's score)
 allowance (may we, when, can we afford it?) · order (who goes first) · lanes and batches (the backlog at half price)
 rubrics (what is asked, and asking again) · outlook (the figures that people see)
 """
 
-from grading.judging.asking import add, catch_up, enqueue, further_opinions, read_again, status_grade, unjudged
 from grading.judging.batches import attend as attend_batches
+from grading.judging.enqueuing import add, catch_up, enqueue, further_opinions, read_again, status_grade, unjudged
 from grading.judging.order import prioritise
 from grading.judging.recomputing import recompute
-from grading.judging.sweeping import next_jobs, release_lost, sweep
-from grading.judging.working import claim, pump, run, stop_pumping
+from grading.judging.sweeper import next_jobs, release_lost, sweep
+from grading.judging.worker import claim, pump, run, stop_pumping
 
 __all__ = [
     "add",

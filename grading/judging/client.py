@@ -18,9 +18,9 @@ from grading.judging import deadline
 from grading.judging.allowance import prices
 from grading.judging.core import api_errors, ratelimits, verdict
 from grading.judging.core.prompt import Prompt
-from grading.judging.core.ratelimits import Cost, RateLimits
+from grading.judging.core.ratelimits import CallCost, RateLimits
 from grading.judging.core.sanitise import visible
-from grading.judging.core.verdict import Deferred, Result, Scope
+from grading.judging.core.verdict import DeferralScope, Deferred, Result
 from grading.judging.judges import DEFAULT_HOST, Judge
 from grading.models import Rubric
 from grading.vocabulary import Reason
@@ -38,7 +38,7 @@ TURNED_AWAY = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CallOutcome:
     """What came of a call. `row` are the attempt's other columns, without token counts that the reply did not give.
 
     `limits` are what the headers of a reply, good or bad, say; None where no reply came.
@@ -56,7 +56,7 @@ class Answer:
         cost: float | None = self.row.get("cost_usd")
         return cost
 
-    def used(self, expected: Cost, *, characters: int) -> Cost | None:
+    def used(self, expected: CallCost, *, characters: int) -> CallCost | None:
         """What the call, with a prompt of so many characters, took of the allowance.
 
         What the reply counted; else as `expected`; None where the call was turned away.
@@ -68,10 +68,10 @@ class Answer:
         if read is None or written is None:
             return expected
         read += self.row.get("cache_write_tokens") or 0
-        return Cost(input_tokens=read, output_tokens=written, characters=characters)
+        return CallCost(input_tokens=read, output_tokens=written, characters=characters)
 
 
-def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> Answer:
+def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
     """Send the prompt, once, within JUDGE_TIMEOUT seconds. Never raises: what went wrong is in the answer."""
     seconds = settings.JUDGE_TIMEOUT
     timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
@@ -146,18 +146,18 @@ def read(
     evidence: str = "",
     request_id: str = "",
     batch: bool = False,
-) -> Answer:
+) -> CallOutcome:
     """The answer in a reply to a prompt with `citable` events, alone or in a batch (at a batch's price).
 
     `evidence` is what the judge was given to read, where that is still at hand.
     """
     if not isinstance(message, Message) or not isinstance(message.content, list):
         detail = "The service answered something that is not a message; is its base URL right?"
-        return Answer(
-            result=Deferred(reason=Reason.OVERLOADED, scope=Scope.JOB, detail=detail), row={"http_status": 200}
+        return CallOutcome(
+            result=Deferred(reason=Reason.OVERLOADED, scope=DeferralScope.JOB, detail=detail), row={"http_status": 200}
         )
     model = visible(str(message.model))[:120]
-    return Answer(
+    return CallOutcome(
         result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
         model=model,
         row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model, batch=batch)},
@@ -183,13 +183,13 @@ def _count(said: object, name: str) -> int | None:
     return value if isinstance(value, int) and 0 <= value <= LARGEST_COUNT else None
 
 
-def failed(error: Exception, limits: RateLimits | None = None) -> Answer:
+def failed(error: Exception, limits: RateLimits | None = None) -> CallOutcome:
     """What an exception of a call means; `limits` are what was heard before it."""
     found = api_errors.identity(error)
     result = api_errors.classify(error, timezone.now())
     if result.reason is Reason.NEEDS_ATTENTION:
         logger.error("the judge's answer needs attention: %s", result.detail, exc_info=error)
-    return Answer(
+    return CallOutcome(
         result=result,
         row={"http_status": found.http_status, "error_type": found.error_type, "request_id": found.request_id},
         limits=ratelimits.parse(error.response.headers) if isinstance(error, anthropic.APIStatusError) else limits,

@@ -5,8 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from grading.evidence import ownership
-from grading.evidence import store as evidence
+from grading.evidence import ownership, store
 from grading.judging.core import prompt
 from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
 from grading.models import Artifact, Evidence, Rubric, Session
@@ -68,8 +67,8 @@ def case(session: Session) -> Case:
         signals=seen.own_signals,
         production=sources.produced(seen),
         facts=_facts(session),
-        journal=evidence.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
-        patch=evidence.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
+        journal=store.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
+        patch=store.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
     )
 
 

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from grading.models import JudgeJob
 from grading.models.judging import JobState, Purpose
-from grading.review import worth
+from grading.review import priority
 
-WRITTEN_AT_ONCE = 500
+CHUNK_SIZE = 500
 
 
 def prioritise(now: dt.datetime | None = None) -> int:
@@ -26,7 +26,7 @@ def prioritise(now: dt.datetime | None = None) -> int:
     changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)
     # A further reading waits until everything else was asked: it stays worth nothing.
     held = list(queued.exclude(purpose=Purpose.SAMPLE).order_by("pk").values_list("pk", "session__category", "worth"))
-    return changed + _write(held, worth.by_arm(now)) if held else changed
+    return changed + _write(held, priority.by_arm(now)) if held else changed
 
 
 def _write(held: Sequence[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:
@@ -38,6 +38,6 @@ def _write(held: Sequence[tuple[int, int | None, float]], worths: Mapping[int, f
         if value != before:
             changed[value].append(job)
     for value, jobs in changed.items():
-        for start in range(0, len(jobs), WRITTEN_AT_ONCE):
-            JudgeJob.objects.filter(pk__in=jobs[start : start + WRITTEN_AT_ONCE]).update(worth=value)
+        for start in range(0, len(jobs), CHUNK_SIZE):
+            JudgeJob.objects.filter(pk__in=jobs[start : start + CHUNK_SIZE]).update(worth=value)
     return sum(map(len, changed.values()))

@@ -2,7 +2,7 @@
 
 from grading.judging import results
 from grading.judging.core.verdict import Graded, Reached
-from grading.judging.core.verdict_score import SCORING, Score
+from grading.judging.core.verdict_score import SCORING, VerdictScore
 from grading.models import Grade, Rubric, Session
 
 
@@ -50,7 +50,7 @@ def _anew(held: Grade, first: Grade | None) -> Grade:
     )
 
 
-def _scored(held: Grade) -> tuple[Graded, Score] | None:
+def _scored(held: Grade) -> tuple[Graded, VerdictScore] | None:
     """A verdict and what its dimensions come to; None where that is how it was computed, or it cannot be."""
     rubric = None if SCORING in held.version.split() else Rubric.objects.filter(sha256=held.rubric).first()
     graded = _graded(held)

@@ -15,10 +15,10 @@ from django.utils import timezone
 from grading import review
 from grading.judging import judges
 from grading.judging.allowance import quota
-from grading.judging.client import Answer
-from grading.judging.core.retry import Next, Step, Tried, after, asks_fallback
+from grading.judging.client import CallOutcome
+from grading.judging.core.retry import RetryDecision, RetryState, RetryStep, after, asks_fallback
 from grading.judging.core.verdict import Deferred, Graded, Invalid, Refused, Result
-from grading.judging.core.verdict_score import VERSION, Score, disagreement, score
+from grading.judging.core.verdict_score import VERSION, VerdictScore, disagreement, score
 from grading.judging.judges import Judge
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
@@ -30,7 +30,7 @@ from grading.vocabulary import Reason, Source, Status
 
 logger = logging.getLogger(__name__)
 
-STATES = {Step.DONE: JobState.DONE, Step.AGAIN: JobState.QUEUED, Step.GIVE_UP: JobState.ABANDONED}
+STATES = {RetryStep.DONE: JobState.DONE, RetryStep.AGAIN: JobState.QUEUED, RetryStep.GIVE_UP: JobState.ABANDONED}
 OUTCOMES: dict[type, AttemptOutcome] = {
     Graded: AttemptOutcome.GRADED,
     Deferred: AttemptOutcome.DEFERRED,
@@ -41,7 +41,9 @@ OUTCOMES: dict[type, AttemptOutcome] = {
 DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPUT_TOO_LARGE})
 
 
-def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256: str, rng: Random) -> AttemptOutcome:
+def apply(
+    attempt: JudgeAttempt, answer: CallOutcome, judge: Judge, *, inputs_sha256: str, rng: Random
+) -> AttemptOutcome:
     """Record an answer. It changes the job and the grades only while the attempt's lease holds; late, only itself."""
     now = timezone.now()
     quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
@@ -60,7 +62,7 @@ def apply(attempt: JudgeAttempt, answer: Answer, judge: Judge, *, inputs_sha256:
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
             record(session, said, parallel=not job.is_first, **identity)
         rewards.settle(session)
-        review.look(session)
+        review.recheck(session)
     return outcome
 
 
@@ -105,7 +107,7 @@ def note(job: JudgeJob, said: SourceGrade) -> None:
         if JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(reason=said.reason):
             record(session, said)
             rewards.settle(session)
-            review.look(session)
+            review.recheck(session)
 
 
 def _careful(attempt: JudgeAttempt, result: Result) -> Result:
@@ -124,7 +126,7 @@ def _bad_replies(attempt: JudgeAttempt) -> int:
     return before.filter(outcome__in=[AttemptOutcome.REFUSED, AttemptOutcome.INVALID]).count()
 
 
-def computed(graded: Graded, rubric: Rubric) -> Score | None:
+def computed(graded: Graded, rubric: Rubric) -> VerdictScore | None:
     """What a verdict is worth under its rubric; None where its dimensions are not the rubric's."""
     return score(graded.dimensions, weights(rubric), graded.reached)
 
@@ -133,9 +135,9 @@ def weights(rubric: Rubric) -> dict[str, float]:
     return {dimension["name"]: dimension["weight"] for dimension in rubric.dimensions}
 
 
-def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime, rng: Random) -> Next:
+def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime, rng: Random) -> RetryDecision:
     before = job.attempt_rows.exclude(pk=attempt.pk)
-    tried = Tried(
+    tried = RetryState(
         attempts=job.attempts,
         bad_replies=_bad_replies(attempt),
         too_large=before.filter(reason=Reason.INPUT_TOO_LARGE).count(),
@@ -144,7 +146,7 @@ def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime
     return after(result, tried, limit=settings.JUDGE_MAX_ATTEMPTS, base=base, now=now, rng=rng)
 
 
-def _next_judge(job: JudgeJob, coming: Next, attempts: int) -> JudgeRole:
+def _next_judge(job: JudgeJob, coming: RetryDecision, attempts: int) -> JudgeRole:
     """Whom to ask next: another model behind the same key, in turns, once the first's service failed often enough."""
     if not job.is_first:
         return JudgeRole(job.judge)
@@ -152,11 +154,11 @@ def _next_judge(job: JudgeJob, coming: Next, attempts: int) -> JudgeRole:
     return JudgeRole.FALLBACK if its_turn and judges.fallback() is not None else JudgeRole.FIRST
 
 
-def _move(attempt: JudgeAttempt, coming: Next, now: dt.datetime) -> bool:
+def _move(attempt: JudgeAttempt, coming: RetryDecision, now: dt.datetime) -> bool:
     """Move the job on, if the lease is still this attempt's."""
     out = [JobState.LEASED, JobState.SENT]
     mine = JudgeJob.objects.filter(pk=attempt.job_id, state__in=out, lease_token=attempt.lease_token)
-    ends = coming.step is not Step.AGAIN
+    ends = coming.step is not RetryStep.AGAIN
     attempts = attempt.job.attempts + coming.counts
     moved = mine.update(
         state=STATES[coming.step],
@@ -172,7 +174,7 @@ def _move(attempt: JudgeAttempt, coming: Next, now: dt.datetime) -> bool:
 
 
 def _finish(
-    attempt: JudgeAttempt, answer: Answer, outcome: AttemptOutcome, coming: Next, now: dt.datetime
+    attempt: JudgeAttempt, answer: CallOutcome, outcome: AttemptOutcome, coming: RetryDecision, now: dt.datetime
 ) -> AttemptOutcome:
     """The attempt's row says what was sent, what it cost and what came of it, late or not."""
     detail = coming.detail
@@ -182,7 +184,7 @@ def _finish(
         detail = f"score {answer.result.score:g}"
     if outcome is AttemptOutcome.LOST:
         detail = f"Answered after its lease had ended, so it changes nothing: {detail}"
-    retry_at = now + coming.wait if coming.step is Step.AGAIN else None
+    retry_at = now + coming.wait if coming.step is RetryStep.AGAIN else None
     if isinstance(answer.result, Deferred) and answer.result.retry_at is not None:
         retry_at = answer.result.retry_at
     # A definite error was not charged for; a verdict says what it cost; a timeout may have cost what was expected.
@@ -201,7 +203,7 @@ def _finish(
     return outcome
 
 
-def _unscored(coming: Next, result: Result, **kept: str) -> SourceGrade:
+def _unscored(coming: RetryDecision, result: Result, **kept: str) -> SourceGrade:
     status = Status.UNSCORED if coming.reason in DATA_REASONS else Status.FAILED
     if isinstance(result, Invalid) and result.reply:
         kept["reply"] = result.reply
@@ -214,7 +216,7 @@ def _unscored(coming: Next, result: Result, **kept: str) -> SourceGrade:
 def _verdict(
     session: Session,
     attempt: JudgeAttempt,
-    answer: Answer,
+    answer: CallOutcome,
     graded: Graded,
     *,
     inputs_sha256: str,
@@ -282,7 +284,7 @@ def _spread(session: Session, job: JudgeJob, value: float) -> dict[str, Any]:
     return {"samples": values, "median": median(values), "spread": round(max(values) - min(values), 6)}
 
 
-def terms(overall: float, scored: Score | None) -> dict[str, Any]:
+def terms(overall: float, scored: VerdictScore | None) -> dict[str, Any]:
     """How a verdict's score came about, for its grade's evidence: the judge's own number, the sum, the caps; and where
     that number does not follow from the sum, that it does not.
     """

@@ -12,7 +12,7 @@ from grading.models.grades import Grade, Settlement
 from grading.models.sessions import Session
 
 
-class Entry(StrEnum):
+class QueueEntry(StrEnum):
     """How a session came into the queue."""
 
     RULE = "rule"
@@ -23,10 +23,10 @@ class Entry(StrEnum):
     @property
     def words(self) -> str:
         return {
-            Entry.RULE: "raised by a rule",
-            Entry.SLICE: "random slice",
-            Entry.PERSON: "put here by a person",
-            Entry.EVIDENCE: "new evidence after a person's grade",
+            QueueEntry.RULE: "raised by a rule",
+            QueueEntry.SLICE: "random slice",
+            QueueEntry.PERSON: "put here by a person",
+            QueueEntry.EVIDENCE: "new evidence after a person's grade",
         }[self]
 
 
@@ -58,7 +58,7 @@ class ReviewItem(models.Model):
 
     session = models.OneToOneField(Session, on_delete=models.CASCADE, related_name="review_item")
     state = enum_field(ItemState, default=ItemState.OPEN)
-    entered_as = enum_field(Entry)
+    entered_as = enum_field(QueueEntry)
     why = models.TextField(blank=True)
     entered_at = models.DateTimeField(default=timezone.now)
     closed_at = models.DateTimeField(null=True, blank=True)
@@ -80,7 +80,7 @@ class ReviewItem(models.Model):
         ordering = ["-impact", "pk"]
         constraints = [
             one_of("review_item", "state", ItemState),
-            one_of("review_item", "entered_as", Entry),
+            one_of("review_item", "entered_as", QueueEntry),
             models.CheckConstraint(
                 condition=Q(slice_probability=None) | Q(slice_probability__gt=0, slice_probability__lte=1),
                 name="review_item_slice_probability",
@@ -250,7 +250,7 @@ class Comment(models.Model):
         return f"{self.session}: {self.text[:40]}"
 
 
-class View(StrEnum):
+class FilteredList(StrEnum):
     """The lists whose filters can be saved."""
 
     REVIEW = "review"
@@ -262,7 +262,7 @@ class SavedView(models.Model):
     """A list with its filters under a name; `shared` shows it to everyone. `query` is the address' query string."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
-    page = enum_field(View)
+    page = enum_field(FilteredList)
     name = models.CharField(max_length=60)
     query = models.CharField(max_length=1000, blank=True)
     shared = models.BooleanField(default=False)
@@ -271,7 +271,7 @@ class SavedView(models.Model):
     class Meta:
         ordering = ["name", "pk"]
         constraints = [
-            one_of("saved_view", "page", View),
+            one_of("saved_view", "page", FilteredList),
             models.CheckConstraint(condition=~Q(name=""), name="saved_view_named"),
             models.UniqueConstraint(fields=["owner", "page", "name"], name="saved_view_once"),
         ]

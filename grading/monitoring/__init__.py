@@ -13,7 +13,7 @@ from grading.monitoring.flags import (
 )
 from grading.monitoring.outage import JudgeOut, about
 from grading.monitoring.rule import Rule, Severity
-from grading.monitoring.silence import Case, SilentFailure, cases
+from grading.monitoring.silence import SilenceCase, SilentFailure, cases
 from grading.monitoring.ungraded import ImpossiblePair, independent_work, overdue
 from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch, watch_at_night
@@ -34,9 +34,9 @@ __all__ = [
     "RULES",
     "SILENT_FAILURE",
     "UNHEARD",
-    "Case",
     "Rule",
     "Severity",
+    "SilenceCase",
     "acknowledge",
     "cases",
     "clear_flags",

@@ -17,7 +17,7 @@ ENOUGH = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grader:
+class JudgeInstrument:
     """One instrument (N6): what answered, where, under which rubric, on a digest of which version."""
 
     model: str
@@ -31,10 +31,10 @@ class Grader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CalibrationStatus:
     """The grader in use and on how many sessions of the random slice a person's blind grade stands beside its own."""
 
-    grader: Grader
+    grader: JudgeInstrument
     blind: int
 
     @property
@@ -51,7 +51,7 @@ def compared() -> GradeQuerySet:
     return Grade.objects.verdicts().first_readings().filter(session__in=ReviewAnswer.objects.blind().values("session"))
 
 
-def in_use() -> Standing | None:
+def in_use() -> CalibrationStatus | None:
     """The grader that gave the latest verdict for the chain; None before the first. One query, for every page."""
     same = compared().filter(**{name: OuterRef(name) for name in IDENTITY})
     blind = same.order_by().values("source").annotate(n=Count("session", distinct=True)).values("n")
@@ -59,7 +59,7 @@ def in_use() -> Standing | None:
         Grade.objects.chain().verdicts().first_readings().order_by("-pk").annotate(blind=Coalesce(Subquery(blind), 0))
     )
     row = latest.values(*IDENTITY, "blind").first()
-    return None if row is None else Standing(blind=row.pop("blind"), grader=Grader(**row))
+    return None if row is None else CalibrationStatus(blind=row.pop("blind"), grader=JudgeInstrument(**row))
 
 
 class Uncalibrated(Rule):

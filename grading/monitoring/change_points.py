@@ -34,7 +34,7 @@ Part = TypeVar("Part", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ChangePoint:
     """A level that changed at the place `since`, which was beyond chance at the place `at`.
 
     `before` and `after` are the means of the `n_before` values before it and of the `n_after` since: all there are, of
@@ -79,9 +79,9 @@ def threshold(values_a_year: float) -> float:
     return max(LOWEST_THRESHOLD, math.log(apart) - 1.166)
 
 
-def changes(values: Sequence[float], limit: float) -> list[Change]:
+def changes(values: Sequence[float], limit: float) -> list[ChangePoint]:
     """The changes in a series, in order. After each the level is learned anew."""
-    found: list[Change] = []
+    found: list[ChangePoint] = []
     start = 0
     while (change := _first(values, start, limit)) is not None:
         found.append(change)
@@ -134,7 +134,7 @@ def scores(values: Sequence[float]) -> np.ndarray:
     return found
 
 
-def _first(values: Sequence[float], start: int, limit: float) -> Change | None:
+def _first(values: Sequence[float], start: int, limit: float) -> ChangePoint | None:
     up = down = 0.0
     up_since = down_since = start
     for place, score in enumerate(scores(values[start:]).tolist(), start):
@@ -144,7 +144,7 @@ def _first(values: Sequence[float], start: int, limit: float) -> Change | None:
         if max(up, down) > limit:
             since = up_since if up > down else down_since
             before, after = values[start:since], values[since : place + 1]
-            return Change(
+            return ChangePoint(
                 since=since,
                 at=place,
                 before=float(np.mean(before)),

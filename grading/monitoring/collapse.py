@@ -24,7 +24,7 @@ from grading.monitoring.sameness import (
     stuck,
     zeros,
 )
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 WINDOW = dt.timedelta(days=7)
@@ -34,12 +34,12 @@ NOW, BEFORE = dt.timedelta(days=5), dt.timedelta(days=28)
 # always worth the same.
 SOURCES = (Source.JUDGE, Source.TRAJECTORY)
 # Views in which a trajectory's number is not a constant.
-MEASURED = (View.FULL, View.PART)
+MEASURED = (EvidenceView.FULL, EvidenceView.PART)
 MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reward:
+class MachineReward:
     """What a machine gave to a session, by its key, of an arm of the category bandit, in [0, 1]."""
 
     key: int
@@ -68,7 +68,9 @@ class Collapse(RuleOfSessions):
         return found(_rewards(now), _grades(now), now)
 
 
-def found(rewards: Sequence[Reward], grades: Mapping[str, Sequence[float]], now: dt.datetime) -> Iterable[Finding]:
+def found(
+    rewards: Sequence[MachineReward], grades: Mapping[str, Sequence[float]], now: dt.datetime
+) -> Iterable[Finding]:
     """What has collapsed, of the rewards in order of time and the grades of the last seven days, by source."""
     latest = [each for each in rewards if each.ended_at > now - WINDOW]
     week = [(each.arm, each.value) for each in latest]
@@ -105,11 +107,11 @@ def found(rewards: Sequence[Reward], grades: Mapping[str, Sequence[float]], now:
             )
 
 
-def _keys(rewards: Iterable[Reward]) -> tuple[int, ...]:
+def _keys(rewards: Iterable[MachineReward]) -> tuple[int, ...]:
     return tuple(each.key for each in rewards)
 
 
-def _rewards(now: dt.datetime) -> list[Reward]:
+def _rewards(now: dt.datetime) -> list[MachineReward]:
     """The machines' rewards of both windows, each with its category, in order of time: one query."""
     live = Settlement.objects.filter(session=OuterRef("pk")).order_by("-revision")
     columns = reward_columns("pk")
@@ -127,9 +129,9 @@ def _rewards(now: dt.datetime) -> list[Reward]:
     )
     names = ("pk", "arm", "ended_at", "reward_value", "seen")
     return [
-        Reward(key=key, arm=arm, ended_at=ended_at, value=value)
+        MachineReward(key=key, arm=arm, ended_at=ended_at, value=value)
         for key, arm, ended_at, value, view in rows.values_list(*names)
-        if view != View.LOOKED
+        if view != EvidenceView.LOOKED
     ]
 
 

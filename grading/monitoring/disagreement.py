@@ -7,16 +7,16 @@ from grading.models import Grade, Session
 from grading.monitoring import pairs
 from grading.monitoring.change_points import changes, threshold
 from grading.monitoring.flag_rule import Flagged, FlagRule
-from grading.monitoring.pairs import Judged
+from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rule import Finding
 from grading.reward import one_scale
 from grading.reward.decide import Holds
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 GAP = 0.4
 # What a trajectory saw the whole log for: its work, or evidence that it failed.
-COMPARED = (View.FULL, View.FAILED)
+COMPARED = (EvidenceView.FULL, EvidenceView.FAILED)
 
 
 class Disagreement(FlagRule):
@@ -85,7 +85,7 @@ def is_wide(verdict: float, expected: float) -> bool:
     return round(abs(verdict - expected), 6) >= GAP
 
 
-def found(rows: Sequence[Judged], now: dt.datetime) -> Iterable[Finding]:
+def found(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]:
     """The slices whose difference has moved, from all judged sessions in order of time."""
     compared = [each for each in rows if each.trajectory is not None]
     limit = threshold(pairs.a_year(len(compared), now))
@@ -121,5 +121,5 @@ def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding:
     )
 
 
-def _difference(row: Judged) -> float:
+def _difference(row: SessionVerdict) -> float:
     return row.verdict - (row.trajectory or 0.0)

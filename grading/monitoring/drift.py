@@ -9,7 +9,7 @@ from grading.monitoring.change_points import (
     BLOCK,
     SERIES,
     Cause,
-    Change,
+    ChangePoint,
     Split,
     blocks,
     changes,
@@ -17,7 +17,7 @@ from grading.monitoring.change_points import (
     split,
     threshold,
 )
-from grading.monitoring.pairs import Judged
+from grading.monitoring.pairs import SessionVerdict
 from grading.monitoring.rule import Finding, RuleOfSessions
 
 ALL, JUDGE = "all sessions", "another judge"
@@ -41,7 +41,7 @@ class Drift(RuleOfSessions):
         return found(pairs.judged(now), now)
 
 
-def found(rows: Sequence[Judged], now: dt.datetime) -> Iterable[Finding]:
+def found(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]:
     """What has moved in the judged sessions, in order of time. Cells that moved with a change of the judge are one."""
     limit = threshold(SERIES * pairs.a_year(len(rows), now))
     cells = {
@@ -66,18 +66,20 @@ def found(rows: Sequence[Judged], now: dt.datetime) -> Iterable[Finding]:
             yield Finding(about=ALL, detail=detail, sessions=_since(rows, change))
 
 
-def _of_the_judge(cells: Mapping[str, tuple[Sequence[Judged], Change]], judges: Mapping[str, str]) -> Finding:
+def _of_the_judge(
+    cells: Mapping[str, tuple[Sequence[SessionVerdict], ChangePoint]], judges: Mapping[str, str]
+) -> Finding:
     name = max(cells, key=lambda each: len(cells[each][0]))
     more = f" {len(cells) - 1} more moved with it." if len(cells) > 1 else ""
     detail = f"{name}: {_moved(*cells[name])}{judges[name]}{more}"
     return Finding(about=JUDGE, detail=detail, sessions=_since(*cells[name]))
 
 
-def _since(rows: Sequence[Judged], change: Change) -> tuple[int, ...]:
+def _since(rows: Sequence[SessionVerdict], change: ChangePoint) -> tuple[int, ...]:
     return tuple(row.key for row in rows[change.since :])
 
 
-def _of_sessions(change: Change) -> Change:
+def _of_sessions(change: ChangePoint) -> ChangePoint:
     """A change in a series of blocks, counted in sessions."""
     return replace(
         change,
@@ -88,19 +90,19 @@ def _of_sessions(change: Change) -> Change:
     )
 
 
-def _latest(rows: Sequence[Judged], found: Sequence[Change], now: dt.datetime) -> Change | None:
+def _latest(rows: Sequence[SessionVerdict], found: Sequence[ChangePoint], now: dt.datetime) -> ChangePoint | None:
     """The last change, as long as it is told."""
     return found[-1] if found and rows[found[-1].at].ended_at > now - pairs.HOLDS else None
 
 
-def _moved(rows: Sequence[Judged], change: Change) -> str:
+def _moved(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     return (
         f"{change.after:.2f} on average since {rows[change.since].ended_at:%-d %b} ({change.n_after} sessions), where "
         f"{change.before:.2f} was usual ({change.n_before})."
     )
 
 
-def _judges(rows: Sequence[Judged], change: Change) -> str:
+def _judges(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
     """That another judge gave most verdicts since than before, in words; empty where it is the same."""
     before = rows[change.since - change.n_before : change.since]
     old, new = (commonest(row.judge for row in some) for some in (before, rows[change.since :]))
@@ -119,5 +121,5 @@ def _because(why: Split) -> str:
     )
 
 
-def _parts(rows: Iterable[Judged]) -> list[tuple[str, float]]:
+def _parts(rows: Iterable[SessionVerdict]) -> list[tuple[str, float]]:
     return [(row.cell, row.verdict) for row in rows]

@@ -65,7 +65,7 @@ class Contended(FlagRule):
         return words + "; ".join(said[:SHOWN]) + more if said else ""
 
 
-class Blind(FlagRule):
+class UnreadableLog(FlagRule):
     """A harness changed its log's format, and nobody noticed: its sessions would all look alike."""
 
     id = "A4"
@@ -125,7 +125,7 @@ FLAG_RULES: tuple[FlagRule, ...] = (
     ImpossiblePair(),
     Disagreement(),
     Contended(),
-    Blind(),
+    UnreadableLog(),
     Repeated(),
     UnsupportedOutcome(),
     UnsteadyJudge(),

@@ -23,16 +23,16 @@ def channels() -> tuple[Channel, ...]:
     return tuple(channel for channel, target in chosen.items() if target)
 
 
-def is_told(rule: Rule) -> bool:
+def notifies_externally(rule: Rule) -> bool:
     """Whether people hear of this rule's alarms: those of NOTIFY_RULES, or else what the rule itself wants."""
     if settings.NOTIFY_RULES:
         return rule.id in settings.NOTIFY_RULES
-    return rule.severity is Severity.ALARM or rule.is_told
+    return rule.severity is Severity.ALARM or rule.notify_externally
 
 
 def opened(alarm: Alarm, rule: Rule) -> None:
     """Queue the news of an alarm that was just opened. Call it in the transaction that opened it."""
-    if is_told(rule):
+    if notifies_externally(rule):
         _queue(channels(), About.OPENED, alarm=alarm, said=_said(alarm, rule))
 
 

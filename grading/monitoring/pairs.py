@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 
 from grading.models import Grade, Session
 from grading.reward import rewards
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 K = TypeVar("K", bound=Hashable)
@@ -27,7 +27,7 @@ LATEST, LEAST_PAIRS = 500, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class SessionVerdict:
     """A session with a verdict in [0, 1], the judge who gave it (model and rubric), and, where its trajectory saw the
     whole log, what that says on its own scale and by which version; else None.
     """
@@ -72,13 +72,13 @@ def since(now: dt.datetime) -> dt.datetime:
     return moment
 
 
-def judged(now: dt.datetime) -> list[Judged]:
+def judged(now: dt.datetime) -> list[SessionVerdict]:
     """The judged sessions since then, in order of time: two queries. Of several grades of a source the last holds."""
     window = {"session__ended_at__gte": since(now), "session__ended_at__lte": now, "session__is_sample": False}
     rows = Grade.objects.chain().filter(**window).order_by("pk")
     trajectories = rows.filter(source=Source.TRAJECTORY).annotate(seen=KT("evidence__view"))
     said = {
-        session: (value, version) if view == View.FULL else None
+        session: (value, version) if view == EvidenceView.FULL else None
         for session, value, version, view in trajectories.values_list("session", "value", "version", "seen")
     }
     verdicts = rows.verdicts().annotate(
@@ -87,11 +87,11 @@ def judged(now: dt.datetime) -> list[Judged]:
         category=_name("category"),
         arm=Coalesce(_name("model_arm"), "session__model"),
     )
-    found: dict[int, Judged] = {}
+    found: dict[int, SessionVerdict] = {}
     names = ("session", "ended", "harness", "arm", "category", "value", "model", "rubric")
     for session, ended, harness, model, category, value, judge, rubric in verdicts.values_list(*names):
         number, version = said.get(session) or (None, "")
-        found[session] = Judged(
+        found[session] = SessionVerdict(
             key=session,
             ended_at=ended,
             harness=harness or "",
@@ -142,9 +142,9 @@ def a_year(count: int, now: dt.datetime) -> float:
     return count * (YEAR / (now - since(now)))
 
 
-def by(rows: Iterable[Judged], key: Callable[[Judged], K]) -> Mapping[K, list[Judged]]:
+def by(rows: Iterable[SessionVerdict], key: Callable[[SessionVerdict], K]) -> Mapping[K, list[SessionVerdict]]:
     """The rows by what `key` makes of them."""
-    found: dict[K, list[Judged]] = defaultdict(list)
+    found: dict[K, list[SessionVerdict]] = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)
     return found

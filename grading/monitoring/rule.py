@@ -29,7 +29,7 @@ class Finding:
 
 class Rule(ABC):
     """One rule. `title` is its headline, `means` says when it raises (window and threshold), `todo` what a person does
-    and `page` where. `is_told`: whether an advisory, too, is told outside the site.
+    and `page` where. `notify_externally`: whether an advisory, too, is told outside the site.
 
     `every`: how often it looks; None means whenever a session or an answer of a judge was recorded, so such a rule may
     ask only a few indexed queries. A `nightly` one takes long: it looks once a day, from a task of its own.
@@ -43,7 +43,7 @@ class Rule(ABC):
     severity: ClassVar[Severity] = Severity.ALARM
     every: ClassVar[dt.timedelta | None] = None
     nightly: ClassVar[bool] = False
-    is_told: ClassVar[bool] = False
+    notify_externally: ClassVar[bool] = False
 
     @abstractmethod
     def look(self, now: dt.datetime) -> Iterable[Finding]:

@@ -13,7 +13,7 @@ from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import reward_columns
 from grading.monitoring.rule import Finding, RuleOfSessions, stamp
-from grading.monitoring.streaks import Ending, Excess, Seen, Streak, find
+from grading.monitoring.streaks import Excess, ObservedSession, SessionEnding, Streak, find
 from grading.vocabulary import Outcome, Source
 
 WINDOW_DAYS = 28
@@ -23,7 +23,7 @@ RAREST = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SilenceCase:
     """Sessions that a person should say something of: of one `arm`, or of ALL_ARMS; their keys, and why, in words."""
 
     arm: str
@@ -53,7 +53,7 @@ class SilentFailure(RuleOfSessions):
         return [Finding(about=case.arm, detail=case.detail, sessions=case.sessions) for case in cases(now)]
 
 
-def cases(now: dt.datetime) -> list[Case]:
+def cases(now: dt.datetime) -> list[SilenceCase]:
     """What holds at `now`, at most one case an arm: two queries. What has an open alarm holds a little longer."""
     rows = {key: (seen, ended_at) for seen, key, ended_at in _sessions(now)}
     opened = Alarm.objects.filter(rule=SilentFailure.id, resolved_at=None).values_list("about", flat=True)
@@ -61,7 +61,9 @@ def cases(now: dt.datetime) -> list[Case]:
     return cases_of([seen for seen, _ in rows.values()], ended, opened)
 
 
-def cases_of(sessions: Sequence[Seen], ended: Mapping[int, dt.datetime], opened: Iterable[str]) -> list[Case]:
+def cases_of(
+    sessions: Sequence[ObservedSession], ended: Mapping[int, dt.datetime], opened: Iterable[str]
+) -> list[SilenceCase]:
     """The cases in these sessions, in order of time, which ended then, by key; `opened`: what has an open alarm."""
     found = find(sessions, {None if about == ALL_ARMS else about for about in opened})
     words: dict[str, list[str]] = {}
@@ -72,10 +74,10 @@ def cases_of(sessions: Sequence[Seen], ended: Mapping[int, dt.datetime], opened:
     for excess in found.excesses:
         words.setdefault(excess.arm, []).append(_excess(excess))
         keys.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
-    return [Case(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(said)) for arm, said in words.items()]
+    return [SilenceCase(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(said)) for arm, said in words.items()]
 
 
-def _sessions(now: dt.datetime) -> Iterable[tuple[Seen, int, dt.datetime]]:
+def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datetime]]:
     """The settled sessions of the window, in order of time: of arms that are in use, and that nobody excluded."""
     since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
@@ -97,21 +99,21 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[Seen, int, dt.datetime]]:
     for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
         ending = _ending(outcome, source, value)
         if ending is not None:
-            yield Seen(key=key, arm=arm, ending=ending), key, ended_at
+            yield ObservedSession(key=key, arm=arm, ending=ending), key, ended_at
 
 
-def _ending(outcome: str, source: str, value: float | None) -> Ending | None:
+def _ending(outcome: str, source: str, value: float | None) -> SessionEnding | None:
     """None for a session that a person excluded, or that the agent refused: somebody has said what it was."""
     if source == Source.FLOOR:
-        return Ending.UNSCORED
+        return SessionEnding.UNSCORED
     if value is not None:
-        return Ending.GRADED
-    return Ending.INFRASTRUCTURE if source == "" and outcome == Outcome.INFRASTRUCTURE else None
+        return SessionEnding.GRADED
+    return SessionEnding.INFRASTRUCTURE if source == "" and outcome == Outcome.INFRASTRUCTURE else None
 
 
 def _streak(streak: Streak, ended: Mapping[int, dt.datetime]) -> str:
     n = len(streak.sessions)
-    died = sum(each.ending is Ending.INFRASTRUCTURE for each in streak.sessions)
+    died = sum(each.ending is SessionEnding.INFRASTRUCTURE for each in streak.sessions)
     parts = [f"{n - died} could not be graded" * (n > died), f"{died} ended by infrastructure" * (died > 0)]
     first, last = (stamp(ended[streak.sessions[at].key]) for at in (0, -1))
     said = f"{n} sessions in a row from {first} to {last}: {' and '.join(filter(None, parts))}"

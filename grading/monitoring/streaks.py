@@ -22,7 +22,7 @@ SHRINKAGE = 20
 MOST_USUAL = 0.5
 
 
-class Ending(StrEnum):
+class SessionEnding(StrEnum):
     """What came of a session. The last two say nothing of how good it was."""
 
     GRADED = "graded"
@@ -31,16 +31,16 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObservedSession:
     """A session by its key, the arm that ran in it, and what came of it."""
 
     key: int
     arm: str
-    ending: Ending
+    ending: SessionEnding
 
     @property
     def is_missing(self) -> bool:
-        return self.ending is not Ending.GRADED
+        return self.ending is not SessionEnding.GRADED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Streak:
     """
 
     arm: str | None
-    sessions: tuple[Seen, ...]
+    sessions: tuple[ObservedSession, ...]
     usual: float
     others: float | None
 
@@ -69,7 +69,7 @@ class Excess:
     """
 
     arm: str
-    died: tuple[Seen, ...]
+    died: tuple[ObservedSession, ...]
     n: int
     others_died: int
     others: int
@@ -77,14 +77,14 @@ class Excess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class StreakReport:
     """What is too much for chance. A session of a streak of several arms is in nothing else."""
 
     streaks: tuple[Streak, ...]
     excesses: tuple[Excess, ...]
 
 
-def find(sessions: Sequence[Seen], known: Collection[str | None] = ()) -> Found:
+def find(sessions: Sequence[ObservedSession], known: Collection[str | None] = ()) -> StreakReport:
     """What is too much for chance in these sessions of one bandit, in order of time.
 
     `known`: the arms of which something was found before, None for several at once.
@@ -100,10 +100,10 @@ def find(sessions: Sequence[Seen], known: Collection[str | None] = ()) -> Found:
     # Any of the arms may have it by chance.
     streaks = [streak for arm in arms for streak in _of_one(arm, rest, level(arm) / len(arms))]
     found = (_excess(arm, rest, level(arm) / len(arms)) for arm in arms)
-    return Found(streaks=(*outages, *streaks), excesses=tuple(each for each in found if each is not None))
+    return StreakReport(streaks=(*outages, *streaks), excesses=tuple(each for each in found if each is not None))
 
 
-def _of_several(sessions: Sequence[Seen], level: float) -> list[Streak]:
+def _of_several(sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
     """Runs over all arms that are too long, and would be without the arm that has most of them."""
     missing = _so_far(sessions)
     tries = len(sessions) - missing[-1] + 1
@@ -117,7 +117,7 @@ def _of_several(sessions: Sequence[Seen], level: float) -> list[Streak]:
     return found
 
 
-def _of_one(arm: str, sessions: Sequence[Seen], level: float) -> list[Streak]:
+def _of_one(arm: str, sessions: Sequence[ObservedSession], level: float) -> list[Streak]:
     """Runs of the arm that are too long at the rate of the other arms until their end and its own before them."""
     own = [each for each in sessions if each.arm == arm]
     at = {each.key: place for place, each in enumerate(sessions, start=1)}
@@ -143,10 +143,10 @@ def _is_rare(streak: Streak, tries: int, level: float) -> bool:
     return -math.expm1(tries * math.log1p(-streak.chance)) < level
 
 
-def _excess(arm: str, sessions: Sequence[Seen], level: float) -> Excess | None:
+def _excess(arm: str, sessions: Sequence[ObservedSession], level: float) -> Excess | None:
     own = [each for each in sessions if each.arm == arm]
     others = [each for each in sessions if each.arm != arm]
-    died, elsewhere = ([each for each in some if each.ending is Ending.INFRASTRUCTURE] for some in (own, others))
+    died, elsewhere = ([each for each in some if each.ending is SessionEnding.INFRASTRUCTURE] for some in (own, others))
     if not died or not others:
         return None
     table = [[len(died), len(own) - len(died)], [len(elsewhere), len(others) - len(elsewhere)]]
@@ -156,9 +156,9 @@ def _excess(arm: str, sessions: Sequence[Seen], level: float) -> Excess | None:
     return Excess(arm=arm, died=tuple(died), n=len(own), others_died=len(elsewhere), others=len(others), p=p)
 
 
-def _runs(sessions: Sequence[Seen]) -> list[tuple[int, tuple[Seen, ...]]]:
+def _runs(sessions: Sequence[ObservedSession]) -> list[tuple[int, tuple[ObservedSession, ...]]]:
     """The longest runs without a grade, each with the place where it begins."""
-    found: list[tuple[int, tuple[Seen, ...]]] = []
+    found: list[tuple[int, tuple[ObservedSession, ...]]] = []
     start = 0
     for place in range(len(sessions) + 1):
         if place == len(sessions) or not sessions[place].is_missing:
@@ -168,7 +168,7 @@ def _runs(sessions: Sequence[Seen]) -> list[tuple[int, tuple[Seen, ...]]]:
     return found
 
 
-def _so_far(sessions: Iterable[Seen]) -> list[int]:
+def _so_far(sessions: Iterable[ObservedSession]) -> list[int]:
     """How many of the first 0, 1, 2, … sessions are without a grade."""
     return list(accumulate((each.is_missing for each in sessions), initial=0))
 

@@ -15,7 +15,7 @@ from grading.monitoring.rule import Finding, stamp
 from grading.monitoring.weekly import ALLOWED, is_too_often
 from grading.reward.decide import Holds
 from grading.reward.rewards import policy
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Reason, Source
 
 # As long a job may wait for its verdict. A batch takes up to a day; what came in late goes after all that is new.
@@ -128,7 +128,7 @@ def is_accounted(holds: Holds) -> bool:
     trajectory = holds.get(Source.TRAJECTORY)
     if trajectory is None or trajectory.value is None:
         return False
-    return trajectory.value > policy().threshold and trajectory.view != View.FACTS
+    return trajectory.value > policy().threshold and trajectory.view != EvidenceView.FACTS
 
 
 def first_judge_fails() -> bool:

@@ -8,7 +8,7 @@ from django.db.models import Count, Max, Min, Q
 
 from grading.models import Notice, ReviewAnswer, ReviewItem
 from grading.models.notices import Channel, NoticeState
-from grading.models.review import Entry
+from grading.models.review import QueueEntry
 from grading.monitoring.graders import SOMETIMES
 from grading.monitoring.rule import Finding, Rule, Severity, stamp
 
@@ -25,11 +25,11 @@ class ReviewWaits(Rule):
     todo = "Open the review queue: the first ones move the bandit the most, and each takes ten seconds."
     severity = Severity.ADVISORY
     every = SOMETIMES
-    is_told = True
+    notify_externally = True
     page = "admin:review"
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
-        late = Q(entered_as=Entry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
+        late = Q(entered_as=QueueEntry.RULE, entered_at__lte=now - dt.timedelta(hours=settings.REVIEW_WAITS_HOURS))
         found = ReviewItem.objects.open().aggregate(
             late=Count("pk", filter=late), oldest=Min("entered_at", filter=late), n=Count("pk")
         )

@@ -7,11 +7,11 @@ Every verdict of a person goes through `corrections`; the reward itself takes th
 
 from grading.review.answers import (
     ClaimLost,
+    adopt,
     comment,
     flag,
     hides_judge,
     last_of,
-    let_hold,
     reveal,
     submit,
     unflag,
@@ -23,34 +23,35 @@ from grading.review.corrections import (
     record_correction,
     undo,
 )
-from grading.review.promises import Effect, preview
+from grading.review.promises import ArmEffect, preview
 from grading.review.queue import (
     Counts,
-    Filters,
+    QueueFilters,
     add,
     assign,
     count,
     dismiss,
-    look,
     next_for,
     prioritise,
+    recheck,
     release,
+    require_answers,
     take,
     waiting,
-    want,
 )
 from grading.review.seen import evidence_version
 from grading.review.unheard import ask as ask_about_silence
 
 __all__ = [
     "REASON_NEEDED_ABOVE",
+    "ArmEffect",
     "ClaimLost",
     "CorrectionError",
     "Counts",
-    "Effect",
-    "Filters",
+    "QueueFilters",
     "StaleReview",
     "add",
+    "adopt",
     "ask_about_silence",
     "assign",
     "comment",
@@ -60,18 +61,17 @@ __all__ = [
     "flag",
     "hides_judge",
     "last_of",
-    "let_hold",
-    "look",
     "next_for",
     "preview",
     "prioritise",
+    "recheck",
     "record_correction",
     "release",
+    "require_answers",
     "reveal",
     "submit",
     "take",
     "undo",
     "unflag",
     "waiting",
-    "want",
 ]

@@ -25,7 +25,7 @@ from grading.models.review import Answer
 from grading.reward.explain import number
 
 
-class Kind(StrEnum):
+class HistoryKind(StrEnum):
     """What sort of act it was."""
 
     ANSWER = "answer"
@@ -46,29 +46,29 @@ class Kind(StrEnum):
 
 
 _KINDS = {
-    Kind.ANSWER: "answers",
-    Kind.UNDO: "undone",
-    Kind.REVEAL: "reveals",
-    Kind.COMMENT: "comments",
-    Kind.FLAG: "flags by people",
-    Kind.ALARM: "alarms acknowledged",
-    Kind.RUBRIC: "rubrics put in force",
-    Kind.RUN: "judged again",
-    Kind.QUOTA: "quota and its policy",
-    Kind.RECTIFIER: "rectifier versions",
-    Kind.SETTING: "other settings",
+    HistoryKind.ANSWER: "answers",
+    HistoryKind.UNDO: "undone",
+    HistoryKind.REVEAL: "reveals",
+    HistoryKind.COMMENT: "comments",
+    HistoryKind.FLAG: "flags by people",
+    HistoryKind.ALARM: "alarms acknowledged",
+    HistoryKind.RUBRIC: "rubrics put in force",
+    HistoryKind.RUN: "judged again",
+    HistoryKind.QUOTA: "quota and its policy",
+    HistoryKind.RECTIFIER: "rectifier versions",
+    HistoryKind.SETTING: "other settings",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class HistoryEntry:
     """One act. `what` is a short clause ("graded .80"), `why` the person's own words.
 
     `answer` is the row of an answer or undo, with everything that was on the screen; `effects` is what it changed.
     """
 
     at: dt.datetime
-    kind: Kind
+    kind: HistoryKind
     pk: int
     who: str
     what: str
@@ -106,9 +106,9 @@ def said(answer: ReviewAnswer) -> str:
     return f"{verb} {number(answer.value)}{beside}"
 
 
-def of_answer(row: ReviewAnswer) -> Act:
-    kind = Kind.UNDO if row.answer == Answer.UNDO else Kind.ANSWER
-    return Act(
+def of_answer(row: ReviewAnswer) -> HistoryEntry:
+    kind = HistoryKind.UNDO if row.answer == Answer.UNDO else HistoryKind.ANSWER
+    return HistoryEntry(
         at=row.created_at,
         kind=kind,
         pk=row.pk,
@@ -121,16 +121,18 @@ def of_answer(row: ReviewAnswer) -> Act:
     )
 
 
-def of_reveal(row: Reveal) -> Act:
+def of_reveal(row: Reveal) -> HistoryEntry:
     told = "before saying anything" if row.value is None else f"after saying {number(row.value)}"
     what = f"looked at the judge’s answer {told}"
-    return Act(at=row.created_at, kind=Kind.REVEAL, pk=row.pk, who=str(row.reviewer), what=what, session=row.session)
+    return HistoryEntry(
+        at=row.created_at, kind=HistoryKind.REVEAL, pk=row.pk, who=str(row.reviewer), what=what, session=row.session
+    )
 
 
-def of_comment(row: Comment) -> Act:
-    return Act(
+def of_comment(row: Comment) -> HistoryEntry:
+    return HistoryEntry(
         at=row.created_at,
-        kind=Kind.COMMENT,
+        kind=HistoryKind.COMMENT,
         pk=row.pk,
         who=str(row.author),
         what="commented",
@@ -139,10 +141,10 @@ def of_comment(row: Comment) -> Act:
     )
 
 
-def of_flag(row: Flag) -> Act:
-    return Act(
+def of_flag(row: Flag) -> HistoryEntry:
+    return HistoryEntry(
         at=row.raised_at,
-        kind=Kind.FLAG,
+        kind=HistoryKind.FLAG,
         pk=row.pk,
         who=str(row.raised_by),
         what="flagged it",
@@ -151,11 +153,11 @@ def of_flag(row: Flag) -> Act:
     )
 
 
-def of_unflag(row: Flag) -> Act:
+def of_unflag(row: Flag) -> HistoryEntry:
     what = f"took the flag {row.rule} off" if row.rule != Flag.BY_A_PERSON else "took the flag off"
-    return Act(
+    return HistoryEntry(
         at=row.cleared_at or row.raised_at,
-        kind=Kind.FLAG,
+        kind=HistoryKind.FLAG,
         pk=row.pk,
         who=str(row.cleared_by),
         what=what,
@@ -164,54 +166,67 @@ def of_unflag(row: Flag) -> Act:
     )
 
 
-def of_alarm(row: Alarm) -> Act:
+def of_alarm(row: Alarm) -> HistoryEntry:
     what, at = f"acknowledged alarm {row.rule}", row.acknowledged_at or row.opened_at
-    return Act(at=at, kind=Kind.ALARM, pk=row.pk, who=str(row.acknowledged_by), what=what, why=row.detail)
+    return HistoryEntry(
+        at=at, kind=HistoryKind.ALARM, pk=row.pk, who=str(row.acknowledged_by), what=what, why=row.detail
+    )
 
 
-def of_activation(row: RubricActivation) -> Act:
-    return Act(at=row.at, kind=Kind.RUBRIC, pk=row.pk, who=str(row.by), what=f"put rubric {row.rubric} in force")
+def of_activation(row: RubricActivation) -> HistoryEntry:
+    return HistoryEntry(
+        at=row.at, kind=HistoryKind.RUBRIC, pk=row.pk, who=str(row.by), what=f"put rubric {row.rubric} in force"
+    )
 
 
-def of_run(row: JudgeRun) -> Act:
+def of_run(row: JudgeRun) -> HistoryEntry:
     what = f"had {row.total} session{'' if row.total == 1 else 's'} judged again"
-    return Act(at=row.created_at, kind=Kind.RUN, pk=row.pk, who=str(row.by), what=what, why=row.why)
+    return HistoryEntry(at=row.created_at, kind=HistoryKind.RUN, pk=row.pk, who=str(row.by), what=what, why=row.why)
 
 
-def of_cancel(row: JudgeRun) -> Act:
+def of_cancel(row: JudgeRun) -> HistoryEntry:
     at = row.cancelled_at or row.created_at
-    return Act(at=at, kind=Kind.RUN, pk=row.pk, who=str(row.cancelled_by), what="cancelled judging again", why=row.why)
+    return HistoryEntry(
+        at=at, kind=HistoryKind.RUN, pk=row.pk, who=str(row.cancelled_by), what="cancelled judging again", why=row.why
+    )
 
 
-def of_policy(row: JudgePolicy) -> Act:
+def of_policy(row: JudgePolicy) -> HistoryEntry:
     budget = "no budget" if row.daily_budget_usd is None else f"${row.daily_budget_usd:.2f} a day"
     told = (
         f"{budget}; {number(row.reserved_share)} kept for new sessions; "
         f"{number(row.abstention_share)} of abstentions judged first; {number(row.repeat_share)} asked twice; "
         f"{number(row.second_share)} second opinion; batches {'on' if row.use_batches else 'off'}"
     )
-    return Act(at=row.created_at, kind=Kind.QUOTA, pk=row.pk, who=str(row.by), what="set the judge’s policy", why=told)
-
-
-def of_transition(row: QuotaTransition) -> Act:
-    return Act(
-        at=row.at, kind=Kind.QUOTA, pk=row.pk, who=str(row.by), what=f"set the judge to {row.state}", why=row.detail
+    return HistoryEntry(
+        at=row.created_at, kind=HistoryKind.QUOTA, pk=row.pk, who=str(row.by), what="set the judge’s policy", why=told
     )
 
 
-def of_rectifier(row: Rectifier) -> Act:
+def of_transition(row: QuotaTransition) -> HistoryEntry:
+    return HistoryEntry(
+        at=row.at,
+        kind=HistoryKind.QUOTA,
+        pk=row.pk,
+        who=str(row.by),
+        what=f"set the judge to {row.state}",
+        why=row.detail,
+    )
+
+
+def of_rectifier(row: Rectifier) -> HistoryEntry:
     moved = f"{len(row.offsets)} offset{'' if len(row.offsets) == 1 else 's'}"
     what = f"switched the rectifier of {row.bandit.name} {'on' if row.enabled else 'off'}"
     why = f"version {row.version}, {moved}" + (f": {row.note}" if row.note else "")
-    return Act(at=row.created_at, kind=Kind.RECTIFIER, pk=row.pk, who=row.by, what=what, why=why)
+    return HistoryEntry(at=row.created_at, kind=HistoryKind.RECTIFIER, pk=row.pk, who=row.by, what=what, why=why)
 
 
-def of_setting(row: LogEntry) -> Act:
+def of_setting(row: LogEntry) -> HistoryEntry:
     verb = {1: "added", 2: "changed", 3: "deleted"}.get(row.action_flag, "changed")
     name = row.content_type.name if row.content_type else "row"
-    return Act(
+    return HistoryEntry(
         at=row.action_time,
-        kind=Kind.SETTING,
+        kind=HistoryKind.SETTING,
         pk=row.pk,
         who=str(row.user),
         what=f"{verb} the {name} {row.object_repr}",

@@ -10,7 +10,7 @@ LEVEL = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class JudgeHumanPair:
     """What a grader and a person said of the same session, both in [0, 1].
 
     `probability` in (0, 1] is the chance with which the session was chosen to be compared.
@@ -27,7 +27,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class MeanEstimate:
     """A mean with its 90 % interval; the interval is None for fewer than two pairs."""
 
     mean: float
@@ -40,11 +40,11 @@ class Agreement:
     """`n` pairs: `bias` is the mean gap in [−1, 1], `error` the mean absolute gap in [0, 1]. None where n is 0."""
 
     n: int
-    bias: Estimate | None = None
-    error: Estimate | None = None
+    bias: MeanEstimate | None = None
+    error: MeanEstimate | None = None
 
 
-def agreement(pairs: Sequence[Pair]) -> Agreement:
+def agreement(pairs: Sequence[JudgeHumanPair]) -> Agreement:
     """Bias and mean absolute error over independent pairs."""
     if not pairs:
         return Agreement(n=0)
@@ -53,7 +53,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement:
     return Agreement(n=len(pairs), bias=bias, error=estimate([abs(pair.gap) for pair in pairs], weights, low=0))
 
 
-def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, high: float = 1.0) -> Estimate:
+def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, high: float = 1.0) -> MeanEstimate:
     """The weighted mean of `values` (at least one) and a t interval, cut to [low, high].
 
     Hájek's ratio estimator with its linearised variance and n − 1 degrees of freedom (Särndal, Swensson and Wretman
@@ -62,7 +62,7 @@ def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, h
     n, whole = len(values), sum(weights)
     mean = sum(w * x for w, x in zip(weights, values, strict=True)) / whole
     if n == 1:
-        return Estimate(mean=mean)
+        return MeanEstimate(mean=mean)
     squares = sum((w * (x - mean)) ** 2 for w, x in zip(weights, values, strict=True))
     half = float(stdtrit(n - 1, (1 + LEVEL) / 2)) * math.sqrt(n / (n - 1) * squares) / whole
-    return Estimate(mean=mean, low=max(mean - half, low), high=min(mean + half, high))
+    return MeanEstimate(mean=mean, low=max(mean - half, low), high=min(mean + half, high))

@@ -21,12 +21,12 @@ from grading.vocabulary import Source
 
 __all__ = [
     "ClaimLost",
+    "adopt",
     "comment",
     "flag",
     "hides_judge",
     "is_opinion",
     "last_of",
-    "let_hold",
     "reveal",
     "submit",
     "undo",
@@ -48,7 +48,7 @@ class ClaimLost(CorrectionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class SubmittedAnswer:
     """What a form says: the answer, its value in [0, 1] where it has one, why, and what was on the screen.
 
     `sighted`: given with the rewards or others' answers in view.
@@ -91,7 +91,7 @@ def submit(
     name of the correction of many that this belongs to. The same said again from the same page changes nothing and
     returns the first answer. CorrectionError, StaleReview or ClaimLost where nothing could be saved.
     """
-    said = Said(
+    said = SubmittedAnswer(
         answer=answer,
         value=value,
         reason=reason.strip(),
@@ -113,7 +113,7 @@ def submit(
         return _no_verdict(locked, reviewer, said, item)
 
 
-def let_hold(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
+def adopt(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
     """Make somebody's answer the authoritative one: `by` gives its grade in their own name, and the item is closed.
 
     CorrectionError where the answer says no grade, was undone, or holds already.
@@ -127,7 +127,7 @@ def let_hold(answer: ReviewAnswer, by: User, reason: str = "") -> ReviewAnswer:
             raise CorrectionError("This answer holds already; nothing was changed.")
         why = f"{answer.reviewer.get_username()}'s answer holds" + (f": {reason.strip()}" if reason.strip() else "")
         verdict = Answer.EXCLUDE if answer.answer == Answer.EXCLUDE else Answer.GRADE
-        row = _graded(session, by, Said(answer=verdict, value=answer.value, reason=why, sighted=True))
+        row = _graded(session, by, SubmittedAnswer(answer=verdict, value=answer.value, reason=why, sighted=True))
         queue.close(session, ItemState.DONE, by)
         return row
 
@@ -154,7 +154,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         row = records.append(session, reviewer, Answer.UNDO, seen=seen, **said)
         _item_follows(session, reviewer)
         if not ReviewItem.objects.open().filter(session=session).exists():
-            queue.follow(session)
+            queue.sync_item(session)
         return row
 
 
@@ -167,7 +167,7 @@ def last_of(reviewer: User) -> ReviewAnswer | None:
 # --- one answer -------------------------------------------------------------------------------------------------------
 
 
-def _verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | None) -> ReviewAnswer:
+def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
     held = rewards.live(session)
     if said.answer is Answer.ACCEPT:
         said = _accepting(session, held, said)
@@ -177,7 +177,7 @@ def _verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | No
     return row
 
 
-def _graded(session: Session, reviewer: User, said: Said) -> ReviewAnswer:
+def _graded(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer:
     """A verdict that becomes the reward, with all that it changed."""
     seen, before = records.seen_now(session, rewards.live(session)), measure(session)
     corrections.record_correction(
@@ -195,14 +195,14 @@ def _graded(session: Session, reviewer: User, said: Said) -> ReviewAnswer:
     return records.append(session, reviewer, said.answer, value=said.value, **made, **said.columns)
 
 
-def _opinion(session: Session, reviewer: User, said: Said, held: Settlement | None) -> ReviewAnswer:
+def _opinion(session: Session, reviewer: User, said: SubmittedAnswer, held: Settlement | None) -> ReviewAnswer:
     """A verdict that stands beside the one that holds, and changes nothing."""
     corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
     corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
     return records.append(session, reviewer, said.answer, value=said.value, **said.columns)
 
 
-def _no_verdict(session: Session, reviewer: User, said: Said, item: ReviewItem | None) -> ReviewAnswer:
+def _no_verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
     """A skip gives the item back; "cannot judge" takes it off the queue, unless others are asked too."""
     if said.value is not None:
         raise CorrectionError(f"{said.answer.value!r} says no grade, and {said.value} came with it; clear one of them.")
@@ -237,7 +237,7 @@ def _locked(session: Session) -> Session:
     return Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
 
 
-def _said_before(session: Session, reviewer: User, said: Said) -> ReviewAnswer | None:
+def _said_before(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer | None:
     """The same answer from the same page: a double click, or a request that was sent again."""
     if not said.claim:
         return None
@@ -264,7 +264,7 @@ def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
     return held is not None and held.author_id != reviewer.pk and held.created_at >= item.entered_at
 
 
-def _accepting(session: Session, held: Settlement | None, said: Said) -> Said:
+def _accepting(session: Session, held: Settlement | None, said: SubmittedAnswer) -> SubmittedAnswer:
     """The reward that is shown, as a value. CorrectionError where there is none: the floor is no grade (L2)."""
     corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
     if held is None or held.value is None or held.source == Source.FLOOR:

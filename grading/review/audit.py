@@ -27,14 +27,14 @@ from grading.models import (
 from grading.models.review import Answer
 from grading.monitoring import DISMISSED, GRADED_BY_A_PERSON
 from grading.review import acts
-from grading.review.acts import Act, Kind
+from grading.review.acts import HistoryEntry, HistoryKind
 
 PAGE = 50
 CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class HistoryFilters:
     """What the audit is narrowed to; None or empty: not at all.
 
     `since` and `until` are days of the site, inclusive. `sessions` are primary keys. `bulk` finds the answers of one
@@ -42,7 +42,7 @@ class Filters:
     """
 
     person: str = ""
-    kind: Kind | None = None
+    kind: HistoryKind | None = None
     arm: str = ""
     sessions: tuple[int, ...] | None = None
     bulk: str = ""
@@ -51,7 +51,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cursor:
+class HistoryCursor:
     """The place of one act in the order: its moment, its table, its row."""
 
     at: dt.datetime
@@ -62,7 +62,7 @@ class Cursor:
         return f"{self.at.astimezone(dt.UTC).isoformat()}_{self.table}_{self.pk}"
 
     @classmethod
-    def parse(cls, text: str) -> "Cursor | None":
+    def parse(cls, text: str) -> "HistoryCursor | None":
         """None for what is no cursor."""
         try:
             at, table, pk = text.split("_")
@@ -77,10 +77,10 @@ class _Table:
     """Where acts of some kinds are kept: their rows, the columns of moment and username, and how to read one."""
 
     rows: Callable[[], QuerySet[Any]]
-    read: Callable[[Any], Act]
+    read: Callable[[Any], HistoryEntry]
     at: str
     by: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[HistoryKind, ...]
     of_session: bool = False
 
 
@@ -106,7 +106,7 @@ _TABLES = (
         read=acts.of_answer,
         at="created_at",
         by="reviewer__username",
-        kinds=(Kind.ANSWER, Kind.UNDO),
+        kinds=(HistoryKind.ANSWER, HistoryKind.UNDO),
         of_session=True,
     ),
     _Table(
@@ -114,7 +114,7 @@ _TABLES = (
         read=acts.of_reveal,
         at="created_at",
         by="reviewer__username",
-        kinds=(Kind.REVEAL,),
+        kinds=(HistoryKind.REVEAL,),
         of_session=True,
     ),
     _Table(
@@ -122,7 +122,7 @@ _TABLES = (
         read=acts.of_comment,
         at="created_at",
         by="author__username",
-        kinds=(Kind.COMMENT,),
+        kinds=(HistoryKind.COMMENT,),
         of_session=True,
     ),
     _Table(
@@ -130,7 +130,7 @@ _TABLES = (
         read=acts.of_flag,
         at="raised_at",
         by="raised_by__username",
-        kinds=(Kind.FLAG,),
+        kinds=(HistoryKind.FLAG,),
         of_session=True,
     ),
     _Table(
@@ -138,7 +138,7 @@ _TABLES = (
         read=acts.of_unflag,
         at="cleared_at",
         by="cleared_by__username",
-        kinds=(Kind.FLAG,),
+        kinds=(HistoryKind.FLAG,),
         of_session=True,
     ),
     _Table(
@@ -146,21 +146,21 @@ _TABLES = (
         read=acts.of_alarm,
         at="acknowledged_at",
         by="acknowledged_by__username",
-        kinds=(Kind.ALARM,),
+        kinds=(HistoryKind.ALARM,),
     ),
     _Table(
         rows=lambda: RubricActivation.objects.filter(by__isnull=False).select_related("rubric", "by"),
         read=acts.of_activation,
         at="at",
         by="by__username",
-        kinds=(Kind.RUBRIC,),
+        kinds=(HistoryKind.RUBRIC,),
     ),
     _Table(
         rows=lambda: JudgeRun.objects.filter(by__isnull=False).defer("sessions").select_related("by"),
         read=acts.of_run,
         at="created_at",
         by="by__username",
-        kinds=(Kind.RUN,),
+        kinds=(HistoryKind.RUN,),
     ),
     _Table(
         rows=lambda: (
@@ -169,62 +169,62 @@ _TABLES = (
         read=acts.of_cancel,
         at="cancelled_at",
         by="cancelled_by__username",
-        kinds=(Kind.RUN,),
+        kinds=(HistoryKind.RUN,),
     ),
     _Table(
         rows=lambda: JudgePolicy.objects.filter(by__isnull=False).select_related("by"),
         read=acts.of_policy,
         at="created_at",
         by="by__username",
-        kinds=(Kind.QUOTA,),
+        kinds=(HistoryKind.QUOTA,),
     ),
     _Table(
         rows=lambda: QuotaTransition.objects.filter(by__isnull=False).select_related("by"),
         read=acts.of_transition,
         at="at",
         by="by__username",
-        kinds=(Kind.QUOTA,),
+        kinds=(HistoryKind.QUOTA,),
     ),
     _Table(
         rows=lambda: LogEntry.objects.select_related("user", "content_type"),
         read=acts.of_setting,
         at="action_time",
         by="user__username",
-        kinds=(Kind.SETTING,),
+        kinds=(HistoryKind.SETTING,),
     ),
     _Table(
         rows=lambda: Rectifier.objects.select_related("bandit"),
         read=acts.of_rectifier,
         at="created_at",
         by="by",
-        kinds=(Kind.RECTIFIER,),
+        kinds=(HistoryKind.RECTIFIER,),
     ),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class HistoryPage:
     """A page of the audit; `older` is where the next one begins, None on the last."""
 
-    acts: list[Act]
-    older: Cursor | None
+    acts: list[HistoryEntry]
+    older: HistoryCursor | None
 
 
-def page(filters: Filters, *, before: Cursor | None = None, size: int = PAGE) -> Page:
+def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: int = PAGE) -> HistoryPage:
     """The newest `size` acts that are older than `before`. A constant number of queries."""
-    found: list[tuple[Cursor, Act]] = []
+    found: list[tuple[HistoryCursor, HistoryEntry]] = []
     for index, table in enumerate(_TABLES):
         for row in _rows(index, table, filters, before)[: size + 1]:
             act = table.read(row)
-            found.append((Cursor(act.at, index, act.pk), act))
+            found.append((HistoryCursor(act.at, index, act.pk), act))
     found.sort(key=lambda each: each[0], reverse=True)
     shown = found[:size]
-    return Page(acts=[act for _cursor, act in shown], older=shown[-1][0] if len(found) > size else None)
+    return HistoryPage(acts=[act for _cursor, act in shown], older=shown[-1][0] if len(found) > size else None)
 
 
-def each(filters: Filters) -> Iterator[Act]:
+def each(filters: HistoryFilters) -> Iterator[HistoryEntry]:
     """Every act, newest first, a chunk at a time."""
-    before: Cursor | None = None
+    before: HistoryCursor | None = None
     while True:
         part = page(filters, before=before, size=CHUNK)
         yield from part.acts
@@ -233,7 +233,7 @@ def each(filters: Filters) -> Iterator[Act]:
         before = part.older
 
 
-def _rows(index: int, table: _Table, filters: Filters, before: Cursor | None) -> QuerySet[Any]:
+def _rows(index: int, table: _Table, filters: HistoryFilters, before: HistoryCursor | None) -> QuerySet[Any]:
     if _has_none(table, filters):
         return table.rows().none()
     narrowed = table.rows().filter(_condition(table, filters))
@@ -242,7 +242,7 @@ def _rows(index: int, table: _Table, filters: Filters, before: Cursor | None) ->
     return narrowed.order_by(f"-{table.at}", "-pk")
 
 
-def _has_none(table: _Table, filters: Filters) -> bool:
+def _has_none(table: _Table, filters: HistoryFilters) -> bool:
     of_a_session = filters.arm or filters.sessions is not None
     return bool(
         (filters.kind and filters.kind not in table.kinds)
@@ -251,7 +251,7 @@ def _has_none(table: _Table, filters: Filters) -> bool:
     )
 
 
-def _condition(table: _Table, filters: Filters) -> Q:
+def _condition(table: _Table, filters: HistoryFilters) -> Q:
     chosen = Q()
     if filters.person:
         chosen &= Q(**{table.by: filters.person})
@@ -264,13 +264,13 @@ def _condition(table: _Table, filters: Filters) -> Q:
     if filters.until:
         chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
     if filters.kind and len(table.kinds) > 1:
-        chosen &= Q(answer=Answer.UNDO) if filters.kind is Kind.UNDO else ~Q(answer=Answer.UNDO)
+        chosen &= Q(answer=Answer.UNDO) if filters.kind is HistoryKind.UNDO else ~Q(answer=Answer.UNDO)
     if filters.bulk:
         chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
     return chosen
 
 
-def _older(index: int, at: str, before: Cursor) -> Q:
+def _older(index: int, at: str, before: HistoryCursor) -> Q:
     earlier = Q(**{f"{at}__lt": before.at})
     if index < before.table:
         return Q(**{f"{at}__lte": before.at})

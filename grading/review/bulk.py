@@ -11,7 +11,7 @@ from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review import answers, promises
 from grading.review.corrections import CorrectionError, checked
-from grading.review.promises import Effect
+from grading.review.promises import ArmEffect
 from grading.vocabulary import Source
 
 MOST = 200
@@ -30,7 +30,7 @@ class BulkRefused(CorrectionError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class StaleReward:
     """A session whose reward moved on: its settlement then (None: it had none) and now."""
 
     session: Session
@@ -41,7 +41,7 @@ class Difference:
 class BulkStale(CorrectionError):
     """Some of the rewards changed after the page was opened, so nothing was saved (I149)."""
 
-    def __init__(self, stale: Sequence[Difference], total: int) -> None:
+    def __init__(self, stale: Sequence[StaleReward], total: int) -> None:
         self.stale = tuple(stale)
         super().__init__(
             f"{len(stale)} of {total} rewards changed while you were looking. Nothing was saved; what changed is "
@@ -69,7 +69,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class BulkPreview:
     """What a bulk correction would do. `moves` are the differences of rewards that exist before and after and differ;
     `first` get their first grade, `lost` lose theirs, `same` stay, `beside` get an opinion that changes nothing.
     """
@@ -81,7 +81,7 @@ class Preview:
     same: int
     beside: int
     flags: int
-    arms: tuple[Effect, ...]
+    arms: tuple[ArmEffect, ...]
 
 
 def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
@@ -101,7 +101,7 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
     ]
 
 
-def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> Preview:
+def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> BulkPreview:
     """All of it together, on every bandit; nothing is saved. `value` is for GRADE. CorrectionError for no grade."""
     if answer is Answer.GRADE:
         value = checked(value, exclude=False)
@@ -109,7 +109,7 @@ def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> Pr
     settled = [each for each in chosen if each.session.pk in after]
     pairs = [(each.value, after[each.session.pk]) for each in settled]
     moves = [new - old for old, new in pairs if old is not None and new is not None and new != old]
-    return Preview(
+    return BulkPreview(
         total=len(chosen),
         moves=tuple(moves),
         first=sum(old is None and new is not None for old, new in pairs),
@@ -195,7 +195,7 @@ def _require_fresh(sessions: Sequence[Session], seen: Mapping[int, int]) -> None
     moved = [each for each in sessions if (held[each.pk].revision if each.pk in held else 0) != seen[each.pk]]
     if moved:
         then = {each.pk: each.settlements.filter(revision=seen[each.pk]).first() for each in moved}
-        stale = [Difference(session=each, seen=then[each.pk], held=held.get(each.pk)) for each in moved]
+        stale = [StaleReward(session=each, seen=then[each.pk], held=held.get(each.pk)) for each in moved]
         raise BulkStale(stale, len(sessions))
 
 

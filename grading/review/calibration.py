@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 from grading.models import ReviewAnswer
 from grading.models.sessions import SessionQuerySet
-from grading.monitoring.calibration import ENOUGH, Grader, Standing, compared, in_use
+from grading.monitoring.calibration import ENOUGH, CalibrationStatus, JudgeInstrument, compared, in_use
 from grading.monitoring.graders import IDENTITY
-from grading.review.agreement import Agreement, Pair, agreement
+from grading.review.agreement import Agreement, JudgeHumanPair, agreement
 
 __all__ = [
     "ENOUGH",
     "BlindPair",
     "Calibration",
-    "Grader",
-    "Standing",
+    "CalibrationStatus",
+    "JudgeInstrument",
     "calibrations",
     "in_use",
     "narrow",
@@ -36,7 +36,7 @@ class BlindPair:
     """
 
     session: int
-    grader: Grader
+    grader: JudgeInstrument
     stratum: tuple[str, str]
     judge: float
     human: float
@@ -47,7 +47,7 @@ class BlindPair:
 class Calibration:
     """One grader against people: over all strata, and in each by (arm, flag)."""
 
-    grader: Grader
+    grader: JudgeInstrument
     whole: Agreement
     strata: Mapping[tuple[str, str], Agreement]
 
@@ -63,7 +63,7 @@ class _Blind:
     stratum: tuple[str, str]
 
 
-def pairs(grader: Grader | None = None) -> list[BlindPair]:
+def pairs(grader: JudgeInstrument | None = None) -> list[BlindPair]:
     """Every blind pair of every grader, or of one: one a session and grader, in two queries.
 
     A verdict that a grader gave later (a new rubric, a second opinion) counts too: no person had seen it either. Of
@@ -76,7 +76,7 @@ def pairs(grader: Grader | None = None) -> list[BlindPair]:
     return [
         BlindPair(
             session=session,
-            grader=Grader(**dict(zip(IDENTITY, identity, strict=True))),
+            grader=JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))),
             judge=value,
             human=blind[session].human,
             probability=blind[session].probability,
@@ -88,27 +88,27 @@ def pairs(grader: Grader | None = None) -> list[BlindPair]:
 
 def calibrations() -> list[Calibration]:
     """Every grader that was ever compared with people, the best known first. Two queries."""
-    by_grader: dict[Grader, list[BlindPair]] = defaultdict(list)
+    by_grader: dict[JudgeInstrument, list[BlindPair]] = defaultdict(list)
     for pair in pairs():
         by_grader[pair.grader].append(pair)
     found = [_calibration(grader, held) for grader, held in by_grader.items()]
     return sorted(found, key=lambda each: (-each.whole.n, str(each.grader)))
 
 
-def of(grader: Grader) -> Calibration:
+def of(grader: JudgeInstrument) -> Calibration:
     """One grader against people: two queries."""
     return _calibration(grader, pairs(grader))
 
 
-def narrow(sessions: SessionQuerySet, grader: Grader) -> SessionQuerySet:
+def narrow(sessions: SessionQuerySet, grader: JudgeInstrument) -> SessionQuerySet:
     """The sessions behind `of(grader)`."""
     return sessions.filter(pk__in=compared().filter(**_identity(grader)).values("session"))
 
 
-def _calibration(grader: Grader, held: list[BlindPair]) -> Calibration:
-    strata: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+def _calibration(grader: JudgeInstrument, held: list[BlindPair]) -> Calibration:
+    strata: dict[tuple[str, str], list[JudgeHumanPair]] = defaultdict(list)
     for each in held:
-        strata[each.stratum].append(Pair(judge=each.judge, human=each.human, probability=each.probability))
+        strata[each.stratum].append(JudgeHumanPair(judge=each.judge, human=each.human, probability=each.probability))
     everything = [pair for stratum in strata.values() for pair in stratum]
     return Calibration(
         grader=grader,
@@ -132,5 +132,5 @@ def _blind() -> dict[int, _Blind]:
     }
 
 
-def _identity(grader: Grader) -> dict[str, str]:
+def _identity(grader: JudgeInstrument) -> dict[str, str]:
     return {name: getattr(grader, name) for name in IDENTITY}

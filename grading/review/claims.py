@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grading.models import ReviewItem
 from grading.models.review import ItemState
-from grading.review.filters import Filters, after_it, offered_to, waiting
+from grading.review.filters import QueueFilters, after_it, offered_to, waiting
 
 CLAIM = dt.timedelta(minutes=5)
 # How many items are tried before the list is read again: as many pages would have to ask in the same moment.
@@ -18,14 +18,14 @@ FREE = {"claim": "", "claimed_until": None, "claimed_by": None}
 
 
 def next_for(
-    reviewer: User, claim: str, filters: Filters | None = None, after: ReviewItem | None = None
+    reviewer: User, claim: str, filters: QueueFilters | None = None, after: ReviewItem | None = None
 ) -> ReviewItem | None:
     """Claim the first item that waits for this reviewer and that nobody holds; None where there is none.
 
     `claim` is a random string that the page keeps. `after`: the item after which to go on; from its end the queue
     starts again.
     """
-    items = offered_to(reviewer, waiting(reviewer, replace(filters or Filters(), state=str(ItemState.OPEN))))
+    items = offered_to(reviewer, waiting(reviewer, replace(filters or QueueFilters(), state=str(ItemState.OPEN))))
     while True:
         free = items.filter(unheld(timezone.now()))
         later = free.filter(after_it(after)) if after else free

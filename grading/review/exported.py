@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Prefetch
 
 from grading.models import Grade, ReviewAnswer, Session
-from grading.review.acts import Act
+from grading.review.acts import HistoryEntry
 
 CHUNK = 500
 ACT = (
@@ -25,7 +25,7 @@ PAIR = (
 )  # fmt: skip
 
 
-def of_act(act: Act) -> dict[str, Any]:
+def of_act(act: HistoryEntry) -> dict[str, Any]:
     """The fields of `ACT`; those of an answer are None for other acts."""
     told: dict[str, Any] = dict.fromkeys(ACT)
     told |= {
@@ -42,7 +42,7 @@ def of_act(act: Act) -> dict[str, Any]:
     return told | _session(act.session) | (_answer(act.answer) if act.answer else {})
 
 
-def with_effects(act: Act) -> dict[str, Any]:
+def with_effects(act: HistoryEntry) -> dict[str, Any]:
     """As `of_act`, with everything that the act changed as an object of its own."""
     return {**of_act(act), "effects": dict(act.effects)}
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from grading.days import start_of_day
 from grading.models import Flag, ReviewAnswer, ReviewItem
-from grading.models.review import Answer, Entry, ItemState, ReviewItemQuerySet
+from grading.models.review import Answer, ItemState, QueueEntry, ReviewItemQuerySet
 from grading.models.sessions import reward_columns
 from grading.plain import plain_text
 
@@ -19,10 +19,10 @@ ME, NOBODY = "me", "nobody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class QueueFilters:
     """What a list of items is narrowed to; an empty field narrows nothing.
 
-    `arm` and `agent` are names, `source` decides the reward, `rule` has an open flag, `entered_as` an `Entry`,
+    `arm` and `agent` are names, `source` decides the reward, `rule` has an open flag, `entered_as` an `QueueEntry`,
     `assigned` a username, "me" or "nobody", `state` an `ItemState`. What does not exist matches nothing.
     """
 
@@ -43,17 +43,19 @@ class Filters:
     @property
     def query(self) -> str:
         """As a query string, without what is as by default."""
-        return urlencode({name: value for name, value in asdict(self).items() if value != getattr(Filters(), name)})
+        return urlencode(
+            {name: value for name, value in asdict(self).items() if value != getattr(QueueFilters(), name)}
+        )
 
     def __bool__(self) -> bool:
         return bool(self.query)
 
 
-def waiting(reviewer: User | None, filters: Filters | None = None) -> ReviewItemQuerySet:
+def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> ReviewItemQuerySet:
     """The items that match, with people and reward columns: what a rule or a person brought first, then the random
     slice, each by impact. `reviewer` is who "me" is.
     """
-    filters = filters or Filters()
+    filters = filters or QueueFilters()
     items = ReviewItem.objects.with_people().filter(state=filters.state)
     items = items.annotate(**reward_columns("session"))
     named = {
@@ -82,13 +84,13 @@ def offered_to(reviewer: User, items: ReviewItemQuerySet) -> ReviewItemQuerySet:
 def after_it(item: ReviewItem) -> Q:
     """What comes after an item in the order of `waiting`."""
     later = Q(impact__lt=item.impact) | Q(impact=item.impact, pk__gt=item.pk)
-    if item.entered_as == Entry.SLICE:
-        return Q(entered_as=Entry.SLICE) & later
-    return Q(entered_as=Entry.SLICE) | later
+    if item.entered_as == QueueEntry.SLICE:
+        return Q(entered_as=QueueEntry.SLICE) & later
+    return Q(entered_as=QueueEntry.SLICE) | later
 
 
 def _by_chance() -> Case:
-    return Case(When(entered_as=Entry.SLICE, then=Value(1)), default=Value(0), output_field=IntegerField())
+    return Case(When(entered_as=QueueEntry.SLICE, then=Value(1)), default=Value(0), output_field=IntegerField())
 
 
 def _assigned(reviewer: User | None, to: str) -> Q:

@@ -15,7 +15,7 @@ from bandit.models import Bandit
 from bandit.reading import site_day, version_of
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.sessions import reward_columns
-from grading.review import worth
+from grading.review import priority
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source
 
@@ -92,21 +92,21 @@ def prioritise(now: dt.datetime | None = None) -> int:
 
     λ^age is what is left of the session's evidence today (2^(−age/H), age in days, H the half-life of the category
     bandit), E|correction| that of its stratum, and the sensitivity of the next choice to its arm as in
-    `grading.review.worth`. A session of unknown category is as sensitive as the middle arm.
+    `grading.review.priority`. A session of unknown category is as sensitive as the middle arm.
     """
     now = now or timezone.now()
     held = list(_open_items())
     if not held:
         return 0
-    moved, reach = corrections(), worth.by_arm(now, surprise=1.0)
+    moved, reach = corrections(), priority.by_arm(now, surprise=1.0)
     middle = sorted(reach.values())[len(reach) // 2] if reach else 0.0
-    half_life, today = version_of(Bandit.objects.named(worth.BANDIT)).half_life_days, site_day(now)
+    half_life, today = version_of(Bandit.objects.named(priority.BANDIT)).half_life_days, site_day(now)
     changed: dict[int, float] = {}
     for pk, before, arm, ended_at, source, flagged in held:
         left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
         expected = moved.expected(Stratum(arm, source or "", flagged))
         sensitive = middle if arm is None else reach.get(arm, middle)
-        impact = worth.rounded(left * expected * sensitive)
+        impact = priority.rounded(left * expected * sensitive)
         if impact != before:
             changed[pk] = impact
     return _write(changed)

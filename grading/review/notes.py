@@ -5,7 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from grading.models import Comment, Flag, Reveal, ReviewItem, Session
-from grading.models.review import Entry
+from grading.models.review import QueueEntry
 from grading.review import queue
 from grading.review.corrections import CorrectionError, checked
 from grading.review.seen import judges_answer
@@ -53,9 +53,9 @@ def unflag(flag: Flag, by: User) -> None:
         taken = Flag.objects.open().filter(pk=flag.pk)
         taken.update(cleared_at=timezone.now(), cleared_by=by, cleared_why=TAKEN_BACK)
         rewards.settle(session)
-        brought = ReviewItem.objects.open().filter(session=session, entered_as=Entry.PERSON)
-        brought.filter(why=queue.by_a_person(flag.raised_by, flag.detail)).update(entered_as=Entry.RULE)
-        queue.follow(session)
+        brought = ReviewItem.objects.open().filter(session=session, entered_as=QueueEntry.PERSON)
+        brought.filter(why=queue.by_a_person(flag.raised_by, flag.detail)).update(entered_as=QueueEntry.RULE)
+        queue.sync_item(session)
 
 
 def reveal(session: Session, reviewer: User, value: float | None = None) -> Reveal:

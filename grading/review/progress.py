@@ -45,7 +45,7 @@ class _Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+class GraderGap:
     """How far two graders of the same sessions are apart: `n` pairs, their mean |difference| in reward.
 
     `bias` is the mean of (person − judge) where a judge is the other. None where there is no pair.
@@ -69,7 +69,7 @@ class Anchoring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ReviewerRow:
     """One person's figures, or everybody's (`reviewer` None).
 
     `today` and `week` (today and the six days before) count answers that hold. The others are of the last 30 days:
@@ -83,21 +83,21 @@ class Row:
     answers: int
     taken_back: int
     seconds: float | None
-    people: Agreement
-    judge: Agreement
+    people: GraderGap
+    judge: GraderGap
     anchoring: Anchoring
     waits: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ReviewProgress:
     """`total` of whom it was asked for; `rows` one a person, by name."""
 
-    total: Row
-    rows: tuple[Row, ...]
+    total: ReviewerRow
+    rows: tuple[ReviewerRow, ...]
 
 
-def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Progress:
+def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> ReviewProgress:
     """The figures of one person, or of all. Three queries."""
     now = now or timezone.now()
     given = _given(now)
@@ -113,7 +113,7 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Pr
     people = User.objects.filter(pk__in=asked).order_by("username")
     rows = tuple(_row(person, given, overruled, waits, now) for person in people)
     total = _row(reviewer, given, overruled, waits, now)
-    return Progress(total=total, rows=rows)
+    return ReviewProgress(total=total, rows=rows)
 
 
 def _given(now: dt.datetime) -> list[_Given]:
@@ -124,12 +124,12 @@ def _given(now: dt.datetime) -> list[_Given]:
 
 def _row(
     reviewer: User | None, given: Sequence[_Given], overruled: set[int], waits: dict[int, int], now: dt.datetime
-) -> Row:
+) -> ReviewerRow:
     mine = [answer for answer in given if reviewer is None or answer.reviewer == reviewer.pk]
     held = [answer for answer in mine if answer.undone_by is None]
     today = start_of_day(now)
     seconds = [answer.seconds for answer in held if answer.seconds is not None and not answer.bulk]
-    return Row(
+    return ReviewerRow(
         reviewer=reviewer,
         today=sum(answer.at >= today for answer in held),
         week=sum(answer.at >= today - WEEK for answer in held),
@@ -157,7 +157,7 @@ def _overruled(given: Iterable[_Given]) -> set[int]:
     return found
 
 
-def _with_people(given: Iterable[_Given], reviewer: User | None) -> Agreement:
+def _with_people(given: Iterable[_Given], reviewer: User | None) -> GraderGap:
     """Two people's latest grades of one session, each pair once."""
     latest: dict[int, dict[int, float]] = defaultdict(dict)
     for answer in given:
@@ -169,10 +169,10 @@ def _with_people(given: Iterable[_Given], reviewer: User | None) -> Agreement:
         for one, other in itertools.combinations(said, 2)
         if reviewer is None or reviewer.pk in (one, other)
     ]
-    return Agreement(n=len(apart), mean=fmean(apart) if apart else None)
+    return GraderGap(n=len(apart), mean=fmean(apart) if apart else None)
 
 
-def _with_judge(held: Iterable[_Given]) -> Agreement:
+def _with_judge(held: Iterable[_Given]) -> GraderGap:
     """What was said blind of the random slice, against the judge: the only pairs that are no one's choice (I146)."""
     apart = [
         answer.blind - answer.judge
@@ -184,8 +184,8 @@ def _with_judge(held: Iterable[_Given]) -> Agreement:
         and (answer.answer == Answer.GRADE or answer.revealed)
     ]
     if not apart:
-        return Agreement(n=0, mean=None)
-    return Agreement(n=len(apart), mean=fmean(map(abs, apart)), bias=fmean(apart))
+        return GraderGap(n=0, mean=None)
+    return GraderGap(n=len(apart), mean=fmean(map(abs, apart)), bias=fmean(apart))
 
 
 def _anchoring(held: Iterable[_Given]) -> Anchoring:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils import timezone
 
 from bandit.core.posterior import ArmPosterior
-from bandit.selection import Change, Outlook, what_if_many
+from bandit.selection import HypotheticalReward, Outlook, what_if_many
 from grading.models import Session
 from grading.reward import rewards
 from grading.reward.grade import checked_value
@@ -14,7 +14,7 @@ from grading.vocabulary import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class ArmEffect:
     """What grades do to one arm of one bandit: its posterior, and its expected number of the next 100.
 
     `named`: a graded session ran it; else it moves with the others.
@@ -29,13 +29,13 @@ class Effect:
     share_after: float
 
 
-def preview(session: Session, value: float | None) -> tuple[Effect, ...]:
+def preview(session: Session, value: float | None) -> tuple[ArmEffect, ...]:
     """Every arm that learns from the session now, and as it would be after a person says `value` (None: exclude)."""
     value = None if value is None else checked_value(value)
     return tuple(effect for effect in effects([(session, value)]) if effect.named)
 
 
-def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[Effect]:
+def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[ArmEffect]:
     """What it does together that a person gives these sessions these values in [0, 1] (None: exclude), by bandit.
 
     Every arm that the sessions ran, and every other whose mean or share moves with theirs by a digit that pages show.
@@ -47,11 +47,11 @@ def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[Effect]:
         yield from moved(bandit, before, after, ran={change.arm for change in own})
 
 
-def moved(bandit: str, before: Outlook, after: Outlook, *, ran: Collection[str] = ()) -> Iterator[Effect]:
+def moved(bandit: str, before: Outlook, after: Outlook, *, ran: Collection[str] = ()) -> Iterator[ArmEffect]:
     """The arms of a bandit that `ran`, first, and every other whose mean or share moves by a digit that pages show."""
     for arm in sorted(before.arms, key=lambda name: (name not in ran, name)):
         if arm in ran or _shown(before, arm) != _shown(after, arm):
-            yield Effect(
+            yield ArmEffect(
                 bandit=bandit,
                 arm=arm,
                 named=arm in ran,
@@ -62,13 +62,13 @@ def moved(bandit: str, before: Outlook, after: Outlook, *, ran: Collection[str] 
             )
 
 
-def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[Change]]:
+def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[HypotheticalReward]]:
     """What a person's values of these sessions (None: exclude) would make of their rewards, by bandit."""
-    found: dict[str, list[Change]] = {}
+    found: dict[str, list[HypotheticalReward]] = {}
     for session, value in given:
         day = timezone.localdate(session.ended_at)
         for learner in rewards.learners(session):
-            change = Change(
+            change = HypotheticalReward(
                 observation=session.observation,
                 arm=learner.arm.name,
                 value=value,

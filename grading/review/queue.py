@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
-from grading.models.review import Answer, Entry, ItemState
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import records
 from grading.review.claims import CLAIM, FREE, next_for, release, take
 from grading.review.effects import changes, measure
-from grading.review.filters import Filters, offered_to, waiting
+from grading.review.filters import QueueFilters, offered_to, waiting
 from grading.review.impact import first_guess, prioritise
 from grading.review.seen import is_outdated, persons_grade
 from grading.review.shares import falls_into
@@ -27,28 +27,28 @@ __all__ = [
     "CLAIM",
     "NEW_EVIDENCE",
     "Counts",
-    "Filters",
+    "QueueFilters",
     "add",
     "assign",
     "by_a_person",
     "close",
     "count",
     "dismiss",
-    "follow",
-    "look",
     "next_for",
     "prioritise",
+    "recheck",
     "release",
+    "require_answers",
     "state_of",
+    "sync_item",
     "take",
     "take_off",
     "waiting",
-    "want",
 ]
 
 NEW_EVIDENCE = "new evidence came since you graded it"
 # Entries that end by themselves when their reason does; what a person or new evidence brought in waits for a person.
-PASSING = (Entry.RULE, Entry.SLICE)
+PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,15 @@ class Counts:
     oldest: dt.datetime | None
 
 
-def look(session: Session) -> None:
-    """Let the rules, then the queue, look at a freshly settled session; in the caller's transaction."""
+def recheck(session: Session) -> None:
+    """Check a freshly settled session against the rules, then bring its review item up to date; in the caller's
+    transaction.
+    """
     monitoring.inspect(session)
-    follow(session)
+    sync_item(session)
 
 
-def follow(session: Session) -> None:
+def sync_item(session: Session) -> None:
     """Make the queue say what holds of a session, which the caller has locked.
 
     A dismissed item stays so. One that a person graded comes back only with evidence that came after (I148); one that
@@ -79,7 +81,7 @@ def follow(session: Session) -> None:
         return
     if grade is not None:
         if (item is None or item.state == ItemState.DONE) and is_outdated(grade):
-            _enter(session, item, Entry.EVIDENCE, NEW_EVIDENCE)
+            _enter(session, item, QueueEntry.EVIDENCE, NEW_EVIDENCE)
         return
     reason = _reason(session)
     if item is not None and item.state == ItemState.OPEN:
@@ -94,7 +96,7 @@ def add(session: Session, by: User, why: str) -> ReviewItem:
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
-        return _enter(session, item, Entry.PERSON, by_a_person(by, why))
+        return _enter(session, item, QueueEntry.PERSON, by_a_person(by, why))
 
 
 def by_a_person(by: User | None, why: str) -> str:
@@ -110,7 +112,7 @@ def assign(item: ReviewItem, to: User | None, by: User) -> None:
         Comment.objects.create(session_id=item.session_id, author=by, text=said)
 
 
-def want(item: ReviewItem, people: int) -> None:
+def require_answers(item: ReviewItem, people: int) -> None:
     """Ask so many people (from 1 up) for an answer: an item that has them already is done, one that lacks some open."""
     if people < 1:
         raise ValueError(f"an item waits for one person at least; got {people}")
@@ -143,7 +145,7 @@ def close(session: Session, state: ItemState, by: User) -> None:
     """End the session's item, and where it is dismissed the flags; an item is made where a person dismisses without."""
     if state == ItemState.DISMISSED:
         monitoring.clear_flags(session, by=by, why=monitoring.DISMISSED)
-        made = {"entered_as": Entry.PERSON, "slice_probability": _chance(session)}
+        made = {"entered_as": QueueEntry.PERSON, "slice_probability": _chance(session)}
         ReviewItem.objects.get_or_create(session=session, defaults=made)
     ReviewItem.objects.filter(session=session).update(**_turned(state))
 
@@ -165,21 +167,21 @@ def count(reviewer: User | None = None) -> Counts:
     items = ReviewItem.objects.open()
     if reviewer is not None:
         items = offered_to(reviewer, items)
-    by_chance = Count("pk", filter=Q(entered_as=Entry.SLICE))
+    by_chance = Count("pk", filter=Q(entered_as=QueueEntry.SLICE))
     sums = items.aggregate(open=Count("pk"), slice=by_chance, oldest=Min("entered_at"))
     return Counts(rule=sums["open"] - sums["slice"], **sums)
 
 
-def _reason(session: Session) -> tuple[Entry, str] | None:
+def _reason(session: Session) -> tuple[QueueEntry, str] | None:
     """Why a session should wait for a person, if it should."""
     flags = {flag.rule: flag.detail for flag in Flag.objects.open().filter(session=session).order_by("pk")}
     if Flag.BY_A_PERSON in flags:
-        return Entry.PERSON, flags[Flag.BY_A_PERSON]
+        return QueueEntry.PERSON, flags[Flag.BY_A_PERSON]
     if session.outcome in NO_REWARD:
         return None
     if flags:
-        return Entry.RULE, "; ".join(flags.values())
-    return None if _chance(session) is None else (Entry.SLICE, "")
+        return QueueEntry.RULE, "; ".join(flags.values())
+    return None if _chance(session) is None else (QueueEntry.SLICE, "")
 
 
 def _chance(session: Session) -> float | None:
@@ -189,7 +191,7 @@ def _chance(session: Session) -> float | None:
     return settings.REVIEW_SLICE if inside else None
 
 
-def _enter(session: Session, item: ReviewItem | None, entry: Entry, why: str) -> ReviewItem:
+def _enter(session: Session, item: ReviewItem | None, entry: QueueEntry, why: str) -> ReviewItem:
     """Open an item for a session, or open its item again."""
     now, chance = timezone.now(), _chance(session)
     item = item or ReviewItem(session=session)
@@ -209,7 +211,7 @@ def _turned(state: ItemState) -> dict[str, Any]:
     return {"state": state, "closed_at": timezone.now(), **FREE}
 
 
-def _restate(item: ReviewItem, reason: tuple[Entry, str] | None) -> None:
+def _restate(item: ReviewItem, reason: tuple[QueueEntry, str] | None) -> None:
     """An open item gets the reason that holds now, or leaves without one."""
     mine = ReviewItem.objects.filter(pk=item.pk)
     if reason is None:

@@ -26,12 +26,12 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from bandit import calibrating, rectifying
-from bandit.core.calibration import Key, Line, reads
-from bandit.core.evidence import Evidence
+from bandit.core.calibration import CalibrationLine, Key, reads
+from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
-from bandit.core.recalibration import Offset, Pair, fit
+from bandit.core.recalibration import MachineHumanPair, Offset, fit
 from bandit.core.rectify import Stratum, rectified
-from bandit.core.table import ABSTAINED, MICRO, Row
+from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Bandit, CalibrationVersion, Rectifier
 from bandit.reading import policy_of, rows_of, site_day
 from bandit.selection import Outlook, what_if_rectified
@@ -52,10 +52,10 @@ NOTHING = (0, 0.0)
 class AsRead:
     """What the calibration in force makes of machines' grades, before any rectifier; `rows` are all that is read."""
 
-    def __init__(self, policy: Policy, rows: Iterable[Row], today: date) -> None:
+    def __init__(self, policy: Policy, rows: Iterable[RewardRow], today: date) -> None:
         held = list(rows)
         names = tuple(sorted({row.arm for row in held}))
-        self._lines = {line.key: line for line in Evidence.read(held, names, policy, today).lines}
+        self._lines = {line.key: line for line in EvidenceTable.read(held, names, policy, today).lines}
         self._sources = policy.scale.sources if policy.scale is not None and self._lines else ()
 
     def maps(self, source: str) -> bool:
@@ -69,12 +69,12 @@ class AsRead:
         line = self._line(key)
         return None if line is None else line.clipped(arm, value)
 
-    def sum(self, row: Row) -> tuple[int, float]:
+    def sum(self, row: RewardRow) -> tuple[int, float]:
         """How many rewards of a row that lines read count, and Σr' in micro-units, not clipped."""
         line = self._line((row.source, row.version, row.view))
         return (0, 0.0) if line is None else (row.n, line.slope * row.s + line.value(row.arm, 0.0) * row.n * MICRO)
 
-    def _line(self, key: Key) -> Line | None:
+    def _line(self, key: Key) -> CalibrationLine | None:
         line = reads(self._lines, key)
         return None if line is None or line.backwards else line
 
@@ -135,7 +135,7 @@ class Proposal:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def pairs(name: str, now: datetime) -> list[Pair]:
+def pairs(name: str, now: datetime) -> list[MachineHumanPair]:
     """Each session of the random slice that a machine and people gave a reward: one pair a session.
 
     The machine's is what the first person had before them, or else its last one, as the calibration in force reads it;
@@ -147,7 +147,7 @@ def pairs(name: str, now: datetime) -> list[Pair]:
     return _pairs(bandit, AsRead(policy, rows_of(bandit, policy, today), today))
 
 
-def _pairs(bandit: Bandit, read: AsRead) -> list[Pair]:
+def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
     if bandit.name not in ARMS:
         return []
     answers = ReviewAnswer.objects.holding().with_values().filter(slice_probability__isnull=False).order_by("pk")
@@ -165,12 +165,14 @@ def _pairs(bandit: Bandit, read: AsRead) -> list[Pair]:
 
 def _pair(
     read: AsRead, human: float, arm: str, stratum: str, probability: float, *seen: Any, last: Reward | None
-) -> Pair | None:
+) -> MachineHumanPair | None:
     source, value, _, version, view = seen if _is_machines(*seen[:3]) else last or NO_REWARD
     machine = None if value is None else read.value(arm, (source, version or "", view or ""), value)
     if machine is None:
         return None
-    return Pair(arm=arm, source=source, stratum=stratum, machine=machine, human=human, probability=probability)
+    return MachineHumanPair(
+        arm=arm, source=source, stratum=stratum, machine=machine, human=human, probability=probability
+    )
 
 
 def _machines(answers: ReviewAnswerQuerySet) -> dict[int, Reward]:
@@ -224,7 +226,7 @@ def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifie
     return rectifying.switch_off(name, version=version, by=by.get_username(), note=note)
 
 
-def _strata(bandit: Bandit, rows: Iterable[Row], found: Iterable[Pair]) -> set[Stratum]:
+def _strata(bandit: Bandit, rows: Iterable[RewardRow], found: Iterable[MachineHumanPair]) -> set[Stratum]:
     """Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come."""
     kinds = {(row.source, row.stratum) for row in rows if row.source != ABSTAINED}
     kinds |= {(pair.source, pair.stratum) for pair in found}
@@ -232,7 +234,7 @@ def _strata(bandit: Bandit, rows: Iterable[Row], found: Iterable[Pair]) -> set[S
     return {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN}
 
 
-def _moved(offsets: Iterable[Offset], rows: Iterable[Row], read: AsRead) -> list[Moved]:
+def _moved(offsets: Iterable[Offset], rows: Iterable[RewardRow], read: AsRead) -> list[Moved]:
     rows, offsets = list(rows), list(offsets)
     plain = [row for row in rows if not read.maps(row.source)]
     mapped = _sums((row, *read.sum(row)) for row in rows if read.maps(row.source))
@@ -255,7 +257,7 @@ def _moved(offsets: Iterable[Offset], rows: Iterable[Row], read: AsRead) -> list
     ]
 
 
-def _sums(counted: Iterable[tuple[Row, int, float]]) -> dict[Stratum, tuple[int, float]]:
+def _sums(counted: Iterable[tuple[RewardRow, int, float]]) -> dict[Stratum, tuple[int, float]]:
     sums: dict[Stratum, tuple[int, float]] = {}
     for row, count, value in counted:
         n, s = sums.get((row.arm, row.source, row.stratum), NOTHING)

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 
 from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
-from grading.review.seen import Blind, blind, evidence_version, judges_answer
+from grading.review.seen import BlindGrade, blind, evidence_version, judges_answer
 from grading.reward import rewards
 
 
@@ -44,6 +44,6 @@ def append(
     seen = seen_now(session, rewards.live(session)) if seen is None else seen
     first = blind(session, reviewer, answer, value, seen["settlement"])
     if sighted:
-        first = Blind(value=None, revealed=True)
+        first = BlindGrade(value=None, revealed=True)
     columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **seen, **said}
     return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=answer, **columns)

@@ -16,7 +16,7 @@ LOOKS_ONLY = (Answer.SKIP, Answer.UNDO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blind:
+class BlindGrade:
     """`value` in [0, 1]: what a person said before the judge's answer was shown; None where they looked first."""
 
     value: float | None
@@ -77,7 +77,7 @@ def hides_judge(session: Session, reviewer: User) -> bool:
     return Session.objects.filter(hidden(reviewer, "pk"), pk=session.pk).exists()
 
 
-def blind(session: Session, reviewer: User, answer: Answer, value: float | None, held: Settlement | None) -> Blind:
+def blind(session: Session, reviewer: User, answer: Answer, value: float | None, held: Settlement | None) -> BlindGrade:
     """What this person said of the session before they saw the judge's answer, now that they answer `value`.
 
     The first thing they said remains that, whatever they say later. Who accepts what the judge or another person
@@ -85,10 +85,10 @@ def blind(session: Session, reviewer: User, answer: Answer, value: float | None,
     """
     first = Reveal.objects.filter(session=session, reviewer=reviewer).order_by("pk").first()
     if first is not None:
-        return Blind(value=first.value, revealed=True)
+        return BlindGrade(value=first.value, revealed=True)
     mine = ReviewAnswer.objects.filter(session=session, reviewer=reviewer, answer__in=GRADING)
     earlier = mine.order_by("pk").first()
     if earlier is not None:
-        return Blind(value=earlier.blind_value, revealed=True)
+        return BlindGrade(value=earlier.blind_value, revealed=True)
     follows = answer is Answer.ACCEPT and held is not None and held.source in (Source.JUDGE, Source.HUMAN)
-    return Blind(value=None if follows else value, revealed=False)
+    return BlindGrade(value=None if follows else value, revealed=False)

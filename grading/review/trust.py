@@ -25,7 +25,7 @@ VALID_SOURCES = frozenset({Source.JUDGE, Source.HUMAN, Source.CONSUMPTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TrustCell:
     """How many sessions of one day and arm were decided by `source`, finally or not, with an open flag or not."""
 
     day: dt.date
@@ -79,7 +79,7 @@ class Trust:
     provisional_by_source: Mapping[str, int]
     waiting: int
     opinions: int
-    cells: tuple[Cell, ...]
+    cells: tuple[TrustCell, ...]
 
     @property
     def missing_by_arm(self) -> dict[str, Share]:
@@ -115,7 +115,7 @@ def trust(now: dt.datetime | None = None) -> Trust:
     )
 
 
-def day_cells(today: dt.date) -> list[Cell]:
+def day_cells(today: dt.date) -> list[TrustCell]:
     """The settled sessions with a source of the last fourteen days: one query."""
     newer = Settlement.objects.filter(session=OuterRef("session"), revision__gt=OuterRef("revision"))
     flags = Flag.objects.open().filter(session=OuterRef("session"))
@@ -126,7 +126,7 @@ def day_cells(today: dt.date) -> list[Cell]:
         .values("source", "final", **names)
         .annotate(count=Count("pk"))
     )
-    return [Cell(**{**row, "arm": row["arm"] or ""}) for row in rows]
+    return [TrustCell(**{**row, "arm": row["arm"] or ""}) for row in rows]
 
 
 # --- the rows behind a figure ----------------------------------------------------------------------------------------
@@ -192,5 +192,5 @@ def _days(today: dt.date, days: int, *, until: int | None = None, of: str = "end
     return since if until is None else since & Q(**{f"{of}__lt": midnight(today + dt.timedelta(days=until))})
 
 
-def _count(cells: Iterable[Cell]) -> int:
+def _count(cells: Iterable[TrustCell]) -> int:
     return sum(cell.count for cell in cells)

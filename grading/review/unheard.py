@@ -17,8 +17,8 @@ from grading.models.judging import Purpose
 from grading.models.review import ItemState
 from grading.models.sessions import observation_of
 from grading.monitoring import UNHEARD
-from grading.review import worth
-from grading.review.queue import follow
+from grading.review import priority
+from grading.review.queue import sync_item
 from grading.reward import rewards
 from grading.reward.explain import number
 from grading.vocabulary import Source
@@ -42,7 +42,7 @@ def ask(now: dt.datetime | None = None) -> int:
     """
     now = now or timezone.now()
     _let_go()
-    found = unheard(worth.BANDIT, now, sources=VOICES, source=Source.JUDGE, aside=_awaited(now))
+    found = unheard(priority.BANDIT, now, sources=VOICES, source=Source.JUDGE, aside=_awaited(now))
     return sum(_ask_about(each, now) for each in found if each.moves > LEAST_MOVE and not _was_asked(each.arm, now))
 
 
@@ -71,12 +71,12 @@ def _ask_about(silent: Unheard, now: dt.datetime) -> int:
             locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
             Flag.objects.create(session=locked, rule=UNHEARD, detail=said(silent, len(drawn)), raised_at=now)
             rewards.settle(locked)
-            follow(locked)
+            sync_item(locked)
     return len(drawn)
 
 
 def _number(session: Session, arm: str) -> float:
-    return chance(f"silence of {arm}", worth.BANDIT, session.agent.name, session.external_id)
+    return chance(f"silence of {arm}", priority.BANDIT, session.agent.name, session.external_id)
 
 
 def said(silent: Unheard, asked: int) -> str:
@@ -93,7 +93,7 @@ def _let_go() -> None:
     """Take those off the queue that no longer abstain."""
     flags = list(Flag.objects.open().filter(rule=UNHEARD).select_related("session"))
     names = [flag.session.observation for flag in flags]
-    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=worth.BANDIT, observation__in=names)
+    silent = LedgerEntry.objects.abstentions().live().filter(bandit__name=priority.BANDIT, observation__in=names)
     still = set(silent.values_list("observation", flat=True))
     for flag in flags:
         if flag.session.observation not in still:
@@ -102,4 +102,4 @@ def _let_go() -> None:
                 cleared = Flag.objects.open().filter(pk=flag.pk)
                 if cleared.update(cleared_at=timezone.now(), cleared_why=HEARD):
                     rewards.settle(locked)
-                    follow(locked)
+                    sync_item(locked)

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.http import QueryDict
 
 from grading.models import SavedView
-from grading.models.review import View
+from grading.models.review import FilteredList
 
 LONGEST_NAME, LONGEST_QUERY, MOST = 60, 1000, 50
 # Where one is in a list, and what a form carries: no part of its filters.
@@ -28,29 +28,29 @@ class BuiltIn:
     query: str
 
 
-BUILT_IN: dict[View, tuple[BuiltIn, ...]] = {
-    View.SESSIONS: (
+BUILT_IN: dict[FilteredList, tuple[BuiltIn, ...]] = {
+    FilteredList.SESSIONS: (
         BuiltIn(name="Flagged", query="flagged=yes"),
         BuiltIn(name="Provisional", query="state=provisional"),
         BuiltIn(name="Not graded yet", query="source=floor"),
         BuiltIn(name="Graded by people", query="source=human"),
         BuiltIn(name="Verdict stale", query="stale=yes"),
     ),
-    View.HISTORY: (
+    FilteredList.HISTORY: (
         BuiltIn(name="Answers", query="kind=answer"),
         BuiltIn(name="Undone", query="kind=undo"),
     ),
-    View.REVIEW: (),
+    FilteredList.REVIEW: (),
 }
 
 
-def of(user: User, page: View) -> list[SavedView]:
+def of(user: User, page: FilteredList) -> list[SavedView]:
     """The views of a list that this person sees: their own, then what others share, each by name."""
     seen = SavedView.objects.filter(Q(owner=user) | Q(shared=True), page=page).select_related("owner")
     return sorted(seen, key=lambda view: (view.owner_id != user.pk, view.name.lower(), view.pk))
 
 
-def save(user: User, page: View, name: str, query: str, *, shared: bool = False) -> SavedView:
+def save(user: User, page: FilteredList, name: str, query: str, *, shared: bool = False) -> SavedView:
     """Keep a list's filters under a name. ViewError for a name that is blank, too long or taken, or for too much."""
     if SavedView.objects.filter(owner=user).count() >= MOST:
         raise ViewError(f"You keep {MOST} views already; delete one first.")

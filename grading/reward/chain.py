@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from grading.reward import explain
-from grading.reward.decide import GradeView, Policy, decide
-from grading.reward.explain import Step
+from grading.reward.decide import ChainPolicy, GradeView, decide
+from grading.reward.explain import ChainStep
 from grading.reward.standing import PLAIN
 from grading.vocabulary import Outcome, Reason, Source
 
@@ -24,7 +24,7 @@ class Resolution:
     source: Source | None
     final: bool
     weight: float
-    steps: tuple[Step, ...]
+    steps: tuple[ChainStep, ...]
     sentence: str
     reason: Reason = Reason.NONE
     grade: int | None = None
@@ -36,7 +36,7 @@ class Resolution:
 
 def resolve(
     grades: Iterable[GradeView],
-    policy: Policy,
+    policy: ChainPolicy,
     *,
     judge_open: bool,
     reading_open: bool = False,

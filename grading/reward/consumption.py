@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from grading.reward.grade import SourceGrade, scored, unscored
-from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, Artifact, Rule
+from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, ArtifactDefinition, FoundArtifact
 from grading.vocabulary import Reason, Source
 
 # As many of the artifacts that do not count are named in the evidence.
@@ -24,11 +24,11 @@ def diminishing(count: int, scale: float = 1.0) -> float:
 
 
 def grade(
-    artifacts: Iterable[Artifact],
+    artifacts: Iterable[FoundArtifact],
     *,
     is_consumption: bool,
     readable: bool,
-    rules: Sequence[Rule] = DEFAULT_RULES,
+    rules: Sequence[ArtifactDefinition] = DEFAULT_RULES,
     why_unreadable: str = "",
 ) -> SourceGrade:
     """The weighted sum over kinds, in [0, 1].
@@ -57,7 +57,7 @@ def grade(
     return scored(Source.CONSUMPTION, value, version=VERSION, detail=detail, terms=terms, **evidence)
 
 
-def _named(left_out: Sequence[Artifact]) -> dict[str, Any]:
+def _named(left_out: Sequence[FoundArtifact]) -> dict[str, Any]:
     """The artifacts that do not count, as evidence: the first of them, and how many there are."""
     if not left_out:
         return {}
@@ -65,7 +65,7 @@ def _named(left_out: Sequence[Artifact]) -> dict[str, Any]:
     return {"left_out": rows, "left_out_count": len(left_out)}
 
 
-def _term(rule: Rule, count: int) -> dict[str, str | int | float]:
+def _term(rule: ArtifactDefinition, count: int) -> dict[str, str | int | float]:
     share = 1.0 if rule.kind == SHOWED_UP else diminishing(count, rule.scale)
     return {
         "kind": rule.kind,
@@ -76,7 +76,7 @@ def _term(rule: Rule, count: int) -> dict[str, str | int | float]:
     }
 
 
-def _counted_kinds(counts: Counter[str], rules: Sequence[Rule]) -> str:
+def _counted_kinds(counts: Counter[str], rules: Sequence[ArtifactDefinition]) -> str:
     return ", ".join(_counted(counts[rule.kind], rule.kind) for rule in rules if counts[rule.kind])
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from grading.reward import standing
 from grading.reward.standing import CONTESTED_ABOVE, standing_weight
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.reward.witness import Witness
 from grading.vocabulary import NO_REWARD, Outcome, Reason, Source, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class ChainPolicy:
     """How much each source counts. `weights` in [0, 1] by source; `floor`, `threshold` and `veto_cap` in [0, 1].
 
     `scale` maps a source to (shift, slope): its grade r is compared with those of other sources as shift + slope·r.
@@ -85,7 +85,7 @@ class GradeView:
 Holds = Mapping[Source, GradeView]
 MACHINES = frozenset({Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL, Source.CONSUMPTION})
 # The views of a trajectory that rests on something confirmed.
-CONFIRMED = frozenset({View.FULL, View.PART, View.FACTS})
+CONFIRMED = frozenset({EvidenceView.FULL, EvidenceView.PART, EvidenceView.FACTS})
 # How often a judge reads a session at most; how far these readings may be apart to agree; and what artifacts add to
 # such readings at most: as much as they add to a single one without contesting it.
 READINGS = 3
@@ -104,7 +104,7 @@ class Decision:
     """
 
     holds: Holds
-    policy: Policy
+    policy: ChainPolicy
     production: float | None
     production_by: Source | None
     joined: float | None
@@ -253,7 +253,7 @@ def _read_again(first: GradeView, rows: Iterable[GradeView]) -> GradeView:
 
 def decide(
     grades: Iterable[GradeView],
-    policy: Policy,
+    policy: ChainPolicy,
     *,
     judge_open: bool,
     reading_open: bool = False,
@@ -292,7 +292,7 @@ def decide(
     )
 
 
-def fallback(grades: Iterable[GradeView], policy: Policy) -> GradeView | None:
+def fallback(grades: Iterable[GradeView], policy: ChainPolicy) -> GradeView | None:
     """The row that the chain would rest on without any verdict, before `max`: a trajectory or a journal; None where
     both abstain.
     """
@@ -302,7 +302,7 @@ def fallback(grades: Iterable[GradeView], policy: Policy) -> GradeView | None:
     return None if by is None else holds[by]
 
 
-def _production(holds: Holds, policy: Policy) -> tuple[float | None, Source | None]:
+def _production(holds: Holds, policy: ChainPolicy) -> tuple[float | None, Source | None]:
     """The judge; else a trajectory that stands by itself; else the better of trajectory and journal.
 
     A stale verdict yields to a trajectory with a confirmed effect, and to nothing less.
@@ -324,7 +324,7 @@ def _is_confirmed(trajectory: GradeView | None) -> bool:
 
 
 def _joined(
-    production: float | None, production_by: Source | None, holds: Holds, policy: Policy
+    production: float | None, production_by: Source | None, holds: Holds, policy: ChainPolicy
 ) -> tuple[float | None, Source | None]:
     """`max` over those that exist; production decides where they are equal.
 

@@ -24,7 +24,7 @@ class StepState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ChainStep:
     """One tile of the chain.
 
     `headline` stands where there is no value; `why` is one sentence; `join` is the rule that ties it to what came
@@ -100,7 +100,7 @@ def failed_checks(vetoes: Sequence[str]) -> str:
     return f"the mandatory checks {', '.join(most)} and {last} failed"
 
 
-def steps(decision: Decision) -> tuple[Step, ...]:
+def steps(decision: Decision) -> tuple[ChainStep, ...]:
     """One step a source, in the order of the chain."""
     return tuple(_step(source, decision) for source in ORDER)
 
@@ -228,14 +228,14 @@ def _hope(decision: Decision) -> str:
     return " No judge will be asked; a person can grade it."
 
 
-def _step(source: Source, decision: Decision) -> Step:
+def _step(source: Source, decision: Decision) -> ChainStep:
     if source is Source.FLOOR:
         return _floor_step(decision)
     grade = decision.holds.get(source)
     if grade is None:
         return _absent_step(source, decision)
     decides = source is decision.decider
-    return Step(
+    return ChainStep(
         source=source,
         state=_state(grade, decision),
         join=JOINS.get(source, "else"),
@@ -248,11 +248,11 @@ def _step(source: Source, decision: Decision) -> Step:
     )
 
 
-def _floor_step(decision: Decision) -> Step:
+def _floor_step(decision: Decision) -> ChainStep:
     if decision.decider is not Source.FLOOR:
         why = "A source above it has a score" if decision.decider else "This session gets no reward"
-        return Step(source=Source.FLOOR, state=StepState.SKIPPED, join="else", headline="Not reached", why=why)
-    return Step(
+        return ChainStep(source=Source.FLOOR, state=StepState.SKIPPED, join="else", headline="Not reached", why=why)
+    return ChainStep(
         source=Source.FLOOR,
         state=StepState.DECIDES,
         join="else",
@@ -263,19 +263,19 @@ def _floor_step(decision: Decision) -> Step:
     )
 
 
-def _absent_step(source: Source, decision: Decision) -> Step:
+def _absent_step(source: Source, decision: Decision) -> ChainStep:
     join = JOINS.get(source, "else")
     if source is Source.HUMAN and decision.is_contested and not decision.reading_open:
         why = "A person's grade settles it"
-        return Step(source=source, state=StepState.WAITING, join=join, headline="Awaiting review", why=why)
+        return ChainStep(source=source, state=StepState.WAITING, join=join, headline="Awaiting review", why=why)
     if source is Source.HUMAN:
-        return Step(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not reviewed")
+        return ChainStep(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not reviewed")
     if source is Source.JUDGE and decision.judge_open:
         reason = Reason.AWAITING_JUDGE
-        return Step(
+        return ChainStep(
             source=source, state=StepState.WAITING, join=join, headline="Waiting", why=reason.words, reason=reason
         )
-    return Step(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not asked")
+    return ChainStep(source=source, state=StepState.SKIPPED, join=join, headline="None", why="Not asked")
 
 
 def _state(grade: GradeView, decision: Decision) -> StepState:

@@ -18,7 +18,7 @@ SHORT_HASH = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class EvidenceState:
     """What the evidence of a session shows, as far as a verdict can be stale for want of it.
 
     `transcript` is the hash of the log, empty without one; `effects` are hashes of the confirmed things' identities;
@@ -58,7 +58,7 @@ class Shown:
         return _hash("\n".join([str(bool(self.transcript)), str(self.failures), *sorted(self.effects)]))
 
 
-def unread(read: Shown | None, now: Shown | None) -> str:
+def unread(read: EvidenceState | None, now: EvidenceState | None) -> str:
     """What a verdict that read `read` has not seen of `now`, as in "judged before …"; empty where it is fresh.
 
     None: what it read, or what there is, is not known, which makes no verdict stale.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from re import Match
 from types import MappingProxyType
 
-from grading.reward import journal_words as words
+from grading.reward import journal_words
 from grading.reward.grade import SourceGrade, scored, unscored
 from grading.vocabulary import Reason, Source
 
@@ -70,7 +70,7 @@ def hits(text: str) -> list[Hit]:
     """Every outcome word in the journal's own prose, with its line (from 1) and whether it counts; at most 100."""
     found: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        for clause in _clauses(words.FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))):
+        for clause in _clauses(journal_words.FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))):
             found += _in_clause(clause, number, is_self=is_self)
             if len(found) >= MAX_HITS:
                 return found[:MAX_HITS]
@@ -79,7 +79,7 @@ def hits(text: str) -> list[Hit]:
 
 def _stand_in(foreign: Match[str]) -> str:
     """What takes the place of foreign text: its address may say that it is a pull request, its words say nothing."""
-    return " PR " if words.PULL_ADDRESS.search(foreign.group()) else " … "
+    return " PR " if journal_words.PULL_ADDRESS.search(foreign.group()) else " … "
 
 
 def _adds(weight: float, count: int) -> float:
@@ -94,9 +94,9 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
     lines = text.removeprefix("\ufeff").split("\n")
     start = _front_matter(lines)
     fence = ""
-    is_self, is_elsewhere = not any(words.HEADING.match(line) for line in lines), False
+    is_self, is_elsewhere = not any(journal_words.HEADING.match(line) for line in lines), False
     for number, line in enumerate(lines[start:], start=start + 1):
-        mark = words.FENCE.match(line)
+        mark = journal_words.FENCE.match(line)
         if mark is not None and (not fence or mark["mark"].startswith(fence)):
             fence = "" if fence else mark["mark"][:3]
             continue
@@ -104,13 +104,13 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
             fence
             or line.lstrip().startswith((">", "|"))
             or line.startswith(("    ", "\t"))
-            or words.OPEN_TASK.match(line)
+            or journal_words.OPEN_TASK.match(line)
         ):
             continue
-        heading = words.HEADING.match(line)
+        heading = journal_words.HEADING.match(line)
         if heading is not None:
-            is_elsewhere = words.ELSEWHERE.search(heading["title"]) is not None
-            is_self = not is_elsewhere and words.SELF.search(heading["title"]) is not None
+            is_elsewhere = journal_words.ELSEWHERE.search(heading["title"]) is not None
+            is_self = not is_elsewhere and journal_words.SELF.search(heading["title"]) is not None
         elif not is_elsewhere:
             yield number, line, is_self
 
@@ -124,12 +124,16 @@ def _front_matter(lines: list[str]) -> int:
 
 def _clauses(line: str) -> list[str]:
     return [
-        clause for part in words.CLAUSES.split(line) if part for clause in words.COMMA.split(part) if clause.strip()
+        clause
+        for part in journal_words.CLAUSES.split(line)
+        if part
+        for clause in journal_words.COMMA.split(part)
+        if clause.strip()
     ]
 
 
 def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
-    for kind, pattern in words.OUTCOMES.items():
+    for kind, pattern in journal_words.OUTCOMES.items():
         match = pattern.search(clause)
         if match is None:
             continue
@@ -141,17 +145,17 @@ def _bad_news(before: str, is_self: bool) -> str:  # noqa: FBT001 (named by its 
     """Why a word of failure is not held against the session (I03: only where it assesses itself)."""
     if not is_self:
         return "not in the session's own assessment"
-    return "negated" if words.UNBLOCKED.search(before) else ""
+    return "negated" if journal_words.UNBLOCKED.search(before) else ""
 
 
 def _unreal(clause: str, match: Match[str]) -> str:
     """Why a word of success is no claim that it happened in this session."""
     before = clause[max(0, match.start() - 60) : match.end()]
     lead = before[: len(before) - len(match.group())]
-    if words.NEGATIONS.search(before) or words.DENIED.match(clause, match.end()):
+    if journal_words.NEGATIONS.search(before) or journal_words.DENIED.match(clause, match.end()):
         return "negated"
-    if words.UNREAL.search(lead) or clause.rstrip().endswith("?"):
+    if journal_words.UNREAL.search(lead) or clause.rstrip().endswith("?"):
         return "planned, conditional or earlier"
-    if words.ARTICLE.search(lead):
+    if journal_words.ARTICLE.search(lead):
         return "describes a thing"
     return ""

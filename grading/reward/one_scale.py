@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import calibrating, ledger
-from bandit.core.calibration import Judged, Key, Line, Scale, fit
+from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion
 from bandit.reading import Outlook, version_of, weights_of
@@ -26,13 +26,13 @@ from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session
 from grading.reward import rewards
 from grading.reward.decide import fallback
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
 # What is read on the judge's scale. Consumption never is: it decides only where it won, and such pairs are selected.
 SOURCES = (Source.JOURNAL.value, Source.TRAJECTORY.value)
 # Where nothing is known yet. A failure is never read below what leaving no trace is worth.
-START = Scale(sources=SOURCES, floored=(View.FAILED.value,))
+START = Scale(sources=SOURCES, floored=(EvidenceView.FAILED.value,))
 # Pairs are of the latest judged sessions, so many at most, and no older than this.
 MOST_SESSIONS, OLDEST = 1_000, dt.timedelta(days=180)
 # Verdicts of a model that it takes to be the one whose scale is meant.
@@ -40,7 +40,7 @@ ENOUGH = 20
 # A calibration comes in force by itself while no arm's mean is this far from where a person last left it.
 BY_ITSELF = 0.05
 SITE = "the site, at night"
-AT_ONCE = 500
+CHUNK_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +157,11 @@ class Judgements:
             key, value = key_of(grades, None if row is None else row.id), 0.0 if row is None else row.value or 0.0
             self._both.append(_Both(session=session, key=key, fallback=value, judge=verdict.value or 0.0))
 
-    def pairs(self, bandit: str) -> tuple[list[Judged], Target | None]:
+    def pairs(self, bandit: str) -> tuple[list[JudgedSession], Target | None]:
         """A pair of each of them for each arm of this bandit that has its reward; and whose verdicts they are."""
         arms = _arms(bandit, [each.session for each in self._both])
         made = [
-            Judged(
+            JudgedSession(
                 arm=arm,
                 source=each.key[0],
                 version=each.key[1],
@@ -194,8 +194,8 @@ def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:
     chosen = list(latest)[:MOST_SESSIONS]
     machines = [Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL]
     found: dict[Session, list[Grade]] = {}
-    for at in range(0, len(chosen), AT_ONCE):
-        some = chosen[at : at + AT_ONCE]
+    for at in range(0, len(chosen), CHUNK_SIZE):
+        some = chosen[at : at + CHUNK_SIZE]
         rows = Grade.objects.chain().filter(session__in=some, source__in=machines).order_by("session", "pk")
         by_session: dict[int, list[Grade]] = defaultdict(list)
         for grade in rows:
@@ -234,8 +234,8 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
 def _arms(bandit: str, sessions: Sequence[Session]) -> dict[str, list[str]]:
     """The arms that hold a reward of each of these sessions, by observation."""
     found: dict[str, list[str]] = defaultdict(list)
-    for at in range(0, len(sessions), AT_ONCE):
-        observations = [session.observation for session in sessions[at : at + AT_ONCE]]
+    for at in range(0, len(sessions), CHUNK_SIZE):
+        observations = [session.observation for session in sessions[at : at + CHUNK_SIZE]]
         entries = ledger.live_entries_of(bandit, observations)
         for observation, arm in entries.values_list("observation", "arm__name"):
             found[observation].append(arm)
@@ -312,7 +312,7 @@ def has_verdicts(bandit: Bandit) -> bool:
     return Bucket.objects.filter(bandit=bandit, grader__source=Source.JUDGE, n__gt=0).exists()
 
 
-class Reader:
+class ScaleReader:
     """The calibration of one bandit that is in force, for reading grades on the judge's scale: two queries, and up to
     two more for what they weigh. Raises UnknownBandit.
     """
@@ -357,11 +357,11 @@ class Reader:
 
 
 def of(session: Session, grade: Grade) -> Calibrated | None:
-    """One fallback's grade of this session on the judge's scale of its category, as `Reader.of` has it."""
-    return None if session.category is None or grade.source not in SOURCES else Reader().of(session, grade)
+    """One fallback's grade of this session on the judge's scale of its category, as `ScaleReader.of` has it."""
+    return None if session.category is None or grade.source not in SOURCES else ScaleReader().of(session, grade)
 
 
-def lines(bandit: str = "category") -> list[Line]:
+def lines(bandit: str = "category") -> list[CalibrationLine]:
     """The lines by which a bandit's fallbacks are read now, without those that stand in for others."""
     scale = calibrating.scale_of(calibrating.in_force(Bandit.objects.named(bandit)))
     return [] if scale is None else scale.own_lines

@@ -14,7 +14,7 @@ from typing import Any
 
 from grading.signals import EffectKind, Signals
 from grading.signals.changes import FileChange, path_matches
-from grading.signals.facts import NOTHING_FOREIGN, Facts, Foreign
+from grading.signals.facts import NOTHING_FOREIGN, Foreign, ObservedFacts
 from grading.signals.links import pull_request
 from grading.signals.patch import Patch
 
@@ -83,7 +83,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class ProductionTerm:
     """One row of the sum: `count` things of `units` commit-equivalents each, which come to `adds` of them together."""
 
     kind: str
@@ -115,10 +115,12 @@ class Production:
     things: tuple[Thing, ...] = ()
 
     @property
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[ProductionTerm, ...]:
         """The rows of the sum, by kind; kinds without anything are left out."""
         counts = Counter(thing.kind for thing in self.things)
-        return tuple(Term(kind=kind, count=counts[kind], units=units) for kind, units in UNITS.items() if counts[kind])
+        return tuple(
+            ProductionTerm(kind=kind, count=counts[kind], units=units) for kind, units in UNITS.items() if counts[kind]
+        )
 
     @property
     def units(self) -> float:
@@ -139,7 +141,7 @@ class Production:
 def collect(
     signals: Signals | None = None,
     *,
-    facts: Facts | None = None,
+    facts: ObservedFacts | None = None,
     patch: Patch | None = None,
     foreign: Foreign = NOTHING_FOREIGN,
     root: str = "",
@@ -151,7 +153,7 @@ def collect(
     must have substance; they are no production, so that no file counts twice, or without its text being looked at.
     Where two sources show one thing it counts once, as the transcript has it: that knows what a commit contained.
     """
-    facts = facts or Facts()
+    facts = facts or ObservedFacts()
     found = [
         *_commits(signals, facts, foreign),
         *_pull_requests(signals, facts, foreign),
@@ -161,7 +163,7 @@ def collect(
     return Production(things=tuple(found[:MAX_THINGS]))
 
 
-def _commits(signals: Signals | None, facts: Facts, foreign: Foreign) -> Iterator[Thing]:
+def _commits(signals: Signals | None, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
     told = dict.fromkeys(facts.commits)
     for commit in signals.commits if signals else ():
         same = [hash_ for hash_ in told if commit.is_same(hash_)]
@@ -180,7 +182,7 @@ def _is_foreign(hash_: str, foreign: Foreign) -> bool:
     return any(hash_.startswith(other) or other.startswith(hash_) for other in foreign.commits)
 
 
-def _pull_requests(signals: Signals | None, facts: Facts, foreign: Foreign) -> Iterator[Thing]:
+def _pull_requests(signals: Signals | None, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
     told = dict.fromkeys(facts.pull_requests)
     opened: dict[str, int] = {}
     for effect in signals.effects if signals else ():

@@ -18,7 +18,7 @@ from grading.models.judging import JobState, Purpose
 from grading.reward import one_scale, rewards
 from grading.reward.decide import READINGS, Decision, contests, decide, fallback, gap
 from grading.reward.explain import number
-from grading.reward.freshness import Shown
+from grading.reward.freshness import EvidenceState
 from grading.vocabulary import Outcome, Source
 
 # A verdict so far from what the rules would give, on its own scale, is read again; and the rule that says so of numbers
@@ -31,7 +31,7 @@ MISSED_WITHIN = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class NextReading:
     """The next reading: its number, from 2, the first verdict's row, the rubric that asked for it, and why."""
 
     number: int
@@ -56,7 +56,7 @@ def why_again(decision: Decision, *, rules: float | None, flagged: bool) -> str:
     return f"{DISAGREEMENT} speaks" if flagged else ""
 
 
-def due(session: Session) -> Reading | None:
+def due(session: Session) -> NextReading | None:
     """The reading to be asked for now; None where none is wanted, one is under way, or they were asked for before."""
     if not (settings.ANTHROPIC_API_KEY and settings.JUDGE_MODEL):
         return None
@@ -73,7 +73,7 @@ def due(session: Session) -> Reading | None:
     goes_on = all(job.state == JobState.DONE and job.sample_of_id == first.pk for job in before)
     if rubric is None or not goes_on or len(before) >= READINGS - 1:
         return None
-    return Reading(number=len(before) + 2, first=first, rubric=rubric, why=why)
+    return NextReading(number=len(before) + 2, first=first, rubric=rubric, why=why)
 
 
 def missed(now: dt.datetime) -> QuerySet[Session]:
@@ -114,7 +114,7 @@ def _asked(session: Session, first: Grade) -> list[JudgeJob]:
 
 def _state(verdict: Grade) -> str:
     """The state of the evidence that a verdict has read."""
-    read = Shown.from_dict(verdict.evidence.get("read"))
+    read = EvidenceState.from_dict(verdict.evidence.get("read"))
     return verdict.inputs_sha256 if read is None else read.fingerprint
 
 

@@ -17,8 +17,8 @@ from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import Purpose
 from grading.reward import reserving
 from grading.reward.chain import Resolution, resolve
-from grading.reward.decide import GradeView, Holds, Policy, current
-from grading.reward.freshness import Shown, unread
+from grading.reward.decide import ChainPolicy, GradeView, Holds, current
+from grading.reward.freshness import EvidenceState, unread
 from grading.reward.standing import CONTESTED
 from grading.reward.witness import Witness
 from grading.vocabulary import Outcome, Reason, Source, Status
@@ -33,14 +33,14 @@ AS_IT_STANDS = (0.0, 1.0)
 ALWAYS = ("category", "harness")
 
 
-def policy() -> Policy:
+def policy() -> ChainPolicy:
     """The chain policy in force; its version changes with any of its numbers."""
     weights = settings.EVIDENCE_WEIGHTS
     numbers = ",".join(f"{source}={weights[source]:g}" for source in sorted(weights))
     floor = f"floor={settings.FLOOR:g}/{settings.FLOOR_THRESHOLD:g}"
     scale = {source: line for source, line in settings.CHAIN_SCALE.items() if line != AS_IT_STANDS}
     compared = "".join(f" {source}→{shift:g}+{slope:g}r" for source, (shift, slope) in sorted(scale.items()))
-    return Policy(
+    return ChainPolicy(
         version=f"chain/{settings.CHAIN_VERSION} {floor} veto={settings.VETO_CAP:g} {numbers}{compared}",
         floor=settings.FLOOR,
         threshold=settings.FLOOR_THRESHOLD,
@@ -88,17 +88,17 @@ def witness_of(grade: Grade) -> Witness:
     return Witness.of(grade.evidence.get("witness"))
 
 
-def shown(grades: Iterable[Grade]) -> Shown | None:
+def shown(grades: Iterable[Grade]) -> EvidenceState | None:
     """What a session's evidence shows today, as its latest trajectory grade has it; None where that is not known."""
     seen = [grade for grade in grades if grade.source == Source.TRAJECTORY]
     latest = max(seen, key=lambda grade: grade.pk, default=None)
-    return None if latest is None else Shown.from_dict(latest.evidence.get("shown"))
+    return None if latest is None else EvidenceState.from_dict(latest.evidence.get("shown"))
 
 
-def _stale(grade: Grade, now: Shown | None) -> str:
+def _stale(grade: Grade, now: EvidenceState | None) -> str:
     if grade.source != Source.JUDGE or grade.value is None:
         return ""
-    return unread(Shown.from_dict(grade.evidence.get("read")), now)
+    return unread(EvidenceState.from_dict(grade.evidence.get("read")), now)
 
 
 def vetoes(session: Session) -> list[str]:

@@ -17,11 +17,11 @@ from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, Ses
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_json, plain_text
 from grading.reward import consumption, journal, outcomes, trajectory
-from grading.reward.freshness import Shown
+from grading.reward.freshness import EvidenceState
 from grading.reward.grade import SourceGrade, unscored
 from grading.reward.production import Production, collect
 from grading.signals import Signals, artifacts, patch
-from grading.signals.artifacts import Rule
+from grading.signals.artifacts import ArtifactDefinition
 from grading.signals.patch import Patch
 from grading.signals.substance import Sketch
 from grading.vocabulary import Reason, Source, Status
@@ -34,7 +34,7 @@ KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class GradingInput:
     """What there is to grade a session by, parsed. `fault`: why a transcript or patch that should be readable was not;
     `patch_fault` where it was the patch. `invalid_rule`: why the site's artifact rules cannot work.
     """
@@ -46,7 +46,7 @@ class Seen:
     changes: Patch | None
     fault: str
     patch_fault: str
-    rules: tuple[Rule, ...]
+    rules: tuple[ArtifactDefinition, ...]
     invalid_rule: str
 
     @property
@@ -82,8 +82,8 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None
     seen = look(session, parsed or {})
     _keep_signals(seen)
     outcomes.conclude(session, seen.signals)
-    found: list[artifacts.Artifact] = []
-    said: dict[Sketch, near_copies.Said] = {}
+    found: list[artifacts.FoundArtifact] = []
+    said: dict[Sketch, near_copies.DatedSketch] = {}
     _append(
         session,
         [
@@ -98,7 +98,7 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None
 Answer = tuple[SourceGrade, str]
 
 
-def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
+def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> GradingInput:
     """What there is to grade a session by; see `grade`. Nothing is written."""
     held = material.of(session)
     transcript, log = held.transcript, held.log
@@ -106,7 +106,7 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
     signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
     changes, patch_fault = _patch(held)
     rules, invalid_rule = _rules()
-    return Seen(
+    return GradingInput(
         session=session,
         material=held,
         signals=signals,
@@ -119,7 +119,7 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Seen:
     )
 
 
-def produced(seen: Seen) -> Production:
+def produced(seen: GradingInput) -> Production:
     """What the session's evidence confirms that it brought about."""
     return collect(
         seen.own_signals,
@@ -163,7 +163,7 @@ def _signals(
         return None, _last_line(error)
 
 
-def _keep_signals(seen: Seen) -> None:
+def _keep_signals(seen: GradingInput) -> None:
     """Keep a transcript's signals on the session's row, where they are not there yet."""
     session = seen.session
     if session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None):
@@ -185,7 +185,7 @@ def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
     return unscored(source, reason, version=version, status=Status.FAILED, detail=detail), ""
 
 
-def _trajectory(seen: Seen) -> Answer:
+def _trajectory(seen: GradingInput) -> Answer:
     held, files = seen.material, [*seen.logs, *seen.patches]
     if seen.fault:
         failed = unscored(
@@ -197,7 +197,7 @@ def _trajectory(seen: Seen) -> Answer:
     looking = category is not None and category.current.is_looking
     production = produced(seen)
     answer = trajectory.grade(
-        trajectory.Seen(
+        trajectory.TrajectoryInput(
             signals=seen.own_signals,
             production=production,
             facts=held.facts,
@@ -206,7 +206,7 @@ def _trajectory(seen: Seen) -> Answer:
             looking=looking,
         )
     )
-    shown = Shown.of(
+    shown = EvidenceState.of(
         production,
         transcript="" if held.transcript is None or held.carried else held.transcript.sha256,
         failures=len(answer.evidence.get("failures", ())),
@@ -222,7 +222,9 @@ def _journal(held: Material) -> Answer:
     return journal.grade(held.journal_text), _digest("" if held.journal is None else held.journal.sha256)
 
 
-def _consumption(seen: Seen, found: list[artifacts.Artifact], said: dict[Sketch, near_copies.Said]) -> Answer:
+def _consumption(
+    seen: GradingInput, found: list[artifacts.FoundArtifact], said: dict[Sketch, near_copies.DatedSketch]
+) -> Answer:
     """The grade; and into `found` the artifacts that it counts, and those that it leaves out with the reason, into
     `said` what they say.
     """
@@ -260,7 +262,7 @@ def _consumption(seen: Seen, found: list[artifacts.Artifact], said: dict[Sketch,
     return answer, _digest(*files, str(is_consumption), str(readable), repr(seen.rules), repr(left_out))
 
 
-def _rules() -> tuple[tuple[Rule, ...], str]:
+def _rules() -> tuple[tuple[ArtifactDefinition, ...], str]:
     """The site's artifact rules; none where one cannot work, and then why."""
     try:
         return artifacts.rules_from(ArtifactRule.objects.values(*artifacts.RULE_FIELDS)), ""
@@ -273,7 +275,7 @@ def globs() -> list[str]:
     return _globs(_rules()[0])
 
 
-def _globs(rules: Iterable[Rule]) -> list[str]:
+def _globs(rules: Iterable[ArtifactDefinition]) -> list[str]:
     return [rule.path_glob for rule in rules if rule.path_glob]
 
 
@@ -308,7 +310,7 @@ def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
 
 
 def _keep_artifacts(
-    session: Session, found: Iterable[artifacts.Artifact], said: Mapping[Sketch, near_copies.Said]
+    session: Session, found: Iterable[artifacts.FoundArtifact], said: Mapping[Sketch, near_copies.DatedSketch]
 ) -> None:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
     found = [item for item in found if item.kind in KINDS]

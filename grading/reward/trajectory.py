@@ -11,9 +11,9 @@ from typing import Any
 
 from grading.reward.grade import SourceGrade, scored, unscored
 from grading.reward.production import Production
-from grading.reward.trajectory_formula import LOWEST, Observed, Score, score
+from grading.reward.trajectory_formula import LOWEST, Observed, TrajectoryScore, score
 from grading.signals import EffectKind, Signals
-from grading.signals.facts import Facts
+from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Reason, Source
 
 VERSION = "trajectory/2"
@@ -28,7 +28,7 @@ FAILED_AT_MOST = 0.2
 STANDS = 1.0
 
 
-class View(StrEnum):
+class EvidenceView(StrEnum):
     """Which view of a session a grade rests on. Grades from different views are different measurements."""
 
     FULL = "full"
@@ -39,7 +39,7 @@ class View(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class TrajectoryInput:
     """What there is to grade a session by.
 
     `signals` None: there is no transcript that may be used, and `absent` with `why` says so. `looking`: the category is
@@ -48,13 +48,13 @@ class Seen:
 
     signals: Signals | None = None
     production: Production
-    facts: Facts
+    facts: ObservedFacts
     absent: Reason = Reason.NO_TRANSCRIPT
     why: str = ""
     looking: bool = False
 
 
-def grade(seen: Seen) -> SourceGrade:
+def grade(seen: TrajectoryInput) -> SourceGrade:
     """What can be said of a session, decided in this order.
 
     The log was cut by its infrastructure: unscored. Something was confirmed: a score, from the log, or from facts and
@@ -69,18 +69,18 @@ def grade(seen: Seen) -> SourceGrade:
     usable = None if unusable else log
     failures = list(_failures(usable, seen.facts))
     if seen.production.is_work:
-        view = _view(usable) if usable else View.FACTS
+        view = _view(usable) if usable else EvidenceView.FACTS
         # Where looking is the work, bringing something about as well is worth no less than finding nothing to do.
         least = LOOKED if usable and seen.looking and has_looked(usable) and not failures else LOWEST
         return _scored(seen, view, failures, _weighed(seen, usable, least=least), _told(seen, why))
     if failures:
         found = _weighed(seen, usable, most=FAILED_AT_MOST)
-        return _scored(seen, View.FAILED, failures, found, f"Nothing was brought about: {'; '.join(failures)}")
+        return _scored(seen, EvidenceView.FAILED, failures, found, f"Nothing was brought about: {'; '.join(failures)}")
     if unusable or usable is None:
         return _abstain(seen, unusable, why)
     if seen.looking and has_looked(usable):
         detail = f"Looked at {usable.reads} things, found nothing to do, and said so"
-        return _scored(seen, View.LOOKED, failures, Score(value=LOOKED), detail)
+        return _scored(seen, EvidenceView.LOOKED, failures, TrajectoryScore(value=LOOKED), detail)
     # What the formula makes of conduct alone is kept beside the abstention, so that it can be held against verdicts.
     withheld = _weighed(seen, usable)
     return _abstain(seen, Reason.NOTHING_OBSERVABLE, _nothing(usable), withheld=round(withheld.value, 6))
@@ -105,7 +105,7 @@ def has_looked(log: Signals) -> bool:
     return log.reads >= LEAST_READS and log.error_rate < TROUBLE and log.concluded
 
 
-def _unusable(seen: Seen) -> tuple[Reason, str]:
+def _unusable(seen: TrajectoryInput) -> tuple[Reason, str]:
     """Why the log cannot be graded by; an empty reason where it can."""
     log = seen.signals
     if log is None:
@@ -132,7 +132,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def _failures(log: Signals | None, facts: Facts) -> Iterator[str]:
+def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
     """What was seen to go wrong, in words. An error on the way is no failure of the session."""
     for name in facts.failed_checks:
         yield f"the mandatory check {name} failed"
@@ -147,16 +147,18 @@ def _failures(log: Signals | None, facts: Facts) -> Iterator[str]:
         yield f"the user refused {log.rejected} of its calls"
 
 
-def _view(log: Signals) -> View:
-    return View.PART if log.truncated or log.unreadable_calls else View.FULL
+def _view(log: Signals) -> EvidenceView:
+    return EvidenceView.PART if log.truncated or log.unreadable_calls else EvidenceView.FULL
 
 
-def _weighed(seen: Seen, log: Signals | None, *, least: float = LOWEST, most: float = 1.0) -> Score:
+def _weighed(
+    seen: TrajectoryInput, log: Signals | None, *, least: float = LOWEST, most: float = 1.0
+) -> TrajectoryScore:
     observed = Observed.of(log, units=seen.production.units, did_something=seen.production.is_work)
     return score(observed, least=least, most=most)
 
 
-def _told(seen: Seen, why: str) -> str:
+def _told(seen: TrajectoryInput, why: str) -> str:
     told = f"{seen.production.words}: {seen.production.units:.1f} commit-equivalents"
     return f"{told}, from facts and patch alone ({why[:1].lower()}{why[1:]})" if why else told
 
@@ -170,8 +172,10 @@ def _nothing(log: Signals) -> str:
     return f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
 
 
-def _scored(seen: Seen, view: View, failures: list[str], found: Score, detail: str) -> SourceGrade:
-    log = None if view is View.FACTS else seen.signals
+def _scored(
+    seen: TrajectoryInput, view: EvidenceView, failures: list[str], found: TrajectoryScore, detail: str
+) -> SourceGrade:
+    log = None if view is EvidenceView.FACTS else seen.signals
     return scored(
         Source.TRAJECTORY,
         found.value,
@@ -187,7 +191,7 @@ def _scored(seen: Seen, view: View, failures: list[str], found: Score, detail: s
     )
 
 
-def _abstain(seen: Seen, reason: Reason, detail: str, **more: Any) -> SourceGrade:
+def _abstain(seen: TrajectoryInput, reason: Reason, detail: str, **more: Any) -> SourceGrade:
     log = seen.signals
     said = _sum(seen.production) | ({} if log is None else _conduct(log)) | more
     return unscored(Source.TRAJECTORY, reason, version=VERSION, detail=detail, **said)

@@ -101,7 +101,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class TrajectoryScore:
     """A grade in [0.02, 1] and the rows that add up to it; none where the grade is no sum."""
 
     value: float
@@ -111,7 +111,9 @@ class Score:
 WEIGHTS = Weights()
 
 
-def score(observed: Observed, weights: Weights = WEIGHTS, *, least: float = LOWEST, most: float = 1.0) -> Score:
+def score(
+    observed: Observed, weights: Weights = WEIGHTS, *, least: float = LOWEST, most: float = 1.0
+) -> TrajectoryScore:
     """The grade of a session by what was observed of it, between `least` and `most`: a row says where those decide.
 
     What was not observed adds 0, and its row says so.
@@ -125,7 +127,7 @@ def score(observed: Observed, weights: Weights = WEIGHTS, *, least: float = LOWE
     if value != total:
         words = f"at most {most} here" if value < total else f"at least {least} here"
         rows = (*rows, Contribution(kind="limit", words=words, factor=1.0, weight=value - total))
-    return Score(value=value, contributions=rows)
+    return TrajectoryScore(value=value, contributions=rows)
 
 
 def _factors(seen: Observed) -> tuple[tuple[str, str, float], ...]:

@@ -1,4 +1,4 @@
-"""Agents, tokens, rules and people: ordinary model admins in the same house."""
+"""Agents, tokens, rules and people: ordinary model admins with the site's look."""
 
 from typing import Any
 

@@ -17,19 +17,19 @@ from grading.screens.arms import view as arms
 from grading.screens.bandit import page as bandits
 from grading.screens.bulk import view as bulk
 from grading.screens.calibration import view as calibration
+from grading.screens.context import page_context
 from grading.screens.costs import view as costs
 from grading.screens.dashboard import view as dashboard
 from grading.screens.desk import actions as desk
 from grading.screens.history import undo
 from grading.screens.history import view as audit
-from grading.screens.house import house
 from grading.screens.lessons import view as lessons
 from grading.screens.notices import view as notices
 from grading.screens.policy import view as policy
 from grading.screens.progress import view as progress
-from grading.screens.quota import quota_policy
+from grading.screens.quota import policy as quota_policy
 from grading.screens.quota import view as quota
-from grading.screens.rubrics import rubric_editor, rubric_trial, runs
+from grading.screens.rubrics import editor, runs, trial
 from grading.screens.rubrics import view as rubrics
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
@@ -71,9 +71,9 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("quota/policy/", "quota_policy", quota_policy.policy, OPERATE),
     ("rubrics/", "rubrics", rubrics.show, RUBRIC),
     ("rubrics/<int:pk>/", "rubric", rubrics.detail, RUBRIC),
-    ("rubrics/<int:pk>/edit/", "rubric_edit", rubric_editor.show, "grading.add_rubric"),
+    ("rubrics/<int:pk>/edit/", "rubric_edit", editor.show, "grading.add_rubric"),
     ("rubrics/<int:pk>/activate/", "rubric_activate", rubrics.activate, "grading.change_rubric"),
-    ("rubrics/<int:pk>/try/", "rubric_try", rubric_trial.show, RUBRIC),
+    ("rubrics/<int:pk>/try/", "rubric_try", trial.show, RUBRIC),
     ("runs/", "runs", runs.show, RUBRIC),
     ("runs/plan/", "run_plan", runs.plan, OPERATE),
     ("runs/<int:pk>/", "run", runs.run, RUBRIC),
@@ -131,7 +131,7 @@ class GradingAdminSite(admin.AdminSite):
         return response
 
     def screen(self, view: View, permission: str) -> View:
-        """`view` behind the login, its permission and the house's context."""
+        """`view` behind the login, its permission and the context of every page."""
         return self.admin_view(self.in_the_house(view, permission))
 
     def in_the_house(self, view: View, permission: str) -> Callable[..., Any]:
@@ -152,7 +152,7 @@ class GradingAdminSite(admin.AdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         inside = self.has_permission(request) and request.user.has_perm(VIEW)
-        return {**super().each_context(request), "house": house(request) if inside else None}
+        return {**super().each_context(request), "house": page_context(request) if inside else None}
 
 
 site = GradingAdminSite()

@@ -35,7 +35,7 @@ class InvalidRule(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ArtifactDefinition:
     """How one kind of artifact is found and what it is worth.
 
     `path_glob` names files (`*`, `?`, `**`, `{a,b}`). With `line_pattern`, each added line that it is found in is an
@@ -79,33 +79,33 @@ class Rule:
 RULE_FIELDS = ("kind", "path_glob", "line_pattern", "new_files_only", "weight", "scale", "least_characters")
 
 
-def rules_from(rows: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
+def rules_from(rows: Iterable[Mapping[str, Any]]) -> tuple[ArtifactDefinition, ...]:
     """The rules that these rows of RULE_FIELDS say. Raises InvalidRule for one that cannot work."""
-    return tuple(Rule(**row) for row in rows)
+    return tuple(ArtifactDefinition(**row) for row in rows)
 
 
 DEFAULT_RULES = (
-    Rule(
+    ArtifactDefinition(
         kind="idea",
         path_glob="**/idea-backlog.md",
         line_pattern=r"(?i)^\s*\|.*\bideas?(?![a-z])",
         weight=0.4,
         least_characters=LEAST_IN_A_ROW,
     ),
-    Rule(kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2),
-    Rule(
+    ArtifactDefinition(kind="task", path_glob="tasks/**", new_files_only=True, weight=0.2),
+    ArtifactDefinition(
         kind=ENGAGEMENT,
         path_glob="**/{tweets,posts,drafts,_posts,replies}/**/*.{md,txt,yml,yaml}",
         new_files_only=True,
         weight=0.2,
     ),
-    Rule(kind="knowledge", path_glob="knowledge/**", new_files_only=True, weight=0.1),
-    Rule(kind=SHOWED_UP, weight=0.1),
+    ArtifactDefinition(kind="knowledge", path_glob="knowledge/**", new_files_only=True, weight=0.1),
+    ArtifactDefinition(kind=SHOWED_UP, weight=0.1),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class FoundArtifact:
     """One thing left behind. `key` is its path, address or line; `where` says where it was seen; `rule` found it.
 
     `left_out` says in words why it does not count; empty where it does. `sketch` is of its text, by which copies are
@@ -122,15 +122,15 @@ class Artifact:
 
 
 def find(
-    rules: Sequence[Rule], *, patch: Patch | None = None, signals: Signals | None = None, root: str = ""
-) -> tuple[Artifact, ...]:
+    rules: Sequence[ArtifactDefinition], *, patch: Patch | None = None, signals: Signals | None = None, root: str = ""
+) -> tuple[FoundArtifact, ...]:
     """The artifacts of a session, each once; those without substance with the reason.
 
     Files come from the patch; without one, from the confirmed writes of the transcript, and there a file whose text no
     call shows cannot be said to have any. Comments come from the transcript's confirmed effects. `root`: the folder
     that absolute paths of the transcript are relative to. A file is one artifact: the first rule that takes it has it.
     """
-    found: dict[tuple[str, str], Artifact] = {}
+    found: dict[tuple[str, str], FoundArtifact] = {}
     looked: Counter[str] = Counter()
     changes = _changes(patch, signals)
     origin = "transcript" if patch is None else "patch"
@@ -143,7 +143,9 @@ def find(
         taken.add(change.path)
         where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
         for key, why in _keys(rule, change):
-            artifact = Artifact(kind=rule.kind, key=key[:500], where=where, origin=origin, rule=rule.kind, left_out=why)
+            artifact = FoundArtifact(
+                kind=rule.kind, key=key[:500], where=where, origin=origin, rule=rule.kind, left_out=why
+            )
             if (rule.kind, artifact.key) not in found:
                 looked[rule.kind] += 1
                 lines = written.get(change.path, change.added)
@@ -153,7 +155,7 @@ def find(
     return tuple(_distinct(found.values()))
 
 
-def _weighed(artifact: Artifact, rule: Rule, lines: Sequence[str], *, number: int) -> Artifact:
+def _weighed(artifact: FoundArtifact, rule: ArtifactDefinition, lines: Sequence[str], *, number: int) -> FoundArtifact:
     """The artifact, `number` of its kind, with the sketch of its text; or with why it does not count."""
     if artifact.left_out:
         return artifact
@@ -168,9 +170,9 @@ def _weighed(artifact: Artifact, rule: Rule, lines: Sequence[str], *, number: in
     return replace(artifact, left_out=f"{got}; {rule.least_characters:,} are asked for")
 
 
-def _distinct(found: Iterable[Artifact]) -> Iterator[Artifact]:
+def _distinct(found: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
     """The artifacts in their order; one whose text an earlier one has is left out."""
-    kept: list[Artifact] = []
+    kept: list[FoundArtifact] = []
     for artifact in found:
         same = next((other for other in kept if substance.is_copy(artifact.sketch, other.sketch)), None)
         if same is None:
@@ -195,14 +197,14 @@ def _changes(patch: Patch | None, signals: Signals | None) -> Sequence[FileChang
     return () if signals is None else signals.files
 
 
-def _takes(rule: Rule, change: FileChange, root: str) -> bool:
+def _takes(rule: ArtifactDefinition, change: FileChange, root: str) -> bool:
     """Whether a rule is for this change. A write that may have made its file counts as new: gptme does not say."""
     if not rule.path_glob or (rule.new_files_only and change.is_new is False):
         return False
     return path_matches(change.path, rule.path_glob, root)
 
 
-def _keys(rule: Rule, change: FileChange) -> Iterator[tuple[str, str]]:
+def _keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:
     """What the change left behind by a rule that takes it: the file, or its added lines that match, without table
     headers, separators and rows that replace a similar removed row. Each with why it cannot count, where that is so.
 
@@ -244,11 +246,11 @@ def _words(line: str) -> frozenset[str]:
     return frozenset(WORD.findall(line.lower()))
 
 
-def _comments(rules: Sequence[Rule], signals: Signals | None) -> Iterator[Artifact]:
+def _comments(rules: Sequence[ArtifactDefinition], signals: Signals | None) -> Iterator[FoundArtifact]:
     if signals is None or all(rule.kind != ENGAGEMENT for rule in rules):
         return
     for effect in signals.effects:
         if effect.kind is EffectKind.COMMENT:
-            yield Artifact(
+            yield FoundArtifact(
                 kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
             )

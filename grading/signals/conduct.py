@@ -20,9 +20,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from grading.formats.events import ToolCall
-from grading.signals.confirm import Shown
+from grading.signals.confirm import CallResult
 from grading.signals.intents import GIT_VALUED, Check, Intent, is_continuation
-from grading.signals.shell import Command
+from grading.signals.shell import ShellCommand
 
 MAX_REMEMBERED = 2_000
 COMPARED = 2_000
@@ -103,7 +103,13 @@ class Conduct:
         self._state += 1
 
     def on_result(
-        self, call: ToolCall, commands: Sequence[Command], intents: Sequence[Intent], shown: Shown, *, changed: bool
+        self,
+        call: ToolCall,
+        commands: Sequence[ShellCommand],
+        intents: Sequence[Intent],
+        shown: CallResult,
+        *,
+        changed: bool,
     ) -> None:
         """A call and its result. `changed`: it was seen to change a file or to have another effect."""
         if shown.ok is not None and len(self._known) < FIRST:
@@ -127,7 +133,7 @@ class Conduct:
             self._last.popitem(last=False)
 
 
-def _must_print(call: ToolCall, commands: Sequence[Command]) -> bool:
+def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
     """Whether a shell call that works cannot help printing: one of its commands cannot, and is sure to run."""
     if not commands or CONDITIONAL.search(call.command[:COMPARED]):
         return False
@@ -138,7 +144,7 @@ def _must_print(call: ToolCall, commands: Sequence[Command]) -> bool:
     )
 
 
-def _prints(command: Command, *, piped: bool) -> bool:
+def _prints(command: ShellCommand, *, piped: bool) -> bool:
     """Whether a command prints something whatever it finds; what it is piped may be nothing."""
     if command.program in PRINTING:
         return True
@@ -149,7 +155,7 @@ def _prints(command: Command, *, piped: bool) -> bool:
     return command.program in PRINTING_FILES and len(words) > 1 and not piped and "/dev/null" not in words
 
 
-def _is_watching(call: ToolCall, commands: Sequence[Command], intents: Sequence[Intent]) -> bool:
+def _is_watching(call: ToolCall, commands: Sequence[ShellCommand], intents: Sequence[Intent]) -> bool:
     """Whether a call asks how something goes on: a test run, a status, the output of what runs already."""
     return (
         is_continuation(call)
@@ -158,18 +164,18 @@ def _is_watching(call: ToolCall, commands: Sequence[Command], intents: Sequence[
     )
 
 
-def _watches(command: Command) -> bool:
+def _watches(command: ShellCommand) -> bool:
     words = _words(command)
     follows = command.program == "tail" and _has_flag(command, ("-f", "-F", "--follow"))
     return follows or command.program in WATCHING or words[:2] in WATCHING_VERBS or words[:3] in WATCHING_VERBS
 
 
-def _only_reads(call: ToolCall, commands: Sequence[Command]) -> bool:
+def _only_reads(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
     """Whether a call leaves everything as it was, as far as can be told."""
     return all(_reads(command) for command in commands) if commands else call.kind in READING_KINDS
 
 
-def _reads(command: Command) -> bool:
+def _reads(command: ShellCommand) -> bool:
     program = command.program
     if any(not path.startswith("/dev/") for path, _ in command.outputs):
         return False
@@ -182,7 +188,7 @@ def _reads(command: Command) -> bool:
     return not program or program in READING or _watches(command)
 
 
-def _words(command: Command) -> tuple[str, ...]:
+def _words(command: ShellCommand) -> tuple[str, ...]:
     """The program and its words that are no flags; of git's own flags the values are left out too."""
     given = zip(("", *command.argv[1:]), command.argv[1:], strict=False)
     is_git = command.program == "git"
@@ -192,11 +198,11 @@ def _words(command: Command) -> tuple[str, ...]:
     )
 
 
-def _has_flag(command: Command, flags: tuple[str, ...]) -> bool:
+def _has_flag(command: ShellCommand, flags: tuple[str, ...]) -> bool:
     return any(word.startswith(flags) for word in command.argv[1:])
 
 
-def _what(call: ToolCall, commands: Sequence[Command]) -> str:
+def _what(call: ToolCall, commands: Sequence[ShellCommand]) -> str:
     """What makes two calls the same: what a shell runs, parsed; else the tool and its arguments."""
     if commands:
         return _plain(_short(repr([(one.argv, one.then, one.outputs, one.document) for one in commands])))

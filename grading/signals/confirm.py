@@ -25,7 +25,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class CallResult:
     """A result: its readable text, whether the call worked (None: the format does not say), and its event's number.
 
     `is_running`: the call has not ended. `session`: the id of the running shell or task that it names, if any.
@@ -42,7 +42,7 @@ class Shown:
         return self.ok is not False or not intent.is_last
 
 
-def commits(intents: Sequence[Intent], shown: Shown) -> list[tuple[Commit, Intent]]:
+def commits(intents: Sequence[Intent], shown: CallResult) -> list[tuple[Commit, Intent]]:
     """The commits that an output announces, each with the command that made it.
 
     As many as there are commit commands, so that a log printed beside one is not counted; a script may make several,
@@ -73,12 +73,12 @@ def files_named(intent: Intent) -> tuple[str, ...]:
     return () if is_broad else intent.paths
 
 
-def is_refused(shown: Shown) -> bool:
+def is_refused(shown: CallResult) -> bool:
     """Whether git says that there is nothing to commit."""
     return outputs.NOTHING_TO_COMMIT.search(shown.text) is not None
 
 
-def effect_keys(intent: Intent, shown: Shown) -> list[str]:
+def effect_keys(intent: Intent, shown: CallResult) -> list[str]:
     """Which effects of the intent's kind the output shows: addresses, references; empty where it shows none."""
     kind = intent.kind
     if not isinstance(kind, EffectKind):
@@ -96,7 +96,7 @@ def effect_keys(intent: Intent, shown: Shown) -> list[str]:
     return _silent_keys(intent, shown)
 
 
-def _silent_keys(intent: Intent, shown: Shown) -> list[str]:
+def _silent_keys(intent: Intent, shown: CallResult) -> list[str]:
     """Gh says nothing of a merge or review unless it has a terminal: then its own success and its number count."""
     works = (shown.ok is True and intent.proven) or (intent.echoes_status and outputs.STATUS_ZERO.search(shown.text))
     if not works or outputs.REFUSED.search(shown.text):
@@ -106,14 +106,14 @@ def _silent_keys(intent: Intent, shown: Shown) -> list[str]:
     return [intent.target] if intent.kind is EffectKind.PR_REVIEWED and intent.target else []
 
 
-def may_have_merged(intent: Intent, shown: Shown) -> bool:
+def may_have_merged(intent: Intent, shown: CallResult) -> bool:
     """Whether a merge that nothing confirms may be done: gh merges first, and may then fail in the local repository."""
     if intent.waits or not intent.target:
         return False
     return "failed to run git" in shown.text or not (shown.ok is False or outputs.REFUSED.search(shown.text))
 
 
-def check_outcomes(intent: Intent, shown: Shown) -> dict[str, bool]:
+def check_outcomes(intent: Intent, shown: CallResult) -> dict[str, bool]:
     """Which checks or test runs passed, by what they are of: a pull request, a workflow on a branch, a runner.
 
     Empty where neither the output nor the exit status says.

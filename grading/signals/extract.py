@@ -21,12 +21,12 @@ from grading.formats.events import (
 )
 from grading.signals import files, looks, outputs
 from grading.signals.conduct import Conduct
-from grading.signals.confirm import Shown
+from grading.signals.confirm import CallResult
 from grading.signals.intents import Intent, commands_of, is_continuation, of_call, prints_log, shows_head
 from grading.signals.looks import is_answer
-from grading.signals.model import Signals, Tokens
+from grading.signals.model import Signals, TokenTotals
 from grading.signals.places import Places
-from grading.signals.shell import Command
+from grading.signals.shell import ShellCommand
 from grading.signals.work import MAX_KEY, Work
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class _Open:
     """A call that waits for its result."""
 
     call: ToolCall
-    commands: tuple[Command, ...]
+    commands: tuple[ShellCommand, ...]
     intents: tuple[Intent, ...]
     digest: str
 
@@ -167,7 +167,7 @@ class _Collector:
         opened = self.open.pop(result.call_id, None)
         if opened is None:
             self.counts["unpaired"] += 1
-        shown = Shown(text=outputs.readable(result.text), ok=looks.said(result), at=result.number)
+        shown = CallResult(text=outputs.readable(result.text), ok=looks.said(result), at=result.number)
         self.counts["known"] += shown.ok is not None
         if (
             shown.ok is False
@@ -195,7 +195,7 @@ class _Collector:
         self.places.told(shown.text)
         self.conduct.on_result(opened.call, opened.commands, opened.intents, shown, changed=self.work.done > done)
 
-    def on_success(self, opened: _Open, shown: Shown) -> None:
+    def on_success(self, opened: _Open, shown: CallResult) -> None:
         if opened.call.kind == "web":
             self.counts["web"] += 1
         if opened.call.kind == "read" and opened.call.path:
@@ -224,7 +224,7 @@ class _Collector:
             user_turns=counts["user"],
             assistant_turns=counts["assistant"],
             api_errors=dict(self.api_errors),
-            tokens=Tokens(**self.tokens),
+            tokens=TokenTotals(**self.tokens),
             cost_usd=self.cost,
             models=tuple(self.models),
             duration=(self.last - self.first).total_seconds() if self.first and self.last else None,

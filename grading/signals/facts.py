@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ObservedFacts:
     """What the caller saw itself: full commit hashes, addresses of pull requests, and checks that failed, by name."""
 
     commits: tuple[str, ...] = ()

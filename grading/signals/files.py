@@ -7,7 +7,7 @@ from typing import Any
 
 from grading.formats.events import ToolCall
 from grading.signals.changes import FileChange, capped, line_changes
-from grading.signals.shell import Command
+from grading.signals.shell import ShellCommand
 
 CONTENT_KEYS = ("content", "file_text", "contents", "text")
 EDIT_KEYS = (("old_string", "new_string"), ("old_str", "new_str"), ("old_text", "new_text"))
@@ -38,7 +38,7 @@ MAX_NAMED = 2_000
 MAX_TEXT = 400_000
 
 
-def of_call(call: ToolCall, result: str, commands: tuple[Command, ...]) -> Iterator[FileChange]:
+def of_call(call: ToolCall, result: str, commands: tuple[ShellCommand, ...]) -> Iterator[FileChange]:
     """The changes of a call that did not fail, with this result."""
     if COMPLAINT.match(result):
         return
@@ -110,7 +110,7 @@ def _of_envelopes(call: ToolCall, text: str) -> Iterator[FileChange]:
         head, lines = match, []
 
 
-def named_by_scripts(call: ToolCall, commands: tuple[Command, ...]) -> set[str]:
+def named_by_scripts(call: ToolCall, commands: tuple[ShellCommand, ...]) -> set[str]:
     """The paths in the text of scripts that write: they may change them, but nothing shows that they did."""
     if not any(INTERPRETERS.match(command.program) for command in commands) or not WRITES.search(
         call.command[:MAX_TEXT]
@@ -120,7 +120,7 @@ def named_by_scripts(call: ToolCall, commands: tuple[Command, ...]) -> set[str]:
     return {path.removeprefix("./") for path in islice(found, MAX_NAMED)}
 
 
-def shown_changed(commands: tuple[Command, ...], result: str) -> list[str]:
+def shown_changed(commands: tuple[ShellCommand, ...], result: str) -> list[str]:
     """The paths that git says are changed, where a call asks it: `git status --short`, or a `--stat`."""
     asks = any(
         command.program == "git" and {"status", "diff", "commit", "show"} & set(command.argv[:4])
@@ -133,13 +133,13 @@ def shown_changed(commands: tuple[Command, ...], result: str) -> list[str]:
     )
 
 
-def _of_shell(call: ToolCall, commands: tuple[Command, ...], result: str) -> Iterator[FileChange]:
+def _of_shell(call: ToolCall, commands: tuple[ShellCommand, ...], result: str) -> Iterator[FileChange]:
     """Redirections, `tee`, edits in place and patches, unless the output complains."""
     if MISSING.search(result):
         return
     for path in _edited_in_place(commands, result):
         yield FileChange(path=path, at=call.number, is_new=False)
-    for before, command in pairwise((Command(argv=()), *commands)):
+    for before, command in pairwise((ShellCommand(argv=()), *commands)):
         outputs = list(command.outputs)
         text = command.document
         if command.program == "tee":
@@ -154,7 +154,7 @@ def _of_shell(call: ToolCall, commands: tuple[Command, ...], result: str) -> Ite
             yield FileChange(path=path, at=call.number, is_new=False if appends else None, added=lines)
 
 
-def _edited_in_place(commands: tuple[Command, ...], result: str) -> Iterator[str]:
+def _edited_in_place(commands: tuple[ShellCommand, ...], result: str) -> Iterator[str]:
     for command in commands:
         words = command.argv[1:]
         if command.program in EDITORS and any(IN_PLACE.match(word) for word in words):
@@ -176,7 +176,7 @@ def _edited_in_place(commands: tuple[Command, ...], result: str) -> Iterator[str
             yield from (path for path in told if path != "/dev/null")
 
 
-def _echoed(command: Command) -> str | None:
+def _echoed(command: ShellCommand) -> str | None:
     if command.program not in ("echo", "printf"):
         return None
     text = " ".join(word for word in command.argv[1:] if not word.startswith("-"))

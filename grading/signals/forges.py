@@ -47,7 +47,7 @@ TOOLS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ForgeRequest:
     """One request. `effect` None: none that changes anything; `is_check`: it asks for the state of checks, `is_view`
     for a pull request's own.
 
@@ -63,25 +63,25 @@ class Request:
     body: str = ""
 
 
-def of_argv(argv: tuple[str, ...], document: str | None = None) -> Request:
+def of_argv(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest:
     """What a forge's command asks for; nothing for a dry run or a page opened in a browser."""
     words = _without_repository(argv[1:])
     if {"--dry-run", "--web", "--help", "-w"} & set(words):
-        return Request()
+        return ForgeRequest()
     verb = " ".join(words[:2])
     target = next((word for word in words[2:] if re.fullmatch(r"#?\d{1,9}|https?://\S{1,300}", word)), "")
     if verb in CHECKS:
         is_log = any(word.startswith("--log") for word in words)
-        return Request(is_check=not is_log, target=target.lstrip("#"), tells_by_status="--exit-status" in words)
+        return ForgeRequest(is_check=not is_log, target=target.lstrip("#"), tells_by_status="--exit-status" in words)
     if verb == "pr view" and any("statusCheckRollup" in word for word in words):
-        return Request(is_check=True, target=target.lstrip("#"), tells_by_status=False)
+        return ForgeRequest(is_check=True, target=target.lstrip("#"), tells_by_status=False)
     if verb == "pr view":
-        return Request(is_view=True, target=target.lstrip("#"))
+        return ForgeRequest(is_view=True, target=target.lstrip("#"))
     effect = _api(words) if words[:1] == ["api"] else VERBS.get(words[0] if words[:1] == ["pull-request"] else verb)
     body = next((word for flag, word in pairwise(words) if flag in BODIES), "")
     body = next((word.partition("=")[2] for word in words if re.match(r"(?:--)?body=", word)), body) or document or ""
     is_comment = effect is EffectKind.COMMENT and "$" not in body
-    return Request(
+    return ForgeRequest(
         effect=effect,
         target=target.lstrip("#"),
         # glab may only set a merge request to merge when its pipeline has passed.
@@ -90,7 +90,7 @@ def of_argv(argv: tuple[str, ...], document: str | None = None) -> Request:
     )
 
 
-def of_tool(name: str, arguments: Mapping[str, Any]) -> Request:
+def of_tool(name: str, arguments: Mapping[str, Any]) -> ForgeRequest:
     """What a tool server's call asks for, by its name; the target by the numbers in its arguments."""
     last = re.split(r"__|\.|/", name[-200:])[-1].lower()
     effect = next((kind for pattern, kind in TOOLS if pattern.search(last)), None)
@@ -98,7 +98,7 @@ def of_tool(name: str, arguments: Mapping[str, Any]) -> Request:
     where = "/".join(str(arguments[key]) for key in ("owner", "repo") if isinstance(arguments.get(key), str))
     body = arguments.get("body")
     is_comment = effect is EffectKind.COMMENT and isinstance(body, str)
-    return Request(
+    return ForgeRequest(
         effect=effect,
         target=f"{where}#{number}"[:200] if number else "",
         body=_digest(str(body)) if is_comment else "",

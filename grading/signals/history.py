@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grading.signals import outputs
-from grading.signals.confirm import Shown
-from grading.signals.intents import Intent, Move
+from grading.signals.confirm import CallResult
+from grading.signals.intents import HeadMove, Intent
 from grading.signals.model import Commit
 
 MAX_COMMITS = 1_000
@@ -93,7 +93,7 @@ class History:
         self.undone = [*self.undone, *(commit.hash for commit in commits)][-MAX_COMMITS:]
         self.gone = dict([*self.gone.items(), *((one.hash, one.subject) for one in commits)][-MAX_HIDDEN:])
 
-    def hide(self, intent: Intent, shown: Shown, paths: tuple[str, ...]) -> None:
+    def hide(self, intent: Intent, shown: CallResult, paths: tuple[str, ...]) -> None:
         """A commit command that did not fail, as far as its result shows, and of which git said nothing."""
         reused = next(
             (one for one in (*self.commits, *self.loose) if intent.reuses and one.is_same(intent.reuses)), None
@@ -118,11 +118,11 @@ class History:
 
     def move(self, intent: Intent) -> None:
         """A command that worked, and that changed HEAD or keeps what is there."""
-        if intent.kind is Move.KEPT:
+        if intent.kind is HeadMove.KEPT:
             self.kept = len(self.commits)
         else:
             self.left()
-        if intent.kind is Move.RESET:
+        if intent.kind is HeadMove.RESET:
             self.reset(intent.target.split(" "))
 
     def reset(self, words: Sequence[str]) -> None:
@@ -158,7 +158,7 @@ class History:
             start -= 1
         return start
 
-    def read_log(self, shown: Shown, *, is_head: bool) -> int:
+    def read_log(self, shown: CallResult, *, is_head: bool) -> int:
         """Count hidden commits that a log lists under their own subject, or first where they are HEAD."""
         if not self.hidden:
             return 0

@@ -10,7 +10,7 @@ from itertools import pairwise
 from grading.formats.events import ToolCall
 from grading.signals import forges
 from grading.signals.model import EffectKind
-from grading.signals.shell import SHELLS, Command, parse
+from grading.signals.shell import SHELLS, ShellCommand, parse
 
 GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
 COMMITTING = frozenset({"merge", "cherry-pick", "revert"})
@@ -47,7 +47,7 @@ class Check(StrEnum):
     MERGE = "merge"
 
 
-class Move(StrEnum):
+class HeadMove(StrEnum):
     """Commands that change what HEAD is, or what keeps a commit, without committing."""
 
     RESET = "reset"
@@ -71,7 +71,7 @@ class Intent:
     anything; `can_hide`: git may print nothing of it; `times`: how many it makes.
     """
 
-    kind: EffectKind | Check | Move | None
+    kind: EffectKind | Check | HeadMove | None
     target: str = ""
     is_last: bool = True
     proven: bool = True
@@ -99,7 +99,7 @@ class Intent:
         return self.kind is None
 
 
-def of_call(call: ToolCall, commands: tuple[Command, ...], throwaway: tuple[bool, ...] = ()) -> tuple[Intent, ...]:
+def of_call(call: ToolCall, commands: tuple[ShellCommand, ...], throwaway: tuple[bool, ...] = ()) -> tuple[Intent, ...]:
     """The intents of a call: of each of its simple commands, or of the tool itself where it is no shell.
 
     `throwaway` says of each command whether its repository is made to be deleted.
@@ -112,7 +112,7 @@ def of_call(call: ToolCall, commands: tuple[Command, ...], throwaway: tuple[bool
     return (Intent(kind=request.effect, target=request.target, body=request.body, proven=False),)
 
 
-def commands_of(call: ToolCall) -> tuple[Command, ...]:
+def commands_of(call: ToolCall) -> tuple[ShellCommand, ...]:
     """The simple commands of a shell call, of text typed into a running shell included."""
     text = call.command
     if not text and is_continuation(call):
@@ -126,7 +126,7 @@ def is_continuation(call: ToolCall) -> bool:
     return re.search(r"stdin|output|poll|session|^wait", call.name, re.IGNORECASE) is not None and not call.path
 
 
-def _of_commands(commands: tuple[Command, ...], throwaway: tuple[bool, ...]) -> Iterator[Intent]:
+def _of_commands(commands: tuple[ShellCommand, ...], throwaway: tuple[bool, ...]) -> Iterator[Intent]:
     added: list[str] = []
     seen: Counter[object] = Counter()
     repeats = any(command.program in ("done", "function") for command in commands)
@@ -135,7 +135,7 @@ def _of_commands(commands: tuple[Command, ...], throwaway: tuple[bool, ...]) -> 
         rest = commands[index:]
         for intent in _of_git(rest, commands[:index], added) if command.program == "git" else _of_other(command):
             # What stands after `||` has run only if what stands before failed: a reset that may not have run is none.
-            if intent.kind is Move.RESET and index and commands[index - 1].then == "||":
+            if intent.kind is HeadMove.RESET and index and commands[index - 1].then == "||":
                 continue
             if seen[intent.kind] >= (MAX_COMMITTING if intent.is_commit else MAX_ALIKE):
                 continue
@@ -155,11 +155,11 @@ def _of_commands(commands: tuple[Command, ...], throwaway: tuple[bool, ...]) -> 
             seen[intent.kind] += 1
 
 
-def _echoes_status(commands: tuple[Command, ...]) -> bool:
+def _echoes_status(commands: tuple[ShellCommand, ...]) -> bool:
     return len(commands) > 1 and commands[1].program in ("echo", "printf") and "$?" in " ".join(commands[1].argv)
 
 
-def _of_git(commands: tuple[Command, ...], before: tuple[Command, ...], added: list[str]) -> Iterator[Intent]:
+def _of_git(commands: tuple[ShellCommand, ...], before: tuple[ShellCommand, ...], added: list[str]) -> Iterator[Intent]:
     """The intents of the first command, a git command; `added` collects what `git add` names for the next commit."""
     sub, arguments = _git(commands[0].argv)
     if sub == "add":
@@ -170,11 +170,11 @@ def _of_git(commands: tuple[Command, ...], before: tuple[Command, ...], added: l
         commit = _commit(arguments, tuple(added))
         yield replace(commit, subject=_subject(commands[0], before), shows_hash=_shows_hash(commands))
     elif sub == "reset":
-        yield Intent(kind=Move.RESET, target=" ".join(arguments)[:300])
+        yield Intent(kind=HeadMove.RESET, target=" ".join(arguments)[:300])
     elif _keeps(sub, arguments):
-        yield Intent(kind=Move.KEPT)
+        yield Intent(kind=HeadMove.KEPT)
     if sub in MOVING:
-        yield Intent(kind=Move.ELSEWHERE)
+        yield Intent(kind=HeadMove.ELSEWHERE)
     yield from _of_others_commit(sub, arguments)
 
 
@@ -196,7 +196,7 @@ def _keeps(sub: str, arguments: tuple[str, ...]) -> bool:
     return sub in ("checkout", "switch") and bool({"-b", "-c", "--create"} & set(arguments))
 
 
-def _of_other(command: Command) -> Iterator[Intent]:
+def _of_other(command: ShellCommand) -> Iterator[Intent]:
     if command.program in forges.PROGRAMS:
         request = forges.of_argv(command.argv, command.document)
         kind = Check.CI if request.is_check else Check.MERGE if request.is_view else request.effect
@@ -209,7 +209,7 @@ def _of_other(command: Command) -> Iterator[Intent]:
         yield Intent(kind=None, opaque=True)
 
 
-def _is_script(command: Command) -> bool:
+def _is_script(command: ShellCommand) -> bool:
     """Whether a command runs something whose commands are not in sight, and that may commit."""
     script = command.argv[1] if command.program in SHELLS and len(command.argv) > 1 else "".join(command.argv[:1])
     if INTERPRETERS.match(command.program):
@@ -224,7 +224,7 @@ def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     return (argv[at], argv[at + 1 :]) if at < len(argv) else ("", ())
 
 
-def _subject(command: Command, before: tuple[Command, ...]) -> str:
+def _subject(command: ShellCommand, before: tuple[ShellCommand, ...]) -> str:
     """The first line of a commit's message where the command line has it, or a here-document or file before it."""
     flags = list(pairwise(command.argv))
     message = next((word for flag, word in flags if MESSAGE.fullmatch(flag)), "")
@@ -237,18 +237,18 @@ def _subject(command: Command, before: tuple[Command, ...]) -> str:
     return message.strip().split("\n")[0].strip()[:200]
 
 
-def prints_log(commands: tuple[Command, ...]) -> bool:
+def prints_log(commands: tuple[ShellCommand, ...]) -> bool:
     """Whether a call asks git for commits it has."""
     return any(command.program == "git" and _git(command.argv)[0] in LOGS for command in commands)
 
 
-def shows_head(commands: tuple[Command, ...]) -> bool:
+def shows_head(commands: tuple[ShellCommand, ...]) -> bool:
     """Whether the first commit that a call prints is HEAD."""
     first = next((one for one in commands if one.program == "git" and _git(one.argv)[0] in LOGS), None)
     return first is not None and _prints_head(first)
 
 
-def _prints_head(command: Command) -> bool:
+def _prints_head(command: ShellCommand) -> bool:
     sub, arguments = _git(command.argv) if command.program == "git" else ("", ())
     if sub not in LOGS or {"--reverse", "--all", "--author", "--grep"} & set(arguments):
         return False
@@ -256,7 +256,7 @@ def _prints_head(command: Command) -> bool:
     return words == {"HEAD"} or (not words and sub != "rev-parse")
 
 
-def _shows_hash(commands: tuple[Command, ...]) -> bool:
+def _shows_hash(commands: tuple[ShellCommand, ...]) -> bool:
     """Whether, only if the first command succeeds, a later one prints the hash of HEAD."""
     for before, command in pairwise(commands):
         if before.then != "&&":

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from grading.formats.events import Clarity, ToolCall, ToolResult
 from grading.signals.intents import commands_of
 from grading.signals.outputs import NOT_RUN
-from grading.signals.shell import Command, words
+from grading.signals.shell import ShellCommand, words
 
 READERS = words(
     "cat bat head tail less more nl ls tree find fd stat file wc du df grep egrep fgrep rg ag ack jq yq xmllint "
@@ -24,7 +24,7 @@ GIT_ANSWERING = words("diff grep show-ref check-ignore merge-base rev-parse ls-f
 KINDS = frozenset({"read", "search", "web"})
 
 
-def of_call(call: ToolCall, commands: tuple[Command, ...], digest: str) -> Iterator[str]:
+def of_call(call: ToolCall, commands: tuple[ShellCommand, ...], digest: str) -> Iterator[str]:
     """What a call reads, each by a name that is the same for the same thing; `digest` names the call itself."""
     if call.clarity is not Clarity.UNDERSTOOD:
         return
@@ -35,7 +35,7 @@ def of_call(call: ToolCall, commands: tuple[Command, ...], digest: str) -> Itera
             yield " ".join(command.argv)[:400]
 
 
-def _reads(command: Command) -> bool:
+def _reads(command: ShellCommand) -> bool:
     program, words = command.program, command.argv[1:]
     if program == "git":
         return next((word for word in words if not word.startswith("-")), "") in GIT_READS
@@ -63,7 +63,7 @@ def said(result: ToolResult) -> bool | None:
     return None if result.exit_code is None else result.exit_code == 0
 
 
-def is_answer(commands: tuple[Command, ...], exit_code: int | None, text: str) -> bool:
+def is_answer(commands: tuple[ShellCommand, ...], exit_code: int | None, text: str) -> bool:
     """Whether a failed call only answered "no": its last command does so by exit status 1, and nothing complained."""
     if not commands or exit_code not in (1, None):
         return False

@@ -59,7 +59,7 @@ class TestRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class TokenTotals:
     """Sums over the session; a field is None where no response recorded it."""
 
     input: int | None = None
@@ -113,7 +113,7 @@ class Signals:
     user_turns: int = 0
     assistant_turns: int = 0
     api_errors: Mapping[str, int] = field(default_factory=dict)
-    tokens: Tokens = field(default_factory=Tokens)
+    tokens: TokenTotals = field(default_factory=TokenTotals)
     cost_usd: float | None = None
     models: tuple[str, ...] = ()
     duration: float | None = None
@@ -193,7 +193,7 @@ class Signals:
                     for row in data["files"]
                 ),
                 "test_runs": tuple(TestRun(**row) for row in data["test_runs"]),
-                "tokens": Tokens(**data["tokens"]),
+                "tokens": TokenTotals(**data["tokens"]),
                 "models": tuple(data["models"]),
                 "undone": tuple(data.get("undone", ())),
                 "linked_pull_requests": tuple(data.get("linked_pull_requests", ())),

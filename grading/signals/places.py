@@ -7,7 +7,7 @@ import posixpath
 import re
 
 from grading.formats.events import ToolCall
-from grading.signals.shell import Command, words
+from grading.signals.shell import ShellCommand, words
 
 TEMPORARY = re.compile(
     r"^(?:/private)?(?:/var)?/tmp(?:/|$)|^(?:/private)?/var/folders/|^/dev/shm/|(?:^|/)scratchpad(?:/|$)|"
@@ -46,7 +46,7 @@ class Places:
         self.bare: set[str] = set()
         self.begun: str | None = None
 
-    def visit(self, call: ToolCall, commands: tuple[Command, ...]) -> tuple[bool, ...]:
+    def visit(self, call: ToolCall, commands: tuple[ShellCommand, ...]) -> tuple[bool, ...]:
         """Whether each command acts on a repository that is made to be deleted."""
         given = next((value for key in DIRECTORY_KEYS if isinstance(value := call.arguments.get(key), str)), None)
         walk = _Walk(self, self.here if given is None else _join("", given))
@@ -98,7 +98,7 @@ class _Walk:
     def outermost(self) -> str:
         return self.before[0][1] if self.before else self.at
 
-    def step(self, command: Command) -> bool:
+    def step(self, command: ShellCommand) -> bool:
         while self.before and command.level < self.before[-1][0]:
             self.at = self.before.pop()[1]
         if command.level > (self.before[-1][0] if self.before else 0):
@@ -123,7 +123,7 @@ class _Walk:
             word = word.replace("$()", "$(mktemp)", 1)
         return VARIABLE.sub(lambda m: self.places.variables.get(m[1] or m[2], m[0]), word)[:MAX_PATH]
 
-    def git(self, command: Command) -> str:
+    def git(self, command: ShellCommand) -> str:
         """The directory that a git command acts in; what it makes is noted."""
         where, words = self.at, list(command.argv[1:])
         while words and words[0].startswith("-"):

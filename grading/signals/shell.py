@@ -85,7 +85,7 @@ DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ShellCommand:
     """One simple command. `then` is the operator after it (`&&`, `||`, `;`, `|`, `&`; empty at the end).
 
     `outputs` are the files its output goes to, as (path, appends); `document` is its here-document, if it has one.
@@ -125,7 +125,7 @@ class _Draft:
         self.word, self.redirect = None, ""
 
 
-def parse(text: str) -> tuple[Command, ...]:
+def parse(text: str) -> tuple[ShellCommand, ...]:
     """The simple commands of a command line or script, substitutions and `sh -c` included, in order of their end."""
     return tuple(islice(_unwrapped(_Scanner(text[:MAX_COMMAND]).run(), MAX_DEPTH), MAX_COMMANDS))
 
@@ -134,11 +134,11 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.found: list[Command] = []
+        self.found: list[ShellCommand] = []
         self.documents: list[tuple[str, _Draft]] = []
         self.level = 0
 
-    def run(self) -> list[Command]:
+    def run(self) -> list[ShellCommand]:
         while self.at < len(self.text):
             self.level = 0
             self.scan(depth=0)
@@ -220,7 +220,7 @@ class _Scanner:
         draft.end_word()
         if draft.words or draft.outputs:
             self.found.append(
-                Command(
+                ShellCommand(
                     argv=tuple(draft.words),
                     then=then,
                     outputs=tuple(draft.outputs),
@@ -230,7 +230,7 @@ class _Scanner:
             )
 
 
-def _unwrapped(commands: list[Command], depth: int) -> Iterator[Command]:
+def _unwrapped(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
     """Commands without assignments, keywords and wrappers; the script of `sh -c` in place of the shell."""
     for command in commands:
         bare = _bare(command)
@@ -245,7 +245,7 @@ def _unwrapped(commands: list[Command], depth: int) -> Iterator[Command]:
             yield replace(inner[-1], then=command.then)
 
 
-def _bare(command: Command) -> Command:
+def _bare(command: ShellCommand) -> ShellCommand:
     argv = command.argv
     assigned: list[tuple[str, str]] = []
     at = 0
@@ -273,7 +273,7 @@ def _past_options(argv: tuple[str, ...], at: int, valued: Collection[str]) -> in
     return at
 
 
-def _script(command: Command) -> str | None:
+def _script(command: ShellCommand) -> str | None:
     """What a shell was given to run: the word after `-c`, the words after `eval`, or a here-document.
 
     What a machine or container is told to run likewise.

@@ -6,9 +6,9 @@ from itertools import islice
 
 from grading.signals import confirm, outputs
 from grading.signals.changes import FileChange
-from grading.signals.confirm import Shown
+from grading.signals.confirm import CallResult
 from grading.signals.history import History
-from grading.signals.intents import Check, Intent, Move
+from grading.signals.intents import Check, HeadMove, Intent
 from grading.signals.loosening import loosens
 from grading.signals.model import Commit, Effect, EffectKind, TestRun
 from grading.signals.places import Places
@@ -86,7 +86,7 @@ class Work:
         if len(self.known_paths) < MAX_PATHS:
             self.known_paths.add(path)
 
-    def add_result(self, intents: Sequence[Intent], shown: Shown) -> None:
+    def add_result(self, intents: Sequence[Intent], shown: CallResult) -> None:
         """The result of a call with these intents. A call that runs on has not succeeded yet."""
         running = outputs.RUNNING.search(shown.text[:500])
         if running is not None:
@@ -94,7 +94,7 @@ class Work:
         rest = [(shown.session, intent) for intent in self.confirm(intents, shown, is_new=True)]
         self.carried = [*self.carried, *rest][-MAX_CARRIED:]
 
-    def confirm(self, intents: Sequence[Intent], shown: Shown, *, is_new: bool = False) -> list[Intent]:
+    def confirm(self, intents: Sequence[Intent], shown: CallResult, *, is_new: bool = False) -> list[Intent]:
         """Count what a result shows of the intents, in their order; returns those that may still come true.
 
         `is_new`: it is the result of the call itself, and not what came of it later.
@@ -106,7 +106,7 @@ class Work:
             made = [commit for commit, maker in found if maker is intent]
             for commit in made:
                 self.add_commit(commit, intent)
-            if isinstance(intent.kind, Move):
+            if isinstance(intent.kind, HeadMove):
                 self.move(intent, shown)
             elif intent.is_commit:
                 if not made and self.may_have_committed(intent, shown, is_new=is_new):
@@ -115,11 +115,11 @@ class Work:
                 still_open.append(intent)
         return still_open
 
-    def move(self, intent: Intent, shown: Shown) -> None:
+    def move(self, intent: Intent, shown: CallResult) -> None:
         if intent.counts and (shown.ok is not False or outputs.MOVED.search(shown.text)):
             self.history.move(intent)
 
-    def may_have_committed(self, intent: Intent, shown: Shown, *, is_new: bool) -> bool:
+    def may_have_committed(self, intent: Intent, shown: CallResult, *, is_new: bool) -> bool:
         """Whether a commit command of which git said nothing may still run; it may also be done, and hidden."""
         if intent.opaque or confirm.is_refused(shown):
             return False
@@ -132,7 +132,7 @@ class Work:
         since = self.history.commits[-1].at if self.history.commits else 0
         return tuple(dict.fromkeys(change.path for change in self.files if change.at > since))[:50]
 
-    def confirm_carried(self, shown: Shown) -> None:
+    def confirm_carried(self, shown: CallResult) -> None:
         """The output of an earlier call, read later: a persistent shell, a task in the background.
 
         Where both name their shell or task, it must be the same.
@@ -145,11 +145,11 @@ class Work:
         others = [one for one, own in zip(self.carried, is_own, strict=True) if not own]
         self.carried = [*others, *((shown.session, intent) for intent in rest)][-MAX_CARRIED:]
 
-    def confirm_hidden(self, shown: Shown, *, is_head: bool) -> None:
+    def confirm_hidden(self, shown: CallResult, *, is_head: bool) -> None:
         """A log may list what a commit command made without a word: under its own subject, or first as HEAD."""
         self.done += self.history.read_log(shown, is_head=is_head)
 
-    def has_come(self, intent: Intent, shown: Shown) -> bool:
+    def has_come(self, intent: Intent, shown: CallResult) -> bool:
         """Whether a result says what became of an intent that is no commit, and if so count it."""
         if intent.kind is EffectKind.PUSH:
             return self.push(intent, shown)
@@ -170,7 +170,7 @@ class Work:
             self.follow(replace(intent, target=target), passed=passed, at=shown.at)
         return bool(outcomes)
 
-    def see_merge(self, intent: Intent, shown: Shown) -> bool:
+    def see_merge(self, intent: Intent, shown: CallResult) -> bool:
         """A pull request that the session asked to merge is said to be merged."""
         if intent.target not in self.asked_to_merge or shown.ok is False or not outputs.STATE_MERGED.search(shown.text):
             return False
@@ -178,7 +178,7 @@ class Work:
         self.add(EffectKind.PR_MERGED, intent.target, shown.at)
         return True
 
-    def push(self, intent: Intent, shown: Shown) -> bool:
+    def push(self, intent: Intent, shown: CallResult) -> bool:
         """Count the branches that a push moved, unless it went to a repository that the session made."""
         lines = list(outputs.pushes(shown.text))
         moved = [one for one in lines if intent.counts or one.address]

@@ -2,6 +2,6 @@
 
 from grading.simulator.limits import Limits
 from grading.simulator.replies import Mode
-from grading.simulator.simulator import Call, Simulator
+from grading.simulator.simulator import ReceivedCall, Simulator
 
-__all__ = ["Call", "Limits", "Mode", "Simulator"]
+__all__ = ["Limits", "Mode", "ReceivedCall", "Simulator"]

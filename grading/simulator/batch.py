@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grading.simulator.replies import TROUBLES, Mode, Request, Step, reply
+from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Step, reply
 
 RESULTS = ("succeeded", "errored", "canceled", "expired")
 
@@ -19,7 +19,7 @@ class Batch:
     id: str
     api_key: str
     created_at: dt.datetime
-    requests: dict[str, Request]
+    requests: dict[str, MessagesRequest]
     planned: Mapping[str, Step]
     polls_left: int
     canceled_at: dt.datetime | None = None

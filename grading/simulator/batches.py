@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grading.simulator.batch import Batch
-from grading.simulator.replies import TROUBLES, Mode, Reply, Request, Step, step, trouble
+from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Reply, Step, step, trouble
 
 MOST_REQUESTS = 100_000
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -75,7 +75,7 @@ class Batches:
                 mode = otherwise
             return {"mode": mode}
 
-    def create(self, requests: list[tuple[str, Request]], api_key: str, url: str) -> Reply:
+    def create(self, requests: list[tuple[str, MessagesRequest]], api_key: str, url: str) -> Reply:
         names = [name for name, _ in requests]
         problem = _problem(names)
         if problem:

@@ -25,7 +25,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Bucket:
+class TokenBucket:
     """`level` may be below zero: what was written is owed. Times are seconds of one clock."""
 
     limit: int
@@ -66,7 +66,8 @@ class Meter:
     def __init__(self, limits: Limits, now: float, *, enforced: bool, filled: float = 1.0) -> None:
         self.enforced = enforced
         self.requests, self.input, self.output = (
-            Bucket(limit, now, limit * filled) for limit in (limits.requests, limits.input_tokens, limits.output_tokens)
+            TokenBucket(limit, now, limit * filled)
+            for limit in (limits.requests, limits.input_tokens, limits.output_tokens)
         )
         self.buckets = {"requests": self.requests, "input-tokens": self.input, "output-tokens": self.output}
 
@@ -100,7 +101,7 @@ class Meter:
         for bucket in self.buckets.values():
             bucket.refill(now)
 
-    def _take(self, bucket: Bucket, amount: float) -> None:
+    def _take(self, bucket: TokenBucket, amount: float) -> None:
         bucket.level -= amount
         if not self.enforced:
             bucket.level = max(bucket.level, 0)
@@ -111,7 +112,7 @@ class Meter:
         return Refusal(dimension=worst, limit=self.buckets[worst].limit, retry_after=max(1, math.ceil(waits[worst])))
 
 
-def _described(buckets: Sequence[Bucket], name: str, today: dt.datetime) -> dict[str, str]:
+def _described(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:
     limit, left = sum(bucket.limit for bucket in buckets), sum(max(0.0, bucket.level) for bucket in buckets)
     if name != "requests":
         left = min(limit, ROUNDED_TO * round(left / ROUNDED_TO))

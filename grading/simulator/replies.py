@@ -53,7 +53,7 @@ def step(item: str | Mapping[str, Any]) -> Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class MessagesRequest:
     """A call to the Messages API, as far as the simulator cares."""
 
     model: str
@@ -138,7 +138,7 @@ TROUBLES: Mapping[Mode, Trouble] = {
 }
 
 
-def reply(mode: Mode, request: Request, options: Step, request_id: str) -> Reply:
+def reply(mode: Mode, request: MessagesRequest, options: Step, request_id: str) -> Reply:
     """What goes over the wire.
 
     `options` may give message, retry_after, regain, cache_read_tokens, and any field of the verdict; with a score alone
@@ -160,7 +160,7 @@ def trouble(status: int, kind: str, message: str, request_id: str = "", **detail
     )
 
 
-def _trouble(mode: Mode, request: Request, options: Step, request_id: str) -> Reply:
+def _trouble(mode: Mode, request: MessagesRequest, options: Step, request_id: str) -> Reply:
     known = TROUBLES[mode]
     words = known.words.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
     details = {"error_code": known.code} if known.code else {}
@@ -169,18 +169,18 @@ def _trouble(mode: Mode, request: Request, options: Step, request_id: str) -> Re
     return replace(answer, headers={"retry-after": retry_after} if retry_after else {})
 
 
-def _verdict(request: Request, options: Step) -> dict[str, Any]:
+def _verdict(request: MessagesRequest, options: Step) -> dict[str, Any]:
     score = options.get("score")
     wanted = score if isinstance(score, int | float) and 0 <= score <= 1 else None
     made = verdict(request.system, request.user, request.schema, score=wanted)
     return made | {key: value for key, value in options.items() if key in made}
 
 
-def _good(request: Request, options: Step) -> str:
+def _good(request: MessagesRequest, options: Step) -> str:
     return json.dumps(_verdict(request, options))
 
 
-_TEXTS: Mapping[Mode, Callable[[Request, Mapping[str, Any]], tuple[str, str]]] = {
+_TEXTS: Mapping[Mode, Callable[[MessagesRequest, Mapping[str, Any]], tuple[str, str]]] = {
     Mode.VERDICT: lambda request, options: (_good(request, options), "end_turn"),
     Mode.GARBAGE: lambda _request, _options: ("I would say it went rather well, 0.9 or so.", "end_turn"),
     Mode.TRUNCATED: lambda request, options: (_good(request, options)[:40], "max_tokens"),
@@ -193,7 +193,7 @@ _TEXTS: Mapping[Mode, Callable[[Request, Mapping[str, Any]], tuple[str, str]]] =
 }
 
 
-def _message(request: Request, text: str, stop_reason: str, request_id: str, *, cache_read: int) -> Reply:
+def _message(request: MessagesRequest, text: str, stop_reason: str, request_id: str, *, cache_read: int) -> Reply:
     output_tokens = max(1, tokens.count(text))
     body = {
         "id": "msg_" + request_id.removeprefix("req_"),

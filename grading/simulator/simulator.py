@@ -21,19 +21,19 @@ from typing import Any, Self
 from grading.simulator.batches import Batches
 from grading.simulator.gate import Gate, limits_from
 from grading.simulator.limits import Limits, Refusal
-from grading.simulator.replies import TROUBLES, Mode, Reply, Request, Step, step
+from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Reply, Step, step
 from grading.simulator.verdicts import luck
 from grading.simulator.wire import Server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ReceivedCall:
     """One call that came in: when (monotonic seconds), where, and which mood met it. `refused_for`: a limit of ours."""
 
     at: float
     path: str
     mode: Mode
-    request: Request
+    request: MessagesRequest
     api_key: str
     request_id: str
     refused_for: str = ""
@@ -56,7 +56,7 @@ class Simulator:
     limits: InitVar[Limits | None] = None
     filled: InitVar[float] = 1.0
     latency: float = 0.0
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ReceivedCall] = field(default_factory=list)
     batches: Batches = field(default_factory=Batches)
     gate: Gate = field(init=False)
     _queue: deque[Step] = field(default_factory=deque)
@@ -120,7 +120,7 @@ class Simulator:
                 "batches": self.batches.state(),
             }
 
-    def take(self, path: str, request: Request, api_key: str) -> tuple[Call, Step]:
+    def take(self, path: str, request: MessagesRequest, api_key: str) -> tuple[ReceivedCall, Step]:
         """Note a call and decide what it meets. One that a limit refuses uses up nothing, no step of the script."""
         with self._lock:
             met = self._queue[0] if self._queue else {**self.options, "mode": Mode(self.mode)}
@@ -129,7 +129,7 @@ class Simulator:
                 met = {"mode": Mode.RATE_LIMIT, "message": refusal.words, "retry_after": refusal.retry_after}
             elif self._queue:
                 self._queue.popleft()
-            call = Call(
+            call = ReceivedCall(
                 at=time.monotonic(),
                 path=path,
                 mode=met["mode"],
@@ -141,12 +141,12 @@ class Simulator:
             self.calls.append(call)
         return call, met
 
-    def pause(self, call: Call, met: Step) -> float:
+    def pause(self, call: ReceivedCall, met: Step) -> float:
         """Seconds until this call is answered: scripted as "delay", or the latency; none where it is an error."""
         usual = 0.0 if call.mode in TROUBLES else self.latency * (0.5 + luck(call.request.user))
         return float(met.get("delay", usual))
 
-    def answered(self, call: Call, answer: Reply) -> dict[str, str]:
+    def answered(self, call: ReceivedCall, answer: Reply) -> dict[str, str]:
         """Settle what a reply has cost; the headers that go with it."""
         with self._lock:
             if answer.output_tokens:
@@ -184,7 +184,7 @@ class Simulator:
             self.calls.clear()
             self.gate.reset()
 
-    def _admit(self, request: Request, api_key: str, met: Step) -> Refusal | None:
+    def _admit(self, request: MessagesRequest, api_key: str, met: Step) -> Refusal | None:
         self.gate.counters.add(time.monotonic(), calls=1)
         if met["mode"] in TROUBLES:
             return None

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from grading.simulator import tokens
-from grading.simulator.replies import Mode, Reply, Request, reply, trouble
+from grading.simulator.replies import MessagesRequest, Mode, Reply, reply, trouble
 
 if TYPE_CHECKING:
     from grading.simulator.simulator import Simulator
 
 BATCHES = "/v1/messages/batches"
-NO_REQUEST = Request(model="", system="", user="", schema={}, input_tokens=0)
+NO_REQUEST = MessagesRequest(model="", system="", user="", schema={}, input_tokens=0)
 
 
 class Server(ThreadingHTTPServer):
@@ -141,13 +141,15 @@ def _json_reply(status: int, body: Mapping[str, Any] | list[dict[str, Any]]) -> 
     return Reply(status=status, body=json.dumps(body).encode())
 
 
-def _request(body: Mapping[str, Any]) -> Request:
+def _request(body: Mapping[str, Any]) -> MessagesRequest:
     """A call's body, its tokens counted. A schema is text that the service adds to the prompt."""
     system = _text(body.get("system", ""))
     schema = body.get("output_config", {}).get("format", {}).get("schema", {})
     user = "\n".join(_text(message.get("content", "")) for message in body.get("messages", ()))
     counted = sum(tokens.count(text) for text in (system, user, json.dumps(schema) if schema else ""))
-    return Request(model=str(body.get("model", "")), system=system, user=user, schema=schema, input_tokens=12 + counted)
+    return MessagesRequest(
+        model=str(body.get("model", "")), system=system, user=user, schema=schema, input_tokens=12 + counted
+    )
 
 
 def _text(content: Any) -> str:

@@ -17,7 +17,7 @@ from grading.agent import samples
 from grading.models import Agent, Artifact, Evidence, Flag, Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.review import record_correction, undo
 from grading.reward import rewards
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 
@@ -48,7 +48,7 @@ def test_the_samples_tell_their_story():
     }
     for name, (why, flags) in logs.items():
         trajectory = sessions[name].grades.filter(source=Source.TRAJECTORY).last()
-        assert (trajectory.evidence["view"], trajectory.evidence["log"]) == (View.FACTS, why)
+        assert (trajectory.evidence["view"], trajectory.evidence["log"]) == (EvidenceView.FACTS, why)
         assert not rewards.live(sessions[name]).final
         assert set(sessions[name].flags.values_list("rule", flat=True)) == flags
     assert rewards.live(sessions["news-three-ideas"]).value == 0.6
@@ -56,7 +56,7 @@ def test_the_samples_tell_their_story():
     assert rewards.live(sessions["code-quota-death"]).value is None
     assert rewards.live(sessions["infra-merged"]).value > 0.6
     looked = sessions["triage-nothing-done"].grades.filter(source=Source.TRAJECTORY).last()
-    assert (looked.value, looked.evidence["view"]) == (0.35, View.LOOKED)
+    assert (looked.value, looked.evidence["view"]) == (0.35, EvidenceView.LOOKED)
 
 
 def test_every_sample_is_settled_and_marked():

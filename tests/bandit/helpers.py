@@ -8,7 +8,7 @@ from bandit import ledger
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Bandit, Bucket, PolicyVersion
 from bandit.reading import version_of
-from bandit.selection import Change, what_if_many
+from bandit.selection import HypotheticalReward, what_if_many
 
 DAY = date(2026, 3, 31)
 
@@ -35,7 +35,7 @@ def reward(
 
 def what_if(*, bandit, effective_day, now, **change):
     """The outlook now, and as it would be after this one change."""
-    return what_if_many(bandit, [Change(day=effective_day, **change)], now)
+    return what_if_many(bandit, [HypotheticalReward(day=effective_day, **change)], now)
 
 
 def policy(bandit="category", **numbers):

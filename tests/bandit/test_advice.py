@@ -4,10 +4,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from bandit.core.advice import ArmFacts, Facts, Kind, advise, jumps
+from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise, jumps
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 
 pytestmark = pytest.mark.pure
 
@@ -20,11 +20,11 @@ def arm(name="code", **numbers):
 
 
 def kinds(*arms, **about):
-    return [advice.kind for advice in advise(Facts(arms=arms, **about))]
+    return [advice.kind for advice in advise(BanditFacts(arms=arms, **about))]
 
 
 def seen(*arms, **about):
-    (advice,) = advise(Facts(arms=arms, **about))
+    (advice,) = advise(BanditFacts(arms=arms, **about))
     return advice.seen
 
 
@@ -39,7 +39,7 @@ def test_nothing_is_said_of_sound_numbers():
 
 def test_arms_within_a_hair_of_each_other_are_flat_i69():
     """A9: four of five within .02; I71's means were .482 to .498."""
-    assert kinds(*spread(0.482, 0.49, 0.495, 0.498, 0.6)) == [Kind.FLAT]
+    assert kinds(*spread(0.482, 0.49, 0.495, 0.498, 0.6)) == [AdviceKind.FLAT]
     said = seen(*spread(0.482, 0.49, 0.495, 0.498, 0.6))
     assert said.startswith("4 of 5 arms with 50 rewards and more lie within .02 of each other, from .482 to .498")
     assert kinds(*spread(0.482, 0.49, 0.495, 0.55, 0.6)) == []
@@ -49,7 +49,7 @@ def test_arms_within_a_hair_of_each_other_are_flat_i69():
 
 
 def test_an_arm_that_no_reward_moves_is_frozen_i76():
-    assert kinds(arm(jump=0.0019)) == [Kind.FROZEN]
+    assert kinds(arm(jump=0.0019)) == [AdviceKind.FROZEN]
     assert "code by 0.0019 at most" in seen(arm(jump=0.0019))
     assert kinds(arm(jump=0.002)) == []
     assert kinds(arm(jump=0.0001, live=False)) == []
@@ -58,8 +58,8 @@ def test_an_arm_that_no_reward_moves_is_frozen_i76():
 def test_fifteen_thousand_undecayed_rewards_freeze_an_arm_until_something_forgets_i76():
     day = TODAY - timedelta(days=1)
     rows = [
-        Row(arm="code", source="judge", day=day, n=15_000, s=8_000 * MICRO, q=5_000 * MICRO**2),
-        Row(arm="news", source="judge", day=day, n=5, s=3 * MICRO, q=2 * MICRO**2),
+        RewardRow(arm="code", source="judge", day=day, n=15_000, s=8_000 * MICRO, q=5_000 * MICRO**2),
+        RewardRow(arm="news", source="judge", day=day, n=5, s=3 * MICRO, q=2 * MICRO**2),
     ]
 
     def jump(**numbers):
@@ -72,10 +72,10 @@ def test_fifteen_thousand_undecayed_rewards_freeze_an_arm_until_something_forget
 
 
 def test_a_jump_is_what_one_reward_really_does():
-    rows = [Row(arm="code", source="judge", day=TODAY - timedelta(days=3), n=9, s=6 * MICRO, q=5 * MICRO**2)]
+    rows = [RewardRow(arm="code", source="judge", day=TODAY - timedelta(days=3), n=9, s=6 * MICRO, q=5 * MICRO**2)]
     policy = Policy(weights={"judge": 1.0, "journal": 0.3})
     before = fold(rows, arms=["code", "news"], policy=policy, today=TODAY)
-    bad = Row(arm="code", source="judge", day=TODAY, n=1, s=0, q=0)
+    bad = RewardRow(arm="code", source="judge", day=TODAY, n=1, s=0, q=0)
     after = fold([*rows, bad], arms=["code", "news"], policy=policy, today=TODAY)
     assert jumps(rows, before)["code"] == pytest.approx(before.arms["code"].mean - after.arms["code"].mean)
     assert after.arms["news"] == before.arms["news"]
@@ -84,7 +84,7 @@ def test_a_jump_is_what_one_reward_really_does():
 def test_a_live_arm_with_a_twentieth_of_the_leaders_rewards_is_starved_i81():
     """I81: 400 trials of the winner, rivals at 8 and 11."""
     leader, rivals = arm("code", rewards=400), [arm("news", rewards=8), arm("social", rewards=11)]
-    assert kinds(leader, *rivals) == [Kind.STARVED]
+    assert kinds(leader, *rivals) == [AdviceKind.STARVED]
     said = seen(leader, *rivals)
     assert "news 8 rewards and social 11 rewards, where code has 400: under 5 %" in said
     assert kinds(arm("code", rewards=99), arm("news", rewards=1)) == [], "a leader of under 100 leads nothing"
@@ -95,28 +95,28 @@ def test_a_live_arm_with_a_twentieth_of_the_leaders_rewards_is_starved_i81():
 
 def test_decisions_that_never_come_back_are_warned_of_then_worried_about_a13():
     assert kinds(arm(unfinished=5)) == []
-    assert kinds(arm(unfinished=6)) == [Kind.UNFINISHED]
+    assert kinds(arm(unfinished=6)) == [AdviceKind.UNFINISHED]
     assert "a lot to be still running" in seen(arm(unfinished=10))
     assert "chosen 11 times since" in seen(arm(unfinished=11))
     assert "choosing it teaches nothing" in seen(arm(unfinished=11))
 
 
 def test_ten_decisions_without_a_reward_are_no_learning_a6():
-    assert kinds(arm(decisions=10, rewards=0)) == [Kind.NOT_LEARNING]
+    assert kinds(arm(decisions=10, rewards=0)) == [AdviceKind.NOT_LEARNING]
     assert "code chosen 10 times, and not one reward came of it" in seen(arm(decisions=10, rewards=0))
     assert kinds(arm(decisions=9, rewards=0)) == []
     assert kinds(arm(decisions=10, rewards=1)) == []
 
 
 def test_evidence_that_is_mostly_fallback_is_said():
-    assert kinds(arm(evidence=10.0, fallback=3.1)) == [Kind.FALLBACK]
+    assert kinds(arm(evidence=10.0, fallback=3.1)) == [AdviceKind.FALLBACK]
     assert "code 31 % of the evidence" in seen(arm(evidence=10.0, fallback=3.1))
     assert kinds(arm(evidence=10.0, fallback=3.0)) == []
     assert kinds(arm(evidence=1.0, fallback=1.0, rewards=4)) == []
 
 
 def test_optimism_is_said_and_caution_is_not_a8_i75():
-    assert kinds(arm(mean=0.66, record=0.5)) == [Kind.OPTIMISTIC]
+    assert kinds(arm(mean=0.66, record=0.5)) == [AdviceKind.OPTIMISTIC]
     assert "code .660 against .500" in seen(arm(mean=0.66, record=0.5))
     assert kinds(arm(mean=0.34, record=0.5)) == [], "a rightly sceptical arm is left alone"
     assert kinds(arm(mean=0.66, record=0.5, rewards=49)) == []
@@ -125,7 +125,7 @@ def test_optimism_is_said_and_caution_is_not_a8_i75():
 
 def test_an_arm_whose_evidence_ran_out_is_drained_a7():
     """I73: 261 selections, and Beta(1.26, 1.15) was left."""
-    assert kinds(arm(rewards=261, evidence=2.4)) == [Kind.DRAINED]
+    assert kinds(arm(rewards=261, evidence=2.4)) == [AdviceKind.DRAINED]
     assert "code 2.4 observations of 261 rewards" in seen(arm(rewards=261, evidence=2.4))
     assert kinds(arm(rewards=261, evidence=5.0)) == []
     assert kinds(arm(rewards=49, evidence=2.4)) == []
@@ -133,14 +133,14 @@ def test_an_arm_whose_evidence_ran_out_is_drained_a7():
 
 def test_an_arm_without_work_is_supply_bound_i97():
     arms = [arm("docs", chance=0.6, unsupplied=18), arm("code", chance=0.4)]
-    assert kinds(*arms, decisions=20) == [Kind.SUPPLY]
+    assert kinds(*arms, decisions=20) == [AdviceKind.SUPPLY]
     assert "docs 18 of 20" in seen(*arms, decisions=20)
     assert kinds(arm("docs", chance=0.6), arm("code"), decisions=20) == []
     assert kinds(arm("docs", chance=0.1, unsupplied=20), arm("code"), decisions=20) == [], "it would not be chosen"
 
 
 def test_machines_that_nobody_checked_are_uncalibrated():
-    assert kinds(arm(), pairs=19) == [Kind.UNCALIBRATED]
+    assert kinds(arm(), pairs=19) == [AdviceKind.UNCALIBRATED]
     assert "graded 1 session of the random slice" in seen(arm(), pairs=1)
     assert kinds(arm(), pairs=20) == []
     assert kinds(arm(), pairs=None) == []

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.calibration import ANY, STALE, STALE_AFTER, Judged, Scale, fit
+from bandit.core.calibration import ANY, STALE, STALE_AFTER, JudgedSession, Scale, fit
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import ABSTAINED, Row
+from bandit.core.table import ABSTAINED, RewardRow
 from tests.examples import examples
 
 pytestmark = pytest.mark.pure
@@ -23,7 +23,7 @@ ARMS = ("a", "b", "c", "d", "e", "f")
 
 
 def pair(arm, fallback, judge, *, source="trajectory", version="trajectory/2", view="full", day=TODAY):
-    return Judged(arm=arm, source=source, version=version, view=view, fallback=fallback, judge=judge, day=day)
+    return JudgedSession(arm=arm, source=source, version=version, view=view, fallback=fallback, judge=judge, day=day)
 
 
 def silent(arm, judge, *, reason="nothing_observable"):
@@ -35,7 +35,9 @@ def row(arm, value, *, n=1, source="trajectory", version="trajectory/2", view="f
     if source in {"judge", "human"}:
         version = view = ""
     day = TODAY - timedelta(days=age)
-    return Row(arm=arm, source=source, version=version, view=view, day=day, n=n, s=n * micro, q=n * micro**2, **more)
+    return RewardRow(
+        arm=arm, source=source, version=version, view=view, day=day, n=n, s=n * micro, q=n * micro**2, **more
+    )
 
 
 def read(rows, scale, *, arms=ARMS, **policy):
@@ -304,8 +306,8 @@ def test_how_rows_are_split_and_ordered_changes_no_bit(held, order, scale):
             "stratum": stratum,
             "standing": standing,
         }
-        whole.append(Row(**key, agent=agent, n=len(values), s=sum(values), q=sum(v * v for v in values)))
-        single += [Row(**key, agent=f"{agent}{n}", n=1, s=v, q=v * v) for n, v in enumerate(values)]
+        whole.append(RewardRow(**key, agent=agent, n=len(values), s=sum(values), q=sum(v * v for v in values)))
+        single += [RewardRow(**key, agent=f"{agent}{n}", n=1, s=v, q=v * v) for n, v in enumerate(values)]
     order.shuffle(single)
     numbers = {"rectifier": {("a", "trajectory", "flagged"): -0.2}, "standings": STANDINGS, "caps": {"journal": 3.0}}
     one, other = (read(rows, scale, arms="abc", **numbers) for rows in (whole, single))

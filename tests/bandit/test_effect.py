@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from bandit.core.effect import Kind, Trials, Verdict, causal, effect, observational
+from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, effect, observational
 
 pytestmark = pytest.mark.pure
 
@@ -27,7 +27,7 @@ def trials(n, without=None, *, gap=0.0, days=30, spread=0.1, chance=None, late=N
 
 def test_a_randomised_holdout_gives_a_causal_effect():
     found = causal(trials(120, 40, gap=-0.2, chance=0.75))
-    assert (found.kind, found.verdict) == (Kind.CAUSAL, Verdict.HARMFUL)
+    assert (found.kind, found.verdict) == (StudyDesign.CAUSAL, EffectVerdict.HARMFUL)
     assert (found.n, found.without, found.days) == (120, 40, 30)
     assert found.difference.mean == pytest.approx(-0.2)
     assert found.may_retire
@@ -59,11 +59,11 @@ def test_unlike_chances_are_made_up_for():
 
 def test_fifteen_pairs_are_needed_for_a_causal_effect():
     """I115."""
-    assert causal(trials(80, 15, gap=0.1, chance=0.8)).kind is Kind.CAUSAL
+    assert causal(trials(80, 15, gap=0.1, chance=0.8)).kind is StudyDesign.CAUSAL
     found = causal(trials(80, 14, gap=0.1, chance=0.8))
     assert (found.kind, found.verdict, found.difference, found.p) == (
-        Kind.CANNOT_TELL,
-        Verdict.INSUFFICIENT,
+        StudyDesign.CANNOT_TELL,
+        EffectVerdict.INSUFFICIENT,
         None,
         None,
     )
@@ -74,9 +74,9 @@ def test_the_causal_effect_is_preferred_and_the_label_says_which():
     """I115: the observed sign flipped under a randomised dropout, −.015 against +.197."""
     seen = trials(60, gap=-0.015)
     both = effect(drawn=trials(60, 20, gap=0.197, chance=0.75), observed=seen)
-    assert (both.kind, both.difference.mean) == (Kind.CAUSAL, pytest.approx(0.197))
+    assert (both.kind, both.difference.mean) == (StudyDesign.CAUSAL, pytest.approx(0.197))
     few = effect(drawn=trials(60, 10, gap=0.197, chance=0.8), observed=seen)
-    assert (few.kind, few.difference.mean) == (Kind.OBSERVATIONAL, pytest.approx(-0.015))
+    assert (few.kind, few.difference.mean) == (StudyDesign.OBSERVATIONAL, pytest.approx(-0.015))
 
 
 def test_the_two_kinds_are_never_mixed():
@@ -89,26 +89,28 @@ def test_the_two_kinds_are_never_mixed():
 def test_no_observed_difference_is_a_reason_to_retire():
     """I110: recovery lessons come where sessions are in trouble, and look harmful at p < .05."""
     found = observational(trials(577, gap=-0.21))
-    assert found.verdict is Verdict.HARMFUL
+    assert found.verdict is EffectVerdict.HARMFUL
     assert not found.may_retire
     assert "what went together and not what caused it" in found.sentence
 
 
 def test_strong_words_need_fifty_firings():
     """I116: −.144 over 20 sessions was called genuinely harmful."""
-    assert observational(trials(49, gap=-0.144)).verdict is Verdict.OPEN
-    assert observational(trials(50, gap=-0.144)).verdict is Verdict.HARMFUL
-    assert observational(trials(50, gap=0.144)).verdict is Verdict.HELPS
+    assert observational(trials(49, gap=-0.144)).verdict is EffectVerdict.OPEN
+    assert observational(trials(50, gap=-0.144)).verdict is EffectVerdict.HARMFUL
+    assert observational(trials(50, gap=0.144)).verdict is EffectVerdict.HELPS
 
 
 def test_strong_words_need_a_small_p():
     found = observational(trials(60, gap=-0.03))
-    assert (found.verdict, round(found.p, 2)) == (Verdict.OPEN, 0.11)
+    assert (found.verdict, round(found.p, 2)) == (EffectVerdict.OPEN, 0.11)
     assert "no verdict, −0.030" in found.sentence
     assert "may well be chance" in found.sentence
 
 
-@pytest.mark.parametrize(("late", "word"), [(-0.14, Verdict.HARMFUL), (-0.03, Verdict.OPEN), (0.05, Verdict.OPEN)])
+@pytest.mark.parametrize(
+    ("late", "word"), [(-0.14, EffectVerdict.HARMFUL), (-0.03, EffectVerdict.OPEN), (0.05, EffectVerdict.OPEN)]
+)
 def test_strong_words_need_the_recent_window_to_agree(late, word):
     """I116: −.144 in all, and −.030 lately."""
     assert observational(trials(200, gap=-0.25, late=late, days=60)).verdict is word
@@ -123,7 +125,7 @@ def test_without_recent_firings_nothing_strong_is_said():
             day=np.concatenate((old.day, others.day + 60)),
         )
     )
-    assert found.verdict is Verdict.OPEN
+    assert found.verdict is EffectVerdict.OPEN
     assert "the last 28 days do not bear it out" in found.sentence
 
 
@@ -131,13 +133,13 @@ def test_five_rows_of_one_afternoon_are_insufficient():
     """I122."""
     for few in (trials(4, 40), trials(40, 4), trials(40, days=2)):
         found = observational(few)
-        assert (found.kind, found.verdict) == (Kind.CANNOT_TELL, Verdict.INSUFFICIENT)
+        assert (found.kind, found.verdict) == (StudyDesign.CANNOT_TELL, EffectVerdict.INSUFFICIENT)
         assert found.sentence.startswith("Cannot tell: insufficient, ")
-    assert observational(trials(5, days=3)).kind is Kind.OBSERVATIONAL
+    assert observational(trials(5, days=3)).kind is StudyDesign.OBSERVATIONAL
 
 
 def test_nothing_at_all_is_insufficient():
-    assert observational(trials(0)).kind is Kind.CANNOT_TELL
+    assert observational(trials(0)).kind is StudyDesign.CANNOT_TELL
     assert causal(trials(0, chance=0.5)).sentence == (
         "Cannot tell: insufficient, 0 sessions with it on 0 days, where 15 on 3 are needed."
     )
@@ -146,7 +148,7 @@ def test_nothing_at_all_is_insufficient():
 def test_a_striking_window_is_reported_whatever_the_whole_says():
     """I111: −.054 in all and −.218 in one window; nearly dismissed."""
     found = observational(trials(200, gap=-0.218, late=0.11, days=60))
-    assert (found.verdict, round(found.difference.mean, 3)) == (Verdict.OPEN, -0.054)
+    assert (found.verdict, round(found.difference.mean, 3)) == (EffectVerdict.OPEN, -0.054)
     assert found.striking
     assert sum(window.firings for window in found.windows) == 200
     assert all(window.firings >= 50 for window in found.windows)
@@ -161,7 +163,7 @@ def test_fewer_than_fifty_firings_make_no_window():
 def test_outcomes_all_alike_are_no_error():
     same, apart = trials(60, spread=0), trials(60, spread=0, gap=0.1)
     assert observational(same).p == 1
-    assert observational(apart).verdict is Verdict.HELPS
+    assert observational(apart).verdict is EffectVerdict.HELPS
 
 
 @pytest.mark.parametrize("chance", [0, 1, 1.5, float("nan")])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
 from bandit.core.residual import baseline
-from bandit.core.table import Row
+from bandit.core.table import RewardRow
 
 pytestmark = pytest.mark.pure
 
@@ -22,7 +22,7 @@ POLICY = Policy(weights={"judge": 1.0, "journal": 0.3}, evidence_scale=6.0, half
 def row(arm, value, *, n=1, age=1, source="judge", **rest):
     s = n * round(value * 1e6)
     day = TODAY - timedelta(days=age)
-    return Row(arm=arm, source=source, day=day, n=n, s=s, q=n * round(value**2 * 1e12), **rest)
+    return RewardRow(arm=arm, source=source, day=day, n=n, s=s, q=n * round(value**2 * 1e12), **rest)
 
 
 def read(rows, policy=POLICY, arms=("a", "b")):

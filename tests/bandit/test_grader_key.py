@@ -9,7 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 from bandit import audit, calibrating, ledger
 from bandit.ledger import GraderKey
 from bandit.models import Bandit, Bucket, Grader, LedgerEntry
-from bandit.reading import Reading, policy_of, read, rows_of
+from bandit.reading import BanditReading, policy_of, read, rows_of
 from bandit.whatif import row_of
 from tests.bandit.helpers import DAY, credit, reward
 
@@ -38,7 +38,7 @@ def posterior(**rectifier):
     bandit = category()
     arms = list(bandit.arms.values_list("name", flat=True))
     found = read(bandit, policy_of(bandit), arms, DAY + timedelta(days=1))
-    assert isinstance(found, Reading)
+    assert isinstance(found, BanditReading)
     return found.posterior.alpha.tobytes() + found.posterior.beta.tobytes()
 
 

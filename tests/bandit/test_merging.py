@@ -9,7 +9,7 @@ from hypothesis.extra.django import TestCase
 
 from bandit import arms, audit, ledger
 from bandit.erasure import permit
-from bandit.merging import merge, part, preview_merge
+from bandit.merging import merge, preview_merge, unmerge
 from bandit.models import Arm, ArmEvent, Bandit, Bucket, LedgerEntry
 from bandit.reading import baseline_of
 from bandit.selection import posterior_of, select
@@ -76,7 +76,7 @@ def test_parting_gives_back_what_the_merge_took():
     before, entries, version = sums(), live("news"), posterior_of("category", NOW).posterior.version
     merge(arm("news"), arm("social"), by="otto")
     reward("new", news=0.5)
-    done = part(arm("news"), by="rita", why="two things after all")
+    done = unmerge(arm("news"), by="rita", why="two things after all")
     assert (done.moved, done.again) == (4, ())
     assert live("news") == entries
     assert [row[0] for row in live("social")] == ["t1", "new"]
@@ -91,7 +91,7 @@ def test_what_was_changed_in_between_is_named_and_left_where_it_is():
     merge(arm("news"), arm("social"), by="otto")
     reward("s1", news=0.9)
     reward("s2")
-    done = part(arm("news"), by="otto")
+    done = unmerge(arm("news"), by="otto")
     assert (done.moved, done.again) == (2, ("s1", "s2"))
     assert [row[0] for row in live("social")] == ["t1", "s1"]
     reward("s1", news=0.9)
@@ -105,7 +105,7 @@ def test_an_observation_with_rewards_on_both_keeps_the_others():
     done = merge(arm("news"), arm("social"), by="otto")
     assert (done.moved, done.kept) == (0, 1)
     assert live("social") == [("s1", "s")]
-    assert part(arm("news"), by="otto").moved == 1
+    assert unmerge(arm("news"), by="otto").moved == 1
     assert sums() == before
 
 
@@ -119,10 +119,10 @@ def test_merges_are_undone_in_the_order_opposite_to_theirs():
     assert arm("news").merged_into == arm("research")
     assert Arm.objects.resolve("category", "news") == arm("research")
     with pytest.raises(ValueError, match="news came to research along with social, which was merged later"):
-        part(arm("news"), by="otto")
-    part(arm("social"), by="otto")
+        unmerge(arm("news"), by="otto")
+    unmerge(arm("social"), by="otto")
     assert (arm("news").merged_into, sums()) == (arm("social"), between)
-    part(arm("news"), by="otto")
+    unmerge(arm("news"), by="otto")
     assert sums() == before
 
 
@@ -132,7 +132,7 @@ def test_a_merge_that_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="cannot be merged into itself"):
         merge(arm("news"), arm("news"), by="otto")
     with pytest.raises(ValueError, match="news is not merged"):
-        part(arm("news"), by="otto")
+        unmerge(arm("news"), by="otto")
     merge(arm("news"), arm("social"), by="otto")
     with pytest.raises(ValueError, match="merged into social already"):
         merge(arm("news"), arm("code"), by="otto")
@@ -170,7 +170,7 @@ def test_erasing_a_session_while_merged_leaves_nothing_to_part():
     merge(arm("news"), arm("social"), by="otto")
     with permit(who="test", why="erasure") as counts:
         ledger.erase(["s0"], counts)
-    assert part(arm("news"), by="otto").moved == 3
+    assert unmerge(arm("news"), by="otto").moved == 3
     assert audit.audit() == []
 
 
@@ -179,8 +179,8 @@ def test_a_reward_on_both_arms_comes_back_after_a_chain_of_merges():
     before = sums()
     merge(arm("social"), arm("news"), by="otto")
     merge(arm("news"), arm("code"), by="otto")
-    part(arm("news"), by="otto")
-    part(arm("social"), by="otto")
+    unmerge(arm("news"), by="otto")
+    unmerge(arm("social"), by="otto")
     assert sums() == before
 
 
@@ -190,7 +190,7 @@ def test_a_policy_with_costs_reads_the_same_after_a_round_trip():
     before = posterior_of("category", NOW).posterior.version
     merge(arm("news"), arm("social"), by="otto")
     assert posterior_of("category", NOW).posterior.version != before
-    part(arm("news"), by="otto")
+    unmerge(arm("news"), by="otto")
     assert posterior_of("category", NOW).posterior.version == before
 
 
@@ -219,6 +219,6 @@ class AnyMerges(TestCase):
                 merged.append(one)
                 assert audit.audit() == []
         for one in reversed(merged):
-            part(arm(one), by="otto")
+            unmerge(arm(one), by="otto")
         assert sums() == before
         assert audit.audit() == []

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bandit.core.offpolicy import LEAST_EFFECTIVE, Log, compare
+from bandit.core.offpolicy import LEAST_EFFECTIVE, DrawLog, compare
 
 pytestmark = pytest.mark.pure
 
 
 def log(*, arm=(0, 1), chance=(0.5, 0.5), reward=(0.2, 0.8), target=((0.25, 0.75),) * 2, model=((0.5, 0.5),) * 2):
-    return Log(
+    return DrawLog(
         arm=np.array(arm, dtype=np.int64),
         chance=np.array(chance, dtype=float),
         reward=np.array(reward, dtype=float),
@@ -136,7 +136,7 @@ def test_a_log_that_cannot_be_is_refused(wrong, words):
 
 def test_an_empty_log_is_refused():
     with pytest.raises(ValueError, match="got an empty log"):
-        Log(
+        DrawLog(
             arm=np.zeros(0, dtype=np.int64),
             chance=np.zeros(0),
             reward=np.zeros(0),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bandit.core.caps import advise
 from bandit.core.memory import LEAST_HALF_LIFE, memory
-from bandit.core.recalibration import Pair
+from bandit.core.recalibration import MachineHumanPair
 from bandit.models import Bandit, PolicyVersion, UnknownBandit
 from bandit.policies import NUMBERS, costs_of, numbers_of, preview, put_in_force, take_back
 from bandit.reading import policy_of, rows_of, version_of
@@ -190,7 +190,9 @@ def test_without_any_known_cost_there_is_no_figure():
 
 
 def pair(machine, human, *, source="journal", probability=0.2):
-    return Pair(arm="code", source=source, stratum="", machine=machine, human=human, probability=probability)
+    return MachineHumanPair(
+        arm="code", source=source, stratum="", machine=machine, human=human, probability=probability
+    )
 
 
 def test_the_advised_cap_by_hand():

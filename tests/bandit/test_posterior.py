@@ -10,7 +10,7 @@ from scipy.special import betaincinv
 
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import Row
+from bandit.core.table import RewardRow
 
 pytestmark = pytest.mark.pure
 
@@ -22,7 +22,7 @@ POLICY = Policy(weights=WEIGHTS, evidence_scale=6.0)
 def row(arm, value, *, age=0, n=1, source="judge", spread=0.0):
     """`n` rewards around `value`, half of them `spread` above it and half below."""
     q = n * round((value**2 + spread**2) * 1e12)
-    return Row(arm=arm, source=source, day=TODAY - timedelta(days=age), n=n, s=n * round(value * 1e6), q=q)
+    return RewardRow(arm=arm, source=source, day=TODAY - timedelta(days=age), n=n, s=n * round(value * 1e6), q=q)
 
 
 def read(rows, *, arms=("a", "b"), policy=POLICY, today=TODAY):
@@ -98,7 +98,7 @@ def test_sixty_idle_days_move_a_weak_arm_by_less_than_a_hundredth():
     now = read(history + others, arms=arms).arms["weak"].mean
     later = TODAY + timedelta(days=60)
     busy = [
-        Row(arm="strong", source="judge", day=TODAY + timedelta(days=i), n=20, s=11_000_000, q=6_500_000_000_000)
+        RewardRow(arm="strong", source="judge", day=TODAY + timedelta(days=i), n=20, s=11_000_000, q=6_500_000_000_000)
         for i in range(60)
     ]
     then = read(history + others + busy, arms=arms, today=later).arms["weak"].mean
@@ -114,7 +114,7 @@ def test_a_drought_widens_the_interval():
 
 
 rewards = st.builds(
-    Row,
+    RewardRow,
     arm=st.sampled_from(["a", "b"]),
     source=st.sampled_from(["judge", "human", "journal"]),
     day=st.integers(0, 40).map(lambda age: TODAY - timedelta(days=age)),
@@ -129,7 +129,7 @@ def test_order_splitting_and_undone_rows_change_no_bit(rows, data):
     """L5: only the sums matter."""
     shuffled = data.draw(st.permutations(rows))
     undone = data.draw(st.lists(rewards, max_size=3))
-    back = [Row(arm=r.arm, source=r.source, day=r.day, n=-1, s=-r.s, q=-r.q) for r in undone]
+    back = [RewardRow(arm=r.arm, source=r.source, day=r.day, n=-1, s=-r.s, q=-r.q) for r in undone]
     policy = Policy(weights=WEIGHTS)
     one, other = read(rows, policy=policy), read([*undone, *shuffled, *back], policy=policy)
     assert one.alpha.tobytes() == other.alpha.tobytes()
@@ -142,7 +142,9 @@ def test_the_evidence_scale_finds_the_spread_of_the_grades(kappa, expected):
     """A Beta of strength κ has σ² = μ(1−μ)/(κ+1): a grade is worth κ + 1 coins, clipped at 8."""
     dice = np.random.default_rng(7)
     grades = np.round(dice.beta(0.6 * kappa, 0.4 * kappa, 3000) * 1e6).astype(int)
-    rows = [Row(arm="a", source="judge", day=TODAY - timedelta(days=1), n=1, s=int(g), q=int(g) ** 2) for g in grades]
+    rows = [
+        RewardRow(arm="a", source="judge", day=TODAY - timedelta(days=1), n=1, s=int(g), q=int(g) ** 2) for g in grades
+    ]
     assert read(rows, policy=Policy(weights=WEIGHTS)).evidence_scale == pytest.approx(expected, rel=0.07)
 
 
@@ -161,7 +163,7 @@ def test_two_hundredths_of_real_difference_are_not_flattened():
     for arm, mean in (("a", 0.4), ("b", 0.6)):
         micros = np.round(dice.beta(6 * mean, 6 * (1 - mean), 300) * 1e6).astype(int)
         rows += [
-            Row(arm=arm, source="judge", day=TODAY - timedelta(days=i % 20), n=1, s=int(m), q=int(m) ** 2)
+            RewardRow(arm=arm, source="judge", day=TODAY - timedelta(days=i % 20), n=1, s=int(m), q=int(m) ** 2)
             for i, m in enumerate(micros)
         ]
     arms = read(rows, policy=Policy(weights=WEIGHTS)).arms
@@ -177,7 +179,9 @@ def test_ninety_percent_intervals_cover_at_least_eighty_eight():
         for age in range(dice.integers(5, 61)):
             micro = round(float(dice.beta(6 * mean, 6 * (1 - mean))) * 1e6)
             rows.append(
-                Row(arm=f"{i:03d}", source="judge", day=TODAY - timedelta(days=age // 3), n=1, s=micro, q=micro**2)
+                RewardRow(
+                    arm=f"{i:03d}", source="judge", day=TODAY - timedelta(days=age // 3), n=1, s=micro, q=micro**2
+                )
             )
     posterior = read(rows, arms=[f"{i:03d}" for i in range(400)], policy=Policy(weights=WEIGHTS))
     inside = [arm.low <= mean <= arm.high for arm, mean in zip(posterior.arms.values(), truth, strict=True)]

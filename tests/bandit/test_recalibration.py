@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.recalibration import SPREAD, K, Pair, fit
+from bandit.core.recalibration import SPREAD, K, MachineHumanPair, fit
 
 pytestmark = pytest.mark.pure
 
@@ -14,7 +14,7 @@ FLAGGED = ("cross-repo", "journal", "flagged")
 
 def pairs(n, *, off=0.4, arm="cross-repo", source="journal", stratum="flagged", probability=0.2, machine=0.32):
     made = {"arm": arm, "source": source, "stratum": stratum, "machine": machine, "probability": probability}
-    return [Pair(**made, human=machine + off) for _ in range(n)]
+    return [MachineHumanPair(**made, human=machine + off) for _ in range(n)]
 
 
 def offset(found, key=FLAGGED):
@@ -85,7 +85,7 @@ def test_more_pairs_narrow_the_interval_and_leave_less_to_the_parent():
 def test_the_order_of_pairs_changes_no_bit(data):
     values = st.integers(0, 10).map(lambda tenth: tenth / 10)
     drawn = st.builds(
-        Pair,
+        MachineHumanPair,
         arm=st.sampled_from(["code", "infra"]),
         source=st.sampled_from(["judge", "journal"]),
         stratum=st.sampled_from(["", "flagged"]),
@@ -107,7 +107,9 @@ def test_ninety_percent_intervals_cover_about_ninety_percent():
         wider = dice.normal(0, tau) + dice.normal(0, tau)
         truth = {f"arm-{i}": wider + dice.normal(0, tau) for i in range(6)}
         held = [
-            Pair(arm=arm, source="journal", stratum="", machine=machine, human=machine + off, probability=0.2)
+            MachineHumanPair(
+                arm=arm, source="journal", stratum="", machine=machine, human=machine + off, probability=0.2
+            )
             for arm, mean in truth.items()
             for off in np.clip(dice.normal(mean, 0.25, dice.integers(0, 13)), -1, 1).tolist()
             for machine in [max(0.0, -off)]
@@ -121,6 +123,6 @@ def test_ninety_percent_intervals_cover_about_ninety_percent():
 def test_a_pair_is_two_rewards_and_a_chance(wrong):
     right = {"arm": "a", "source": "journal", "stratum": "", "machine": 0.3, "human": 0.5, "probability": 0.2}
     with pytest.raises(ValueError, match="two rewards in"):
-        Pair(**(right | wrong))
+        MachineHumanPair(**(right | wrong))
     with pytest.raises(ValueError, match="two persons"):
-        Pair(**(right | {"source": "human"}))
+        MachineHumanPair(**(right | {"source": "human"}))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
 from bandit.core.rectify import rectified
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 
 pytestmark = pytest.mark.pure
 
@@ -23,7 +23,7 @@ KEYS = [(arm, source, stratum) for arm in "ab" for source in ("judge", "journal"
 def row(value, *, arm="a", source="journal", stratum="", age=0, n=1):
     micro = round(value * MICRO)
     day = TODAY - timedelta(days=age)
-    return Row(arm=arm, source=source, stratum=stratum, day=day, n=n, s=n * micro, q=n * micro**2)
+    return RewardRow(arm=arm, source=source, stratum=stratum, day=day, n=n, s=n * micro, q=n * micro**2)
 
 
 def read(rows, offsets=None, *, policy=PLAIN):
@@ -40,7 +40,7 @@ def reward(draw):
     day = TODAY - timedelta(days=draw(st.integers(0, 30)))
     arm, source = draw(st.sampled_from("ab")), draw(st.sampled_from(["judge", "journal", "human"]))
     stratum = draw(st.sampled_from(["", "flagged"])) if source != "human" else ""
-    return Row(arm=arm, source=source, stratum=stratum, day=day, n=1, s=micro, q=micro**2)
+    return RewardRow(arm=arm, source=source, stratum=stratum, day=day, n=1, s=micro, q=micro**2)
 
 
 rewards = st.lists(reward(), max_size=20)

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from bandit.core.recalibration import Offset
 from bandit.models import Bandit, Rectifier
 from bandit.rectifying import in_force, put_in_force, switch_off
-from bandit.selection import Change, posterior_of, select, what_if_many, what_if_rectified
+from bandit.selection import HypotheticalReward, posterior_of, select, what_if_many, what_if_rectified
 from bandit.versions import StaleVersion
 from tests.bandit.helpers import DAY, buckets, reward
 
@@ -105,8 +105,8 @@ def test_what_if_is_exact_under_a_rectifier_too():
     put_in_force("category", [offset(), offset(-0.1, stratum="")], version=1, by="otto")
     day = DAY - timedelta(days=3)
     given = [
-        Change(observation="f3", arm="code", value=0.9, source="human", day=day),
-        Change(observation="g3", arm="code", value=0.4, source="journal", stratum="flagged", day=day),
+        HypotheticalReward(observation="f3", arm="code", value=0.9, source="human", day=day),
+        HypotheticalReward(observation="g3", arm="code", value=0.4, source="journal", stratum="flagged", day=day),
     ]
     before, after = what_if_many("category", given, NOW)
     assert before.posterior.version == posterior_of("category", NOW).posterior.version

@@ -9,7 +9,7 @@ from bandit.eligibility import supply_bound
 from bandit.models import Arm, ArmAlias, Bandit, LedgerEntry, Selection, UnknownArm, UnknownBandit
 from bandit.selection import (
     AlreadyCompleted,
-    Change,
+    HypotheticalReward,
     NothingEligible,
     complete,
     posterior_of,
@@ -254,7 +254,7 @@ def test_what_if_of_many_changes_says_what_all_of_them_will_do_to_the_bit():
     reward("content-0", day=DAY, source="journal", content=0.2)
     given = [("code-3", "code", 0.95), ("infra-1", "infra", None), ("content-0", "triage", 0.4), ("new", "code", 0.1)]
     changes = [
-        Change(observation=name, arm=arm, value=value, source="human", day=DAY - timedelta(days=1))
+        HypotheticalReward(observation=name, arm=arm, value=value, source="human", day=DAY - timedelta(days=1))
         for name, arm, value in given
     ]
     before, after = what_if_many("category", changes, NOW)
@@ -268,14 +268,16 @@ def test_what_if_of_nothing_changes_nothing_and_twice_the_same_is_refused():
     teach()
     before, after = what_if_many("category", [], NOW)
     assert before.posterior.version == after.posterior.version
-    change = Change(observation="code-3", arm="code", value=0.5, source="human", day=DAY)
+    change = HypotheticalReward(observation="code-3", arm="code", value=0.5, source="human", day=DAY)
     with pytest.raises(ValueError, match="2 changes of 1 arms' rewards"):
         what_if_many("category", [change, change], NOW)
 
 
 def test_what_if_of_many_asks_as_often_as_of_one(django_assert_num_queries):
     teach()
-    changes = [Change(observation=f"code-{n}", arm="code", value=0.5, source="human", day=DAY) for n in range(12)]
+    changes = [
+        HypotheticalReward(observation=f"code-{n}", arm="code", value=0.5, source="human", day=DAY) for n in range(12)
+    ]
     with django_assert_num_queries(8 + 1):
         what_if_many("category", changes, NOW)
 

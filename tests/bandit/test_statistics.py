@@ -9,12 +9,12 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from bandit.core.effect import Trials, Verdict, causal, observational
-from bandit.core.offpolicy import Log, compare
+from bandit.core.effect import EffectVerdict, Trials, causal, observational
+from bandit.core.offpolicy import DrawLog, compare
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
 from bandit.core.propensity import p_best, propensities
-from bandit.core.table import Row
+from bandit.core.table import RewardRow
 from bandit.core.thompson import draw, uniform
 
 pytestmark = pytest.mark.pure
@@ -30,7 +30,7 @@ VARIANT = Policy(weights={"judge": 1.0}, half_life=3.0, floor=0.05)
 
 def judged(arm, day, value):
     micro = round(value * 1e6)
-    return Row(arm=arm, source="judge", day=day, n=1, s=micro, q=micro**2)
+    return RewardRow(arm=arm, source="judge", day=day, n=1, s=micro, q=micro**2)
 
 
 def believed(rows, policy, day):
@@ -53,7 +53,7 @@ def life(seed):
             rows.append(judged(arm, day, float(quality)))
             log.append(("abcdefgh".index(arm), odds[arm], rows[-1].s / 1e6, target, model, ran))
     arm, chance, reward, target, model, ran = (np.array(column) for column in zip(*log, strict=True))
-    return rows, Log(arm=arm, chance=chance, reward=reward, target=target, model=model), ran
+    return rows, DrawLog(arm=arm, chance=chance, reward=reward, target=target, model=model), ran
 
 
 @pytest.fixture(scope="module")
@@ -142,4 +142,4 @@ def test_of_a_lesson_that_does_nothing_next_to_nothing_is_said():
     """I116: the gate of the words lets by less than one and a half of a hundred reports."""
     dice = np.random.default_rng(23)
     verdicts = [causal(holdout(dice)[0]).verdict for _ in range(1000)]
-    assert verdicts.count(Verdict.OPEN) >= 985
+    assert verdicts.count(EffectVerdict.OPEN) >= 985

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from bandit.selection import complete, select
 from grading import review
-from grading.evidence import store as evidence
+from grading.evidence import store
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
@@ -103,11 +103,11 @@ def transcript(session: Session) -> bytes:
 
 
 def receive(session: Session, kind: EvidenceKind, data: bytes, filename: str = "") -> None:
-    stored = evidence.store(io.BytesIO(data))
+    stored = store.store(io.BytesIO(data))
     Evidence.objects.create(session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename)
 
 
 def settled(session: Session) -> None:
     with transaction.atomic():
         rewards.settle(session)
-        review.look(session)
+        review.recheck(session)

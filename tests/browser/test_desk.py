@@ -3,7 +3,7 @@
 import pytest
 
 from grading.models import Comment, Flag, Grade, ReviewAnswer, ReviewItem
-from grading.models.review import Entry, ItemState
+from grading.models.review import ItemState, QueueEntry
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
@@ -214,7 +214,7 @@ def test_the_queue_is_narrowed_by_keyboard(hand):
 def test_the_desk_fits_and_what_has_the_focus_is_in_sight(hand, size):
     """720 × 450 is 1440 × 900 at 200 %."""
     session = desk_cast.judged(0.17, title=f"{ATTACK}{'long ' * 60}")
-    desk_cast.waits(session, Entry.RULE, why=ATTACK)
+    desk_cast.waits(session, QueueEntry.RULE, why=ATTACK)
     hand.page.set_viewport_size({"width": size[0], "height": size[1]})
     hand.open()
     assert hand.page.evaluate("document.documentElement.scrollWidth <= innerWidth")

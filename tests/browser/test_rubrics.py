@@ -3,7 +3,7 @@
 import pytest
 
 from grading import judging
-from grading.judging.rubrics import again, trials, versions
+from grading.judging.rubrics import rejudge, trials, versions
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.simulator import Simulator
 from grading.vocabulary import Source
@@ -54,7 +54,7 @@ def test_every_page_fits_and_keeps_the_content_policy(page, sim, olga, sessions)
     draft = sterner(olga)
     judging.run(trials.try_on(sessions[0], draft).pk)
     versions.activate(draft, by=olga)
-    run = again.start([each.pk for each in sessions], draft, by=olga, why=ATTACK, estimated_usd=0.1)
+    run = rejudge.start([each.pk for each in sessions], draft, by=olga, why=ATTACK, estimated_usd=0.1)
     complaints = listen(page)
     log_in(page)
     named = f"bob/{sessions[0].external_id}"

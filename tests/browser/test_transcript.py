@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.transcript import transcript
-from grading.evidence import store as evidence
-from grading.evidence import transcripts
+from grading.evidence import store, transcripts
 from grading.models import Evidence
 from grading.vocabulary import Source
 from tests import cast
@@ -40,7 +39,7 @@ def session(live_site, settings, tmp_path, log):
     settings.TRANSCRIPT_CACHE = tmp_path
     cast.person("olga", "operator")
     session = cast.session(title="A long one")
-    stored = evidence.store(io.BytesIO(log))
+    stored = store.store(io.BytesIO(log))
     Evidence.objects.create(session=session, kind="transcript", sha256=stored.sha256, size=stored.size)
     said = {"rationale": f"Checks pass [118], even the last [49004]. {ATTACK}", "citations": list(CITED)}
     cast.grade(session, Source.JUDGE, 0.7, evidence=said)

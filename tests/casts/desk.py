@@ -6,7 +6,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from grading.models import ReviewItem, Session
-from grading.models.review import Entry
+from grading.models.review import QueueEntry
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
@@ -44,9 +44,9 @@ def by_journal(value: float = 0.32, **fields) -> Session:
     return session
 
 
-def waits(session: Session, entered_as: Entry = Entry.SLICE, **fields) -> ReviewItem:
+def waits(session: Session, entered_as: QueueEntry = QueueEntry.SLICE, **fields) -> ReviewItem:
     """The session in the queue."""
-    chance = {"slice_probability": 0.2} if entered_as == Entry.SLICE else {}
+    chance = {"slice_probability": 0.2} if entered_as == QueueEntry.SLICE else {}
     return ReviewItem.objects.create(session=session, entered_as=entered_as, **{**chance, **fields})
 
 
@@ -59,7 +59,7 @@ def queue_of(number: int, *, value: float = 0.32) -> list[Session]:
         session = by_journal(
             value, category=ARMS[index % len(ARMS)], ended_at=ended, title=f"Task {index} of the queue"
         )
-        entry = Entry.RULE if index < number // 2 else Entry.SLICE
+        entry = QueueEntry.RULE if index < number // 2 else QueueEntry.SLICE
         waits(session, entry, impact=float(number - index), entered_at=ended, why="1 pull request, yet no real grade")
         made.append(session)
     return made

@@ -4,7 +4,7 @@ import io
 import json
 
 from grading import judging
-from grading.evidence import store as evidence
+from grading.evidence import store
 from grading.judging.allowance import budget
 from grading.models import Evidence, JudgeAttempt
 from tests import cast
@@ -29,7 +29,7 @@ def in_batches(settings) -> None:
 
 
 def give(session, kind, data: bytes, filename: str = "") -> Evidence:
-    stored = evidence.store(io.BytesIO(data))
+    stored = store.store(io.BytesIO(data))
     return Evidence.objects.create(
         session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename
     )

@@ -34,7 +34,7 @@ def settled(session: Session) -> Session:
     """Settled and looked at, as intake does."""
     with transaction.atomic():
         rewards.settle(session)
-        review.look(session)
+        review.recheck(session)
     return session
 
 

@@ -8,8 +8,8 @@ from grading.evidence import ownership
 from grading.models import Flag, Session, SessionLog
 from grading.vocabulary import Outcome, Reason, Status
 from tests.cast import world
-from tests.casts.house import bits, commits, hash_of, learned, log, owners, reward, session, steps, trajectory
 from tests.casts.intake import submit
+from tests.casts.shared_records import bits, commits, hash_of, learned, log, owners, reward, session, steps, trajectory
 from tests.examples import examples
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.files.storage import default_storage
 
-from grading.evidence import store as evidence
+from grading.evidence import store
 from grading.models import Evidence
 from tests import cast
 
@@ -33,7 +33,7 @@ def folder(settings, tmp_path):
 
 
 def kept(data: bytes) -> Evidence:
-    stored = evidence.store(io.BytesIO(data))
+    stored = store.store(io.BytesIO(data))
     return Evidence(kind="transcript", sha256=stored.sha256, size=stored.size)
 
 
@@ -44,7 +44,7 @@ def blob(row: Evidence) -> Path:
 def test_what_was_stored_comes_back():
     row = kept(b"hello\n" * 1000)
     assert (row.sha256, row.size) == (hashlib.sha256(b"hello\n" * 1000).hexdigest(), 6000)
-    assert evidence.open(row).read() == b"hello\n" * 1000
+    assert store.open(row).read() == b"hello\n" * 1000
     assert blob(row).stat().st_size < 100
 
 
@@ -55,22 +55,22 @@ def test_the_same_bytes_are_stored_once(folder):
 
 
 def test_an_empty_file_can_be_stored():
-    assert evidence.open(kept(b"")).read() == b""
+    assert store.open(kept(b"")).read() == b""
 
 
 def test_too_much_is_refused_while_reading_and_leaves_nothing(folder, settings):
     settings.EVIDENCE_MAX_BYTES = 5 * 2**20
     stream = Endless(10**12)
-    with pytest.raises(evidence.TooLarge, match="at most 5,242,880 bytes"):
-        evidence.store(stream)
+    with pytest.raises(store.TooLarge, match="at most 5,242,880 bytes"):
+        store.store(stream)
     assert stream.left > 10**12 - 8 * 2**20
     assert not [path for path in folder.rglob("*") if path.is_file()]
 
 
 def test_a_large_file_takes_little_memory():
     tracemalloc.start()
-    stored = evidence.store(Endless(60 * 2**20))
-    with evidence.open(Evidence(kind="transcript", sha256=stored.sha256, size=stored.size)) as file:
+    stored = store.store(Endless(60 * 2**20))
+    with store.open(Evidence(kind="transcript", sha256=stored.sha256, size=stored.size)) as file:
         while file.read(65_536):
             pass
     _now, peak = tracemalloc.get_traced_memory()
@@ -83,22 +83,22 @@ def test_a_large_file_takes_little_memory():
 def test_a_damaged_blob_is_never_read_as_evidence(harm):
     row = kept(b"important\n" * 500)
     blob(row).write_bytes(harm(blob(row).read_bytes()))
-    with pytest.raises(evidence.Damaged, match="restore it from a backup"), evidence.open(row) as file:
+    with pytest.raises(store.Damaged, match="restore it from a backup"), store.open(row) as file:
         file.read()
 
 
 def test_other_bytes_under_the_same_name_are_noticed():
     row, other = kept(b"mine"), kept(b"meant")
     blob(row).write_bytes(blob(other).read_bytes())
-    with pytest.raises(evidence.Damaged, match="is not what was stored"):
-        evidence.open(row).read()
+    with pytest.raises(store.Damaged, match="is not what was stored"):
+        store.open(row).read()
 
 
 def test_a_missing_blob_is_said_in_words():
     row = kept(b"gone")
     blob(row).unlink()
-    with pytest.raises(evidence.Damaged, match="missing from the evidence folder"):
-        evidence.open(row)
+    with pytest.raises(store.Damaged, match="missing from the evidence folder"):
+        store.open(row)
 
 
 @pytest.mark.django_db
@@ -106,8 +106,8 @@ def test_a_blob_is_only_discarded_when_no_row_needs_it():
     row = kept(b"needed")
     row.session = cast.session()
     row.save()
-    assert not evidence.discard(row.sha256)
-    assert evidence.discard(kept(b"orphan").sha256)
+    assert not store.discard(row.sha256)
+    assert store.discard(kept(b"orphan").sha256)
     assert blob(row).exists()
 
 

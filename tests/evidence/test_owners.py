@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from grading import monitoring
 from grading.evidence import ownership
-from grading.evidence.owner_rule import Claim, Claimant, owner, same_commits
+from grading.evidence.owner_rule import Claimant, CommitClaim, owner, same_commits
 from grading.models import Artifact, Flag
 from tests.cast import world
-from tests.casts.house import (
+from tests.casts.intake import submit
+from tests.casts.shared_records import (
     bits,
     commits,
     full_hash,
@@ -24,7 +25,6 @@ from tests.casts.house import (
     steps,
     trajectory,
 )
-from tests.casts.intake import submit
 from tests.examples import examples
 
 PR = "https://github.com/gptme/gptme-contrib/pull/619"
@@ -62,7 +62,9 @@ def test_an_agents_first_receipt_speaks_for_all_its_sessions():
 
 
 def named(*found: tuple[str, str]) -> list[list[str]]:
-    claims = [Claim(row=n, by=claimant(n), hash=hash_, subject=subject) for n, (hash_, subject) in enumerate(found)]
+    claims = [
+        CommitClaim(row=n, by=claimant(n), hash=hash_, subject=subject) for n, (hash_, subject) in enumerate(found)
+    ]
     return [sorted(f"{each.hash[:9]} {each.subject}".strip() for each in same) for same in same_commits(claims)]
 
 

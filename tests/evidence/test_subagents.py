@@ -8,8 +8,8 @@ from grading.evidence import ownership
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason
 from tests.cast import world
-from tests.casts.house import bits, commits, hash_of, learned, log, reward, session, step, steps, trajectory
 from tests.casts.intake import submit
+from tests.casts.shared_records import bits, commits, hash_of, learned, log, reward, session, step, steps, trajectory
 
 pytestmark = pytest.mark.django_db
 

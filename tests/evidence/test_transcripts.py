@@ -14,13 +14,12 @@ from django.template import Context, Template
 
 from benchmarks.transcript import transcript
 from grading import formats, wakeup
-from grading.evidence import store as evidence
-from grading.evidence import transcripts
-from grading.evidence.transcripts import building, index, pages, shelf
+from grading.evidence import store, transcripts
+from grading.evidence.transcripts import building, cache, index, pages
 from grading.evidence.transcripts.lines import FOLDED, OPEN_CALLS, lines
 from grading.intake import erasing
 from grading.models import Evidence, Session
-from grading.templatetags.house import cited, place
+from grading.templatetags.gradingsite_tags import cited, place
 from tests import cast
 from tests.casts import logs
 from tests.transcript import Transcript
@@ -38,7 +37,7 @@ def folder(settings, tmp_path, monkeypatch):
 
 
 def kept(data: bytes, filename: str = "") -> Evidence:
-    stored = evidence.store(io.BytesIO(data))
+    stored = store.store(io.BytesIO(data))
     return Evidence(kind="transcript", sha256=stored.sha256, size=stored.size, filename=filename)
 
 
@@ -67,7 +66,7 @@ def stored(folder) -> list[str]:
 
 def wait_for_index(row) -> None:
     deadline = time.monotonic() + 60
-    while shelf.held(row) is None:
+    while cache.held(row) is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -82,7 +81,7 @@ def test_the_index_says_what_the_reader_says(path):
         reader = formats.read(file)
         expected = list(lines(reader))
     transcripts.build(row)
-    with index.opened(shelf.place(row)) as held:
+    with index.opened(cache.path_of(row)) as held:
         found = [line for first in range(1, held.last + 1, index.PAGE) for line in held.block(first)]
         assert (found, held.format) == (expected, reader.format)
 
@@ -162,7 +161,7 @@ def test_long_text_is_bounded_and_says_how_much_is_left_out():
 def test_the_first_page_waits_for_nothing_and_one_far_in_says_how_far_it_is():
     row = long()
     assert row.size > pages.READ_AHEAD
-    shelf.say(row, shelf.Progress(events=120, about=2_000))  # somebody is at work
+    cache.say(row, cache.IndexProgress(events=120, about=2_000))  # somebody is at work
     first, far = transcripts.page(row, 1), transcripts.page(row, 2_000)
     assert (numbers(first)[0], numbers(first)[-1], first.following, first.last) == (1, 100, 101, None)
     assert (far.lines, str(far.reading)) == ((), "reading the transcript: 120 of about 2,000 events")
@@ -182,7 +181,7 @@ def test_where_no_worker_comes_the_next_asker_builds(redis_url, monkeypatch):
     row.pk = 1
     transcripts.page(row, 1)
     assert [thread for thread in threading.enumerate() if thread.name.startswith("index")] == []
-    path = shelf.place(row).with_suffix(".progress")
+    path = cache.path_of(row).with_suffix(".progress")
     os.utime(path, (0, 0))
     transcripts.page(row, 1)
     wait_for_index(row)
@@ -208,7 +207,7 @@ def test_two_builders_at_once_do_no_harm(folder):
         thread.start()
     for thread in threads:
         thread.join()
-    assert stored(folder) == [shelf.place(row).name]
+    assert stored(folder) == [cache.path_of(row).name]
     assert transcripts.page(row, 600).lines[-1].told == "Done."
 
 
@@ -234,9 +233,9 @@ def test_a_damaged_file_shows_its_start_and_says_what_to_do(folder):
 
 def test_what_failed_is_tried_again_after_a_while():
     row = long()
-    shelf.say(row, shelf.Progress(problem="The disk was full"))
+    cache.say(row, cache.IndexProgress(problem="The disk was full"))
     assert transcripts.page(row, 2_000).problem == "The disk was full"
-    os.utime(shelf.place(row).with_suffix(".progress"), (0, 0))
+    os.utime(cache.path_of(row).with_suffix(".progress"), (0, 0))
     assert transcripts.page(row, 2_000).problem == ""
     wait_for_index(row)
 
@@ -245,7 +244,7 @@ def test_a_broken_index_is_made_again():
     row = said("one")
     transcripts.page(row, 1)
     for rubbish in (b"rubbish" * 1000, b""):
-        shelf.place(row).write_bytes(rubbish)
+        cache.path_of(row).write_bytes(rubbish)
         assert transcripts.page(row, 1).lines[0].told == "one"
         assert transcripts.find(row, "one").hits == (1,)
 
@@ -283,21 +282,23 @@ def test_a_search_goes_on_where_it_stopped(monkeypatch):
     monkeypatch.setattr(index, "HITS", 10)
     found = transcripts.find(row, "line")
     assert (found.hits, found.searched, found.more) == (tuple(range(1, 11)), 10, True)
-    assert transcripts.find(row, "line", after=20) == index.Found(hits=tuple(range(21, 31)), searched=30, more=False)
+    assert transcripts.find(row, "line", after=20) == index.SearchHits(
+        hits=tuple(range(21, 31)), searched=30, more=False
+    )
     monkeypatch.setattr(index, "SEARCHED", 40)
-    assert transcripts.find(row, "line 30") == index.Found(hits=(), searched=6, more=True)
+    assert transcripts.find(row, "line 30") == index.SearchHits(hits=(), searched=6, more=True)
 
 
-# --- the shelf -------------------------------------------------------------------------------------------------------
+# --- the cache -------------------------------------------------------------------------------------------------------
 
 
 def test_another_version_of_the_parser_makes_another_index(folder, monkeypatch):
     row = said("one")
     transcripts.build(row)
-    old = shelf.place(row)
-    monkeypatch.setattr(shelf, "VERSION", f"{shelf.VERSION}-next")
+    old = cache.path_of(row)
+    monkeypatch.setattr(cache, "VERSION", f"{cache.VERSION}-next")
     assert transcripts.page(row, 1).lines
-    assert shelf.place(row).exists()
+    assert cache.path_of(row).exists()
     assert not old.exists(), "old ones go"
 
 
@@ -305,16 +306,16 @@ def test_the_least_recently_used_go_when_there_is_too_much(settings, folder):
     first, second, third = (said(text) for text in ("one", "two", "three"))
     for age, row in enumerate((first, second)):
         transcripts.build(row)
-        os.utime(shelf.place(row), (age, age))
+        os.utime(cache.path_of(row), (age, age))
     transcripts.page(first, 1)  # used
-    settings.TRANSCRIPT_CACHE_BYTES = 2 * shelf.place(first).stat().st_size
+    settings.TRANSCRIPT_CACHE_BYTES = 2 * cache.path_of(first).stat().st_size
     transcripts.build(third)
-    assert stored(folder) == sorted(shelf.place(row).name for row in (first, third))
+    assert stored(folder) == sorted(cache.path_of(row).name for row in (first, third))
 
 
 def test_what_dead_builders_left_goes(folder):
     row = said("one")
-    left = shelf.place(row).parent / "x.part"
+    left = cache.path_of(row).parent / "x.part"
     left.parent.mkdir(parents=True)
     left.touch()
     os.utime(left, (0, 0))
@@ -339,27 +340,29 @@ def test_erasing_a_session_erases_its_index(folder):
         row.session = each
         row.save()
         transcripts.build(row)
-        shelf.say(row, shelf.Progress())
+        cache.say(row, cache.IndexProgress())
     erasing.erase(Session.objects.filter(pk=session.pk), who="olga", why="asked to")
-    assert stored(folder) == sorted(path.name for path in (shelf.place(row), shelf.place(row).with_suffix(".progress")))
+    assert stored(folder) == sorted(
+        path.name for path in (cache.path_of(row), cache.path_of(row).with_suffix(".progress"))
+    )
 
 
 def test_an_index_that_is_finished_after_the_erasure_does_not_stay(folder):
     row = said("secret")
-    with evidence.open(row) as _held:
-        reads = evidence.open
+    with store.open(row) as _held:
+        reads = store.open
 
         def erased_meanwhile(each):
             stream = reads(each)
-            evidence.default_storage.delete(evidence._name(row.sha256))
+            store.default_storage.delete(store._name(row.sha256))
             transcripts.forget(row.sha256)
             return stream
 
-        evidence.open = erased_meanwhile
+        store.open = erased_meanwhile
         try:
             transcripts.build(row)
         finally:
-            evidence.open = reads
+            store.open = reads
     assert [name for name in stored(folder) if not name.endswith(".progress")] == []
 
 
@@ -401,7 +404,7 @@ def test_a_window_that_waits_says_so(viewer, session):
     row = long()
     row.session = session
     row.save()
-    shelf.say(row, shelf.Progress(events=120, about=2_000))
+    cache.say(row, cache.IndexProgress(events=120, about=2_000))
     html = viewer.get(f"/sessions/{session.pk}/events/?from=1990").content.decode()
     assert "data-reading" in html
     assert "Reading the transcript: 120 of about 2,000 events" in html
@@ -468,5 +471,5 @@ def test_other_brackets_and_hostile_text_are_left_alone():
 
 def test_a_place_is_counted_in_the_order_of_events():
     assert (place(118, [121, 118, 97]), place(5, [1]), place(5, None), place(5, "")) == ("2 of 3", "", "", "")
-    page = Template("{% load house %}{% place 3 missing as x %}[{{ x }}]")
+    page = Template("{% load gradingsite_tags %}{% place 3 missing as x %}[{{ x }}]")
     assert page.render(Context({})) == "[]"

@@ -14,7 +14,7 @@ from grading.formats.claude_code import ClaudeCode
 from grading.formats.codex import Codex
 from grading.formats.events import Event
 from grading.formats.gptme import Gptme
-from grading.formats.lines import Tally
+from grading.formats.lines import LineTally
 from grading.formats.reader import Parser
 from grading.formats.values import words as formats_words
 from tests.examples import examples
@@ -98,7 +98,7 @@ def test_no_records_of_familiar_words_raise(prefix: bytes, hostile: list):
 @given(data=st.data())
 def test_no_shape_of_a_known_record_raises(parser: type[Parser], data: st.DataObject):
     """Right kind, wrong everything else: each field may be of any type."""
-    reading = parser(Tally().problems)
+    reading = parser(LineTally().problems)
     for kind in data.draw(st.lists(st.sampled_from(KINDS[parser]), max_size=5)):
         record = data.draw(records) | {"type": kind, "role": kind}
         message = data.draw(records) | {"content": data.draw(st.lists(records, max_size=3) | st.text())}

@@ -6,7 +6,7 @@ import pytest
 
 from grading.formats.js_script import read_script
 from grading.formats.js_tokens import UnreadableScriptError
-from grading.formats.js_values import Allowance, Joined, Json, Result, Unknown
+from grading.formats.js_values import Joined, Json, Result, StepBudget, Unknown
 
 pytestmark = pytest.mark.pure
 
@@ -153,7 +153,7 @@ def test_hostile_code_costs_little(source: str):
 
 
 def test_a_logs_scripts_share_an_allowance():
-    allowance = Allowance(total=100)
+    allowance = StepBudget(total=100)
     read_script("tools.x({cmd: 'a'})", allowance)
     with pytest.raises(UnreadableScriptError):
         read_script("tools.x({cmd: 'a'});" * 20, allowance)

@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 
 from grading.formats.events import Message
-from grading.formats.lines import Tally, json_or_none, read_objects
+from grading.formats.lines import LineTally, json_or_none, read_objects
 from tests.formats.logs import claude, jsonl, only, parse
 
 pytestmark = pytest.mark.pure
@@ -111,7 +111,7 @@ class Metered(BytesIO):
 
 def test_oversized_line_is_never_held_whole():
     stream = Metered(b'{"a":"' + b"x" * 1_000_000 + b'"}\n' + jsonl(HELLO))
-    tally = Tally()
+    tally = LineTally()
     assert len(list(read_objects(stream, tally, max_line=1000))) == 1
     assert tally.oversized == 1
     assert stream.most <= 64 * 1024

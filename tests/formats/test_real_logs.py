@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grading.formats import FORMATS, EmptyTranscript, Reader, UnknownFormat, read
+from grading.formats import FORMATS, EmptyTranscript, TranscriptReader, UnknownFormat, read
 from grading.formats.events import Event, ToolCall, ToolResult, Usage
 
 pytestmark = pytest.mark.data
@@ -43,7 +43,7 @@ def is_ours(row: dict) -> bool:
     return row["format"] in FORMATS and not any(part in row["file"] for part in FOREIGN)
 
 
-def opened(row: dict) -> tuple[Reader, list]:
+def opened(row: dict) -> tuple[TranscriptReader, list]:
     with (ROOT / row["file"]).open("rb") as stream:
         reader = read(stream, row["file"])
         return reader, list(reader)

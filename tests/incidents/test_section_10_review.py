@@ -13,7 +13,7 @@ from django.utils import timezone
 from bandit.selection import posterior_of
 from grading import monitoring, review
 from grading.models import ApiToken, Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
-from grading.models.review import Answer, Entry, ItemState
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import answers, calibration, queue
 from grading.reward import explain, rewards
 from grading.vocabulary import Source
@@ -137,7 +137,7 @@ def test_i148_new_evidence_asks_again_and_the_grade_stays_until_somebody_answers
     answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="read the journal")
     submit("s1", log=b"", patch="diff --git a/x b/x\n")
     item = ReviewItem.objects.get(session=session)
-    assert (item.state, item.entered_as, item.why) == (ItemState.OPEN, Entry.EVIDENCE, queue.NEW_EVIDENCE)
+    assert (item.state, item.entered_as, item.why) == (ItemState.OPEN, QueueEntry.EVIDENCE, queue.NEW_EVIDENCE)
     assert queue.next_for(rita, "page") == item
     assert rewards.live(session).value == 0.5
     again = answers.submit(session, rita, answer=Answer.GRADE, value=0.6, claim="page")

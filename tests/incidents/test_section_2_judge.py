@@ -11,7 +11,7 @@ from django.utils import timezone
 from bandit.models import Bucket, Grader
 from grading import judging, monitoring
 from grading.evidence.material import judgeable
-from grading.judging import inputs, results, working
+from grading.judging import inputs, results, worker
 from grading.judging.allowance import budget
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, Rubric
@@ -260,8 +260,8 @@ def test_i42_a_grade_of_the_same_inputs_and_identity_is_stored_once():
 def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(sim):
     session = submit("71a3")
     work()
-    turn = working.claim(judging.add(session, Rubric.objects.active()).pk)
-    attempt, answer = working._ask(turn, session)
+    turn = worker.claim(judging.add(session, Rubric.objects.active()).pk)
+    attempt, answer = worker._ask(turn, session)
     read = inputs.inputs_sha256(judgeable(session))
     results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from bandit import policies
-from bandit.core.advice import ArmFacts, Facts, Kind, advise
+from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
 from bandit.models import Bandit, Bucket
 from bandit.selection import posterior_of
 from grading.reward import rewards
@@ -34,8 +34,8 @@ def mean(arm: str, now: dt.datetime = cast.NOON, bandit: str = "category") -> fl
     return posterior_of(bandit, now).arms[arm].mean
 
 
-def said(kind: Kind, *arms: ArmFacts) -> bool:
-    return any(found.kind is kind for found in advise(Facts(arms=arms)))
+def said(kind: AdviceKind, *arms: ArmFacts) -> bool:
+    return any(found.kind is kind for found in advise(BanditFacts(arms=arms)))
 
 
 def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
@@ -44,7 +44,7 @@ def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
     assert mean("code") - mean("infra") > 0.1
     assert mean("infra") - mean("triage") > 0.02
     alike = [ArmFacts(name=name, rewards=60, mean=0.95, record=0.95, evidence=60) for name in "abc"]
-    assert said(Kind.FLAT, *alike)
+    assert said(AdviceKind.FLAT, *alike)
 
 
 def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
@@ -96,13 +96,13 @@ def test_i74_a_drought_lifts_no_weak_arm_to_the_prior():
 
 def test_i75_a_sceptical_arm_is_adaptive_and_an_optimistic_one_is_named():
     arm = {"name": "cross-repo", "rewards": 60, "evidence": 40.0}
-    assert said(Kind.OPTIMISTIC, ArmFacts(**arm, mean=0.55, record=0.30))
-    assert not said(Kind.OPTIMISTIC, ArmFacts(**arm, mean=0.30, record=0.55))
+    assert said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.55, record=0.30))
+    assert not said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.30, record=0.55))
 
 
 def test_i76_no_arm_stands_at_fifteen_thousand_observations():
     assert said(
-        Kind.FROZEN, ArmFacts(name="code", rewards=15_000, mean=0.55, record=0.55, evidence=15_000, jump=0.0001)
+        AdviceKind.FROZEN, ArmFacts(name="code", rewards=15_000, mean=0.55, record=0.55, evidence=15_000, jump=0.0001)
     )
     taught(100, code=0.55)
     policy(half_life_days=100_000, long_run_half_life_days=100_000, evidence_cap=300, evidence_scale=6)
@@ -131,7 +131,7 @@ def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(client):
 def test_i81_a_winner_declared_early_leaves_the_others_named():
     leader = ArmFacts(name="code", rewards=248, mean=0.62, record=0.62, evidence=100.0)
     novelty = ArmFacts(name="novelty", rewards=6, mean=0.55, record=0.5, evidence=6.0)
-    assert said(Kind.STARVED, leader, novelty)
+    assert said(AdviceKind.STARVED, leader, novelty)
     taught(200, code=0.7, infra=0.3)
     chances = posterior_of("category", cast.NOON).chances
     assert min(chances.values()) >= 0.01 - 1e-12

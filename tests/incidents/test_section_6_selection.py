@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from bandit import arms, ledger, policies
-from bandit.core.advice import ArmFacts, Facts, Kind, advise
+from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
 from bandit.eligibility import supply_bound
 from bandit.models import Arm, Assignment, Bucket, LedgerEntry, UnknownArm
 from bandit.selection import NothingEligible, complete, posterior_of, select
@@ -42,7 +42,9 @@ def test_i84_a_decision_that_never_came_back_teaches_nothing_and_says_so():
     sentences = " ".join(decide(11, supply={"code": 1}).explanation["sentences"])
     assert "finished" in sentences
     waiting = [ArmFacts(name="code", decisions=n, unfinished=n, mean=0.5) for n in (6, 11)]
-    assert all(any(found.kind is Kind.UNFINISHED for found in advise(Facts(arms=[each]))) for each in waiting)
+    assert all(
+        any(found.kind is AdviceKind.UNFINISHED for found in advise(BanditFacts(arms=[each]))) for each in waiting
+    )
 
 
 def test_i85_a_substitute_has_the_credit_alone_and_the_substituted_leaves_the_draw():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bandit import arms, policies
-from bandit.core.effect import Kind, Trials, Verdict, causal, effect, observational
+from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, effect, observational
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry
 from bandit.selection import posterior_of
 from grading.reward import lessons, rewards
@@ -56,7 +56,7 @@ def test_i109_ten_lessons_do_not_share_a_session_alike():
 def test_i110_no_lesson_is_retired_for_what_went_together():
     """Lessons for recovery stood beside trouble: −.10 to −.21 at p < .05."""
     found = observational(trials(around(0.4, 90), around(0.6, 90)))
-    assert found.verdict is Verdict.HARMFUL
+    assert found.verdict is EffectVerdict.HARMFUL
     assert not found.may_retire
     assert "not what caused it" in found.sentence
     assert causal(trials(around(0.4, 90), around(0.6, 90), chance=0.5)).may_retire
@@ -97,18 +97,18 @@ def test_i115_a_sign_may_flip_once_a_draw_decides_and_the_label_says_which():
     """39 of 125 signs flipped: −.015 as it came, +.197 by lot."""
     observed, drawn = trials(around(0.45, 60), around(0.55, 60)), trials(around(0.6, 60), around(0.5, 60), chance=0.8)
     lot, came = effect(drawn=drawn, observed=observed), observational(observed)
-    assert (lot.kind, lot.difference.mean > 0) == (Kind.CAUSAL, True)
-    assert (came.kind, came.difference.mean > 0) == (Kind.OBSERVATIONAL, False)
+    assert (lot.kind, lot.difference.mean > 0) == (StudyDesign.CAUSAL, True)
+    assert (came.kind, came.difference.mean > 0) == (StudyDesign.OBSERVATIONAL, False)
     few = trials(around(0.6, 60), around(0.5, 14), chance=0.8)
-    assert effect(drawn=few, observed=observed).kind is Kind.OBSERVATIONAL
+    assert effect(drawn=few, observed=observed).kind is StudyDesign.OBSERVATIONAL
     with pytest.raises(ValueError, match="causal effect"):
         observational(drawn)
 
 
 def test_i116_harmful_is_a_word_that_twenty_firings_do_not_earn():
     """−.144 with n 20 and p .066 was called genuinely harmful; the last weeks said −.030."""
-    assert observational(trials(around(0.4, 20), around(0.55, 60))).verdict is not Verdict.HARMFUL
-    assert observational(trials(around(0.4, 80), around(0.55, 80))).verdict is Verdict.HARMFUL
+    assert observational(trials(around(0.4, 20), around(0.55, 60))).verdict is not EffectVerdict.HARMFUL
+    assert observational(trials(around(0.4, 80), around(0.55, 80))).verdict is EffectVerdict.HARMFUL
 
 
 def test_i118_sessions_without_a_reward_are_counted_and_not_guessed():
@@ -153,7 +153,7 @@ def test_i121_a_day_of_floors_is_no_bad_day():
 
 def test_i122_five_rows_of_one_afternoon_are_insufficient():
     afternoon = trials([0.9] * 5, [0.5] * 5, over=1)
-    assert observational(afternoon).kind is Kind.CANNOT_TELL
+    assert observational(afternoon).kind is StudyDesign.CANNOT_TELL
     assert "day" in observational(afternoon).sentence
     policy("lesson", holdout=0.2)
-    assert observational(trials(around(0.9, 4), around(0.5, 40))).verdict is Verdict.INSUFFICIENT
+    assert observational(trials(around(0.9, 4), around(0.5, 40))).verdict is EffectVerdict.INSUFFICIENT

@@ -17,7 +17,7 @@ from benchmarks.labelled.ranking import Half
 from grading.reward import trajectory
 from grading.reward.production import collect
 from grading.signals import extract
-from grading.signals.facts import Facts
+from grading.signals.facts import ObservedFacts
 from tests.transcript import Transcript
 
 NAMES = {"mean_auc", "matched_auc", "best_feature_mean_auc", "worst_upper_bound", "coverage"}
@@ -94,7 +94,7 @@ def test_what_gptme_showed_is_read_as_what_it_logged(tmp_path: Path):
     assert [commit.hash for commit in signals.commits] == ["1a2b3c4"]
     assert [change.path for change in signals.files] == ["hello.py"]
     assert (signals.user_turns, signals.assistant_turns, signals.failed_calls) == (1, 2, 0)
-    seen = trajectory.Seen(signals=nothing, production=collect(nothing), facts=Facts())
+    seen = trajectory.TrajectoryInput(signals=nothing, production=collect(nothing), facts=ObservedFacts())
     assert trajectory.grade(seen).value is None
 
 

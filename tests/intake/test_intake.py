@@ -17,7 +17,7 @@ from grading import intake
 from grading.models import Artifact, Evidence, Flag, Grade, Session, Settlement
 from grading.models.evidence import Origin
 from grading.reward import rewards
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source, Status
 from tests import cast
 from tests.casts import logs
@@ -181,7 +181,7 @@ def test_a_small_log_of_a_short_session_is_graded():
 def test_a_stub_beside_facts_that_show_work_is_flagged_and_graded_from_the_facts_alone():
     receipt = submit(transcript=logs.claude("71a3"), facts={"pull_requests": [PR]})
     grade = last(receipt.session, Source.TRAJECTORY)
-    assert (grade.status, grade.evidence["view"]) == (Status.SCORED, View.FACTS)
+    assert (grade.status, grade.evidence["view"]) == (Status.SCORED, EvidenceView.FACTS)
     assert (grade.evidence["log"], grade.evidence["units"]) == (Reason.STUB_NO_TOOL_CALLS, 1.2)
     assert receipt.session.flags.get().rule == "A1"
 
@@ -195,7 +195,7 @@ def test_an_answer_without_a_tool_call_is_neither_good_nor_bad():
 def test_facts_that_come_late_are_what_a_session_is_graded_from():
     session = submit(transcript=logs.claude("71a3")).session
     submit(facts={"commits": [{"sha": SHA}]})
-    assert last(session, Source.TRAJECTORY).evidence["view"] == View.FACTS
+    assert last(session, Source.TRAJECTORY).evidence["view"] == EvidenceView.FACTS
 
 
 def test_a_stub_says_nothing_about_what_a_reading_session_left_behind():

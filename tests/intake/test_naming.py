@@ -93,7 +93,7 @@ def test_a_submission_finds_its_model_by_name_or_alias_and_never_makes_one():
 
 
 def test_many_sessions_get_their_name_some_at_once_and_the_rest_by_the_worker(monkeypatch):
-    monkeypatch.setattr(naming, "AT_ONCE", 2)
+    monkeypatch.setattr(naming, "SYNC_LIMIT", 2)
     made = [session() for _ in range(5)]
     naming.name_it(DATED, by="otto", name="opus")
     assert naming.waiting() == 3

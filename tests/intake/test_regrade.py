@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from bandit import audit
 from bandit.models import LedgerEntry
-from grading.evidence import store as evidence
+from grading.evidence import store
 from grading.intake import regrading
 from grading.models import Evidence, Grade, Session, Settlement
 from grading.reward import rewards
@@ -22,7 +22,7 @@ def from_before(value: float = 0.08, *, log: bytes | None = None, **fields) -> S
     """A session as the first version of the trajectory graded it: whatever its log shows."""
     session = cast.session(category="code", **fields)
     data = logs.claude(session.external_id) if log is None else log
-    stored = evidence.store(io.BytesIO(data))
+    stored = store.store(io.BytesIO(data))
     Evidence.objects.create(
         session=session, kind="transcript", sha256=stored.sha256, size=stored.size, format="claude-code"
     )

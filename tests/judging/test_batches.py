@@ -202,11 +202,11 @@ def test_a_batch_is_no_larger_than_the_service_takes(sim, monkeypatch):
 
 
 def test_evidence_that_cannot_be_read_is_said_and_leaves_the_others(sim):
-    from grading.evidence import store as evidence
+    from grading.evidence import store
 
     broken, *_ = backlog(3)
-    name = evidence._name(broken.session.evidence.get(kind="transcript").sha256)
-    evidence.default_storage.delete(name)
+    name = store._name(broken.session.evidence.get(kind="transcript").sha256)
+    store.default_storage.delete(name)
     assert batches.send() == 2
     row = JudgeAttempt.objects.get(job=broken)
     assert (row.batch, row.outcome, row.reason) == (None, AttemptOutcome.DEFERRED, Reason.UNREADABLE)

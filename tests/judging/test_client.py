@@ -13,7 +13,7 @@ import pytest
 
 from grading.judging import client
 from grading.judging.core.prompt import Prompt
-from grading.judging.core.ratelimits import Cost
+from grading.judging.core.ratelimits import CallCost
 from grading.judging.core.verdict import Deferred, Graded
 from grading.judging.judges import Judge
 from grading.models import Rubric
@@ -23,7 +23,7 @@ from grading.vocabulary import Reason
 
 PROMPT = Prompt(system="Grade.", user="[1] shell\ngit commit", sha256="0", citable=frozenset({1}))
 RUBRIC = Rubric(dimensions=[{"name": "execution", "weight": 1, "description": "how well"}])
-EXPECTED = Cost(input_tokens=100, output_tokens=50)
+EXPECTED = CallCost(input_tokens=100, output_tokens=50)
 
 
 def judge(url: str, model: str = "claude-sonnet-5-5") -> Judge:
@@ -111,7 +111,7 @@ def test_a_call_brings_the_verdict_and_what_is_left(sim):
     assert isinstance(answer.result, Graded)
     assert answer.limits.requests.limit == 4000
     assert answer.limits.input_tokens.remaining <= answer.limits.input_tokens.limit
-    assert answer.used(EXPECTED, characters=24) == Cost(
+    assert answer.used(EXPECTED, characters=24) == CallCost(
         input_tokens=answer.row["input_tokens"], output_tokens=answer.row["output_tokens"], characters=24
     )
 

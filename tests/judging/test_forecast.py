@@ -5,8 +5,8 @@ import datetime as dt
 import pytest
 import time_machine
 
-from grading.judging.core.forecast import Ending
-from grading.judging.outlook.forecast import Outlook, outlook
+from grading.judging.core.forecast import ForecastEnding
+from grading.judging.outlook.forecast import QueueOutlook, outlook
 from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgePolicy, JudgeRun, Rubric
 from grading.models.judging import JobState, JudgeRole, Purpose
@@ -29,7 +29,7 @@ def judge(settings):
         yield
 
 
-def seen(policy: JudgePolicy | None = None, left: float | None = None) -> Outlook:
+def seen(policy: JudgePolicy | None = None, left: float | None = None) -> QueueOutlook:
     first = standings()[JudgeRole.FIRST]
     return outlook(first, headroom(first), policy or JudgePolicy(), left_usd=left)
 
@@ -84,7 +84,7 @@ def test_a_dozen_jobs_are_gone_in_minutes():
     for _ in range(12):
         quota_cast.job(NOW - MINUTE)
     found = seen()
-    assert found.forecast.ending is Ending.DRAINED
+    assert found.forecast.ending is ForecastEnding.DRAINED
     assert found.expected_usd == pytest.approx(12 * 0.0458)
     # 13 arrivals in a day; 12 / (95.87 − .54) an hour
     assert (found.forecast.at - NOW) / dt.timedelta(hours=1) == pytest.approx(12 / (60 * 0.98 * 30 / 18.4 - 13 / 24))
@@ -102,7 +102,7 @@ def test_what_a_person_must_end_has_no_forecast_end(state):
     quota_cast.judged(NOW - MINUTE)
     quota_cast.job(NOW - MINUTE)
     quota_cast.quota(state, limits=quota_cast.LIMITS)
-    assert seen().forecast.ending is Ending.SHUT
+    assert seen().forecast.ending is ForecastEnding.SHUT
 
 
 def test_a_budget_that_is_used_up_waits_for_midnight():
@@ -118,23 +118,23 @@ def test_a_budget_for_less_than_comes_in_never_drains():
     quota_cast.judged(NOW - MINUTE)
     for _ in range(20):
         quota_cast.job(NOW - MINUTE)
-    assert seen(JudgePolicy(daily_budget_usd=0.5), left=0.5).forecast.ending is Ending.BUDGET
+    assert seen(JudgePolicy(daily_budget_usd=0.5), left=0.5).forecast.ending is ForecastEnding.BUDGET
 
 
 def test_without_a_verdict_to_measure_by_the_end_is_unknown():
     quota_cast.job(NOW - MINUTE)
     found = seen()
     assert (found.pace, found.expected_usd) == (None, None)
-    assert found.forecast.ending is Ending.UNKNOWN
+    assert found.forecast.ending is ForecastEnding.UNKNOWN
 
 
 def test_the_limiters_own_view_goes_before_the_last_headers(redis_url):
     from grading.judging.allowance import limiter
-    from grading.judging.core.ratelimits import Cost, Limit, RateLimits
+    from grading.judging.core.ratelimits import CallCost, Limit, RateLimits
 
     first = standings()[JudgeRole.FIRST]
     shared = limiter.shared()
-    slot = shared.reserve(first.judge.name, Cost(input_tokens=100, output_tokens=10))
+    slot = shared.reserve(first.judge.name, CallCost(input_tokens=100, output_tokens=10))
     said = RateLimits(requests=Limit(limit=40, remaining=39), input_tokens=Limit(limit=20_000, remaining=19_900))
-    shared.settle(slot, Cost(input_tokens=100, output_tokens=10), said)
+    shared.settle(slot, CallCost(input_tokens=100, output_tokens=10), said)
     assert headroom(first).limits == {"requests": 40, "input_tokens": 20_000}

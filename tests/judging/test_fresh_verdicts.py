@@ -10,7 +10,7 @@ from bandit import audit
 from bandit.models import LedgerEntry
 from grading import judging
 from grading.intake import regrading
-from grading.judging import results, working
+from grading.judging import results, worker
 from grading.judging.core.verdict_score import SCORING
 from grading.judging.rubrics import first_rubric
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation, Session
@@ -179,11 +179,11 @@ def test_what_comes_while_the_judge_reads_is_told_apart_from_what_it_read(sim):
     session = submit("s-1", journal=JOURNAL).session
     turn = judging.claim(session.judge_jobs.get().pk)
     sim.script({"score": 0.1})
-    asked = working._ask(turn, session)
+    asked = worker._ask(turn, session)
     submit("s-1", log(MERGE))
     attempt, answer = asked
     results.apply(attempt, answer, turn.judge, inputs_sha256="0" * 64, rng=Random(1))
-    working.afterwards(turn.job)
+    worker.afterwards(turn.job)
     held = reward(session)
     assert (held.source, held.final, held.reason) == (Source.TRAJECTORY, False, Reason.AWAITING_JUDGE)
     assert [job.stale for job in queued()] == [True]

@@ -16,7 +16,7 @@ from grading.evidence.material import judgeable
 from grading.judging import inputs
 from grading.judging.allowance import prices, quota
 from grading.judging.core.verdict_score import VERSION
-from grading.judging.working import begin
+from grading.judging.worker import begin
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState

@@ -19,14 +19,14 @@ from django.utils import timezone
 from grading.judging.allowance import limiter
 from grading.judging.allowance.bucket import BURST, FIRST, LONGEST_WAIT
 from grading.judging.allowance.limiter import PACE, SILENT, Limiter, Slot
-from grading.judging.core.ratelimits import Cost, Limit, RateLimits
+from grading.judging.core.ratelimits import CallCost, Limit, RateLimits
 from gradingsite import broker
 from tests.processes import started
 
 NAME = "key:model"
 LIMITS = {"requests": 100, "input_tokens": 60_000, "output_tokens": 12_000}
-CALL = Cost(input_tokens=600, output_tokens=12)
-MEASURED = Cost(input_tokens=600, output_tokens=12, characters=2000)
+CALL = CallCost(input_tokens=600, output_tokens=12)
+MEASURED = CallCost(input_tokens=600, output_tokens=12, characters=2000)
 KEY = f"judge:{NAME}"
 # A moment from which no time has passed.
 FAR = 9e9
@@ -58,13 +58,13 @@ def stop_the_clock(limits: Limiter) -> None:
             limits._redis.hset(KEY, "at", FAR)
 
 
-def ask(limits: Limiter, cost: Cost = CALL, **options) -> Slot:
+def ask(limits: Limiter, cost: CallCost = CALL, **options) -> Slot:
     """A reservation at the moment of the one before it."""
     stop_the_clock(limits)
     return replace(limits.reserve(NAME, cost, **options), at=FAR)
 
 
-def answer(limits: Limiter, slot: Slot | None = None, used: Cost | None = CALL, **remaining: int) -> None:
+def answer(limits: Limiter, slot: Slot | None = None, used: CallCost | None = CALL, **remaining: int) -> None:
     """An answer comes in for the slot, else for a new one."""
     slot = slot or ask(limits)
     stop_the_clock(limits)
@@ -80,7 +80,7 @@ def later(limits: Limiter, seconds: float) -> None:
     limits._run("settle", NAME, {"limits": {}})
 
 
-def granted(limits: Limiter, cost: Cost = CALL, **options) -> list[Slot]:
+def granted(limits: Limiter, cost: CallCost = CALL, **options) -> list[Slot]:
     """As many as are to be had now."""
     slots = []
     while (slot := ask(limits, cost, **options)).granted:
@@ -145,9 +145,9 @@ def test_a_wait_of_at_most_two_seconds_is_reserved(opened):
 @pytest.mark.parametrize("scarce", ["input_tokens", "output_tokens"])
 def test_all_dimensions_or_none(opened, scarce):
     costs = {"input_tokens": 1, "output_tokens": 1, scarce: LIMITS[scarce]}
-    assert ask(opened, Cost(**costs)).granted
+    assert ask(opened, CallCost(**costs)).granted
     before = level(opened, "requests")
-    assert not ask(opened, Cost(**costs)).granted
+    assert not ask(opened, CallCost(**costs)).granted
     assert level(opened, "requests") == before
 
 
@@ -165,20 +165,20 @@ def test_what_was_not_sent_is_given_back(opened):
 
 
 def test_what_was_not_used_is_given_back(opened):
-    large = Cost(input_tokens=50_000, output_tokens=10)
+    large = CallCost(input_tokens=50_000, output_tokens=10)
     slot = ask(opened, large)
     assert not ask(opened, large).granted
-    answer(opened, slot, Cost(input_tokens=1000, output_tokens=10))
+    answer(opened, slot, CallCost(input_tokens=1000, output_tokens=10))
     assert ask(opened, large).granted
 
 
 def test_what_was_used_beyond_the_estimate_is_charged(opened):
-    answer(opened, ask(opened), Cost(input_tokens=50_000, output_tokens=12))
-    assert not ask(opened, Cost(input_tokens=5000, output_tokens=12)).granted
+    answer(opened, ask(opened), CallCost(input_tokens=50_000, output_tokens=12))
+    assert not ask(opened, CallCost(input_tokens=5000, output_tokens=12)).granted
 
 
 def test_a_wild_count_stops_nobody_for_longer_than_a_minute_or_two(opened):
-    answer(opened, used=Cost(input_tokens=2**31, output_tokens=2**31, characters=100))
+    answer(opened, used=CallCost(input_tokens=2**31, output_tokens=2**31, characters=100))
     assert opened.estimate(NAME, 1000).input_tokens < 400
     assert not ask(opened).granted
     later(opened, 70)
@@ -230,14 +230,14 @@ def test_a_reserve_of_nearly_everything_lets_backlog_go_when_the_bucket_is_full(
 
 
 def test_what_is_larger_than_the_bucket_goes_when_the_bucket_is_full(opened):
-    huge = Cost(input_tokens=200_000, output_tokens=12)
+    huge = CallCost(input_tokens=200_000, output_tokens=12)
     assert ask(opened, huge).granted
     assert ask(opened).wait > 60
 
 
 def test_small_ones_do_not_starve_a_large_one(opened):
     granted(opened)
-    large, small = Cost(input_tokens=30_000, output_tokens=12), Cost(input_tokens=600, output_tokens=12)
+    large, small = CallCost(input_tokens=30_000, output_tokens=12), CallCost(input_tokens=600, output_tokens=12)
     assert not ask(opened, large, who="large").granted
     while not ask(opened, small, who="small").granted:
         later(opened, 1)
@@ -260,7 +260,7 @@ def test_a_new_session_takes_the_head_from_the_backlog(opened):
 
 def test_a_head_that_does_not_come_back_loses_its_place(opened):
     granted(opened)
-    large = Cost(input_tokens=50_000, output_tokens=12)
+    large = CallCost(input_tokens=50_000, output_tokens=12)
     assert not ask(opened, large, who="gone").granted
     later(opened, 70)
     assert ask(opened, large, who="another").granted
@@ -291,8 +291,8 @@ def test_calls_in_flight_may_not_be_in_what_is_left(opened):
 
 def test_what_was_turned_away_does_not_hide_what_went_after_it(opened):
     """A refusal says what is left; the large call after it is not in that figure."""
-    refused = ask(opened, Cost(input_tokens=20_000, output_tokens=12))
-    ask(opened, Cost(input_tokens=20_000, output_tokens=12))
+    refused = ask(opened, CallCost(input_tokens=20_000, output_tokens=12))
+    ask(opened, CallCost(input_tokens=20_000, output_tokens=12))
     answer(opened, refused, None, input_tokens=30_000)
     # 30,000, less 20,000, less what a full minute has beyond the burst
     assert level(opened, "input_tokens") == 1000
@@ -338,9 +338,9 @@ def test_after_an_outage_the_rate_climbs_for_a_minute(opened):
 
 
 def test_estimates_follow_the_answers(opened):
-    assert opened.estimate(NAME, 1000) == Cost(input_tokens=300, output_tokens=700)
+    assert opened.estimate(NAME, 1000) == CallCost(input_tokens=300, output_tokens=700)
     for _ in range(100):
-        used = Cost(input_tokens=5000, output_tokens=200, characters=20_000)
+        used = CallCost(input_tokens=5000, output_tokens=200, characters=20_000)
         opened.settle(ask(opened), used)
     estimate = opened.estimate(NAME, 1000)
     assert estimate.input_tokens == pytest.approx(250, abs=3)
@@ -349,12 +349,12 @@ def test_estimates_follow_the_answers(opened):
 
 def test_what_was_not_counted_teaches_nothing(opened):
     for _ in range(20):
-        opened.settle(ask(opened), Cost(input_tokens=10**6, output_tokens=10**6))
+        opened.settle(ask(opened), CallCost(input_tokens=10**6, output_tokens=10**6))
     assert opened.estimate(NAME, 1000).input_tokens == 300
 
 
 def test_the_page_sees_limits_levels_and_the_last_minutes_use(opened):
-    answer(opened, used=Cost(input_tokens=1000, output_tokens=50))
+    answer(opened, used=CallCost(input_tokens=1000, output_tokens=50))
     state = opened.state(NAME)
     assert state.is_shared
     assert state.dimensions["input_tokens"].limit == 60_000
@@ -420,7 +420,7 @@ def test_without_redis_a_small_share_of_the_last_known_limits_is_kept(own):
 def test_without_redis_nothing_is_stuck(own):
     away = Limiter(own.url)
     away.remember(NAME, said().said())
-    assert away.reserve(NAME, Cost(input_tokens=10**6, output_tokens=1)).granted
+    assert away.reserve(NAME, CallCost(input_tokens=10**6, output_tokens=1)).granted
     # A minute's debt, and its own room.
     assert away.reserve(NAME, CALL).wait < 70
 

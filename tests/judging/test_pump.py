@@ -91,9 +91,9 @@ def test_unchanged_inputs_under_the_same_identity_are_not_paid_for_twice(sim):
 def test_the_quota_that_closes_while_a_job_waits_for_room_stops_it(sim):
     turn = judging.claim(job("late").pk)
     quota.pause(by=None)
-    from grading.judging.working import Held, take_turn
+    from grading.judging.worker import HoldReason, take_turn
 
-    assert take_turn(turn, None) is Held.NO_ROOM
+    assert take_turn(turn, None) is HoldReason.NO_ROOM
     assert not sim.calls
     assert JudgeJob.objects.get().state == JobState.QUEUED
 
@@ -239,7 +239,7 @@ def test_a_pause_keeps_an_outage_that_is_not_over(sim):
 
 def test_an_answer_during_a_pause_does_not_end_it(sim):
     turn = judging.claim(job("under way").pk)
-    from grading.judging.working import begin
+    from grading.judging.worker import begin
 
     attempt = begin(turn)
     quota.pause(by=None)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from grading import judging
 from grading.judging import judges
 from grading.judging.allowance import quota
-from grading.judging.working import begin
+from grading.judging.worker import begin
 from grading.models import Alarm, Grade, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState

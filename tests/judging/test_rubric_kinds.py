@@ -10,7 +10,7 @@ from grading import judging
 from grading.judging import inputs
 from grading.judging.core import prompt, rubric
 from grading.judging.core.prompt import Case
-from grading.judging.rubrics import again, first_rubric, plans, verdicts, versions
+from grading.judging.rubrics import first_rubric, plans, rejudge, verdicts, versions
 from grading.judging.rubrics.first_rubrics import FIRST, LOOKING, PRODUCTION, READING
 from grading.models import JudgeJob, JudgePolicy, Rubric, RubricActivation, Session
 from grading.models.judging import JobState
@@ -135,7 +135,7 @@ def test_judging_again_asks_each_session_by_its_own(sim, olga):
     plan = plans.plan(Session.objects.all(), Rubric.objects.in_force())
     assert {row.title: n for row, n in plan.asked.items()} == {READING.title: 2, PRODUCTION.title: 1, LOOKING.title: 1}
     assert plan.rubric.title == READING.title
-    run = again.start(plan.ask, plan.rubric, by=olga, why="", estimated_usd=None)
+    run = rejudge.start(plan.ask, plan.rubric, by=olga, why="", estimated_usd=None)
     by_session = {job.session_id: job.rubric.kind for job in run.jobs.select_related("rubric")}
     assert by_session == {each.pk: each.work for each in sessions}
 

@@ -96,7 +96,7 @@ def waiting(*, reason=Reason.AWAITING_JUDGE, backlog=False, **values):
         cast.grade(session, Source(name), value)
     cast.open_judge_job(session, reason=reason, backlog=backlog)
     rewards.settle(session)
-    review.look(session)
+    review.recheck(session)
     return session
 
 
@@ -222,7 +222,7 @@ def test_a_persons_flag_and_its_return_move_the_reward_along():
 def test_a_dismissed_session_is_flagged_no_more_and_nor_is_its_reward():
     rita = cast.person("rita", "reviewer")
     session = inspected(journal=0.32)
-    review.look(session)
+    review.recheck(session)
     answer = review.submit(session, rita, answer=Answer.CANNOT_JUDGE, reason="the log is gone")
     assert strata(session)[-1] == ("apply", "journal", "")
     answers.undo(answer, rita)

@@ -4,18 +4,18 @@ import random
 
 import pytest
 
-from grading.monitoring.streaks import LEVEL, Ending, Seen, find
+from grading.monitoring.streaks import LEVEL, ObservedSession, SessionEnding, find
 
 pytestmark = pytest.mark.pure
 
-GRADED, UNSCORED, DIED = Ending.GRADED, Ending.UNSCORED, Ending.INFRASTRUCTURE
+GRADED, UNSCORED, DIED = SessionEnding.GRADED, SessionEnding.UNSCORED, SessionEnding.INFRASTRUCTURE
 ARMS, A_DAY, WINDOW, LOOKS_A_DAY = 8, 50, 28, 2
 
 
 def line(*runs):
     """Sessions in order: (arm, ending, how many) each."""
     spread = [(arm, ending) for arm, ending, n in runs for _ in range(n)]
-    return [Seen(key=key, arm=arm, ending=ending) for key, (arm, ending) in enumerate(spread)]
+    return [ObservedSession(key=key, arm=arm, ending=ending) for key, (arm, ending) in enumerate(spread)]
 
 
 def usual(arms="abcd", rounds=20):
@@ -37,7 +37,7 @@ def live(seed, days, missing):
             arm = chance.randrange(ARMS)
             lost = chance.random() < missing(day, arm, rates[arm])
             kind = (DIED if chance.random() < 0.1 else UNSCORED) if lost else GRADED
-            sessions.append(Seen(key=len(sessions), arm=f"arm-{arm}", ending=kind))
+            sessions.append(ObservedSession(key=len(sessions), arm=f"arm-{arm}", ending=kind))
             if place % (A_DAY // LOOKS_A_DAY) == A_DAY // LOOKS_A_DAY - 1:
                 found = find(sessions[-WINDOW * A_DAY :], known)
                 known = {each.arm for each in (*found.streaks, *found.excesses)}

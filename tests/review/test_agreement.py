@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from grading.review.agreement import Pair, agreement
+from grading.review.agreement import JudgeHumanPair, agreement
 
 pytestmark = pytest.mark.pure
 
@@ -13,7 +13,7 @@ GRADES = st.floats(0, 1)
 
 
 def pairs(*gaps, probability=0.2):
-    return [Pair(judge=0.5 + gap, human=0.5, probability=probability) for gap in gaps]
+    return [JudgeHumanPair(judge=0.5 + gap, human=0.5, probability=probability) for gap in gaps]
 
 
 def test_no_pairs_say_nothing():
@@ -42,7 +42,7 @@ def test_an_unlikely_pair_stands_for_more_sessions():
 
 @given(st.lists(st.tuples(GRADES, GRADES, st.floats(0.01, 1)), min_size=2, max_size=30))
 def test_every_figure_lies_in_its_range_and_inside_its_interval(rows):
-    found = agreement([Pair(judge=judge, human=human, probability=p) for judge, human, p in rows])
+    found = agreement([JudgeHumanPair(judge=judge, human=human, probability=p) for judge, human, p in rows])
     assert -1 <= found.bias.low <= found.bias.mean + 1e-12
     assert found.bias.mean - 1e-12 <= found.bias.high <= 1
     assert 0 <= found.error.low <= found.error.mean + 1e-12

@@ -2,18 +2,18 @@
 
 import pytest
 
-from grading.review.agreement import Pair, agreement
-from grading.review.calibration import Calibration, Grader
+from grading.review.agreement import JudgeHumanPair, agreement
+from grading.review.calibration import Calibration, JudgeInstrument
 from grading.review.trust import Share
-from grading.screens.desk.answer import Facts, answer
+from grading.screens.desk.answer import TrustFacts, answer
 
 OUT = "The judge has been out since 12:04 UTC"
 ALL = {"may_review": True, "may_operate": True}
 
 
 def compared(n):
-    pairs = [Pair(judge=0.57, human=0.5)] * n
-    grader = Grader(model="m", route="r", rubric="", version="")
+    pairs = [JudgeHumanPair(judge=0.57, human=0.5)] * n
+    grader = JudgeInstrument(model="m", route="r", rubric="", version="")
     return Calibration(grader=grader, whole=agreement(pairs), strata={})
 
 
@@ -144,7 +144,7 @@ def today(part, whole):
     ],
 )
 def test_every_state_has_its_sentence_and_its_button(facts, word, sentence, button, leads_to):
-    found = answer(Facts(**{**ALL, **facts}))
+    found = answer(TrustFacts(**{**ALL, **facts}))
     assert (found.word, found.sentence) == (word, sentence)
     assert found.step.words == button
     assert "?".join(filter(None, (found.step.screen, found.step.query))) == leads_to
@@ -152,7 +152,7 @@ def test_every_state_has_its_sentence_and_its_button(facts, word, sentence, butt
 
 
 def test_who_may_only_read_is_offered_to_see_and_not_to_review():
-    assert answer(Facts(contradicted=5)).step.words == "See the five"
-    assert answer(Facts(queue=2)).step.words == "See the two waiting"
-    assert answer(Facts(compared=compared(7), blind=3)).step.words == "See the sessions"
-    assert answer(Facts(any_sessions=False)).step is None
+    assert answer(TrustFacts(contradicted=5)).step.words == "See the five"
+    assert answer(TrustFacts(queue=2)).step.words == "See the two waiting"
+    assert answer(TrustFacts(compared=compared(7), blind=3)).step.words == "See the sessions"
+    assert answer(TrustFacts(any_sessions=False)).step is None

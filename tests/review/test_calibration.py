@@ -82,8 +82,8 @@ def test_each_grader_has_figures_of_its_own_and_the_latest_is_the_one_in_use(rit
     assert (found["a"].n, found["b"].n) == (2, 1)
     assert found["a"].error.mean == pytest.approx(0.25)
     assert found["b"].error.mean == 0
-    assert calibration.in_use() == calibration.Standing(
-        grader=calibration.Grader(**{**GRADER, "rubric": "b" * 64}), blind=1
+    assert calibration.in_use() == calibration.CalibrationStatus(
+        grader=calibration.JudgeInstrument(**{**GRADER, "rubric": "b" * 64}), blind=1
     )
     assert calibration.of(calibration.in_use().grader).whole == found["b"]
 

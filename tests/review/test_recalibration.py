@@ -104,7 +104,7 @@ def test_two_people_on_one_session_are_one_pair_of_their_mean(rita):
 def test_a_floor_carries_no_evidence_and_is_no_pair(rita):
     session = cast.session()
     rewards.settle(session)
-    review.look(session)
+    review.recheck(session)
     graded(session, rita, 0.8)
     assert recalibration.pairs("category", cast.NOON) == []
 
@@ -190,7 +190,7 @@ def test_people_are_compared_with_what_the_calibration_makes_of_a_fallback(rita)
     fallbacks(rita)
     pairs = [pair for pair in recalibration.pairs("category", cast.NOON) if pair.arm == "code"]
     session = scale_cast.fell_back(0.2, arm="code")
-    read = one_scale.Reader().of(session, session.grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
     assert [pair.machine for pair in pairs] == [pytest.approx(read.value)] * 3
     assert read.value > 0.4
     assert {pair.machine for pair in recalibration.pairs("harness", cast.NOON)} != {0.2}
@@ -225,7 +225,7 @@ def test_the_offset_is_what_is_left_after_the_calibration_and_the_table_says_wha
     found = proposal()
     (row,) = [each for each in found.strata if each.offset.key == ("code", "trajectory", "")]
     session = scale_cast.fell_back(0.2, arm="code")
-    read = one_scale.Reader().of(session, session.grades.get(source="trajectory")).value
+    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory")).value
     assert 0 < row.offset.offset < 0.9 - read
     assert (row.rewards, row.before) == (1, pytest.approx(read))
     assert row.after == pytest.approx(min(read + row.offset.offset, 1))

@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 from bandit.selection import posterior_of
 from grading import review
 from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
-from grading.models.review import Answer, Entry, ItemState
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import answers, queue
 from grading.reward import rewards
 from tests import cast
@@ -141,7 +141,7 @@ def test_undo_opens_the_item_again_and_gives_back_the_exact_buckets(rita):
     undone = answers.undo(answer, rita, "a slip")
     assert learned() == before
     assert (undone.answer, undone.undoes, undone.reason) == (Answer.UNDO, answer, "a slip")
-    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, Entry.PERSON)
+    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.PERSON)
     with pytest.raises(review.CorrectionError, match="already"):
         answers.undo(answer, rita)
     with pytest.raises(review.CorrectionError, match="anew"):
@@ -170,7 +170,7 @@ def test_undoing_a_grade_of_a_flagged_session_outside_the_queue_puts_it_there(ri
     session = flagged()
     ReviewItem.objects.all().delete()
     answers.undo(answers.submit(session, rita, answer=Answer.GRADE, value=0.4), rita)
-    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, Entry.RULE)
+    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.RULE)
 
 
 def test_the_last_answer_is_what_undo_takes_back(rita, omar):
@@ -255,7 +255,7 @@ def test_who_cannot_judge_a_session_outside_the_queue_keeps_it_out(rita, setting
 
 def test_the_second_of_two_people_gives_an_opinion_that_changes_nothing(rita, omar):
     session = waits()
-    queue.want(item(session), 2)
+    queue.require_answers(item(session), 2)
     first = answers.submit(session, rita, answer=Answer.GRADE, value=0.6)
     before = learned()
     assert item(session).state == ItemState.OPEN
@@ -267,7 +267,7 @@ def test_the_second_of_two_people_gives_an_opinion_that_changes_nothing(rita, om
 
 def test_an_item_for_several_is_not_offered_twice_to_one_of_them(rita, omar):
     session = waits()
-    queue.want(item(session), 2)
+    queue.require_answers(item(session), 2)
     answers.submit(session, rita, answer=Answer.GRADE, value=0.6)
     assert queue.next_for(rita, "page") is None
     assert queue.next_for(omar, "his").session == session
@@ -277,16 +277,16 @@ def test_an_opinion_can_be_made_the_authoritative_grade(rita, omar):
     olga = cast.person("olga", "operator")
     session = judged()
     queue.add(session, olga, "look")
-    queue.want(item(session), 2)
+    queue.require_answers(item(session), 2)
     answers.submit(session, rita, answer=Answer.GRADE, value=0.6)
     opinion = answers.submit(session, omar, answer=Answer.GRADE, value=0.2)
-    held = answers.let_hold(opinion, olga, "he knows the project")
+    held = answers.adopt(opinion, olga, "he knows the project")
     assert reward(session) == (0.2, "human")
     assert held.grade.author == olga
     assert (opinion.blind_value, held.blind_value, held.revealed) == (0.2, None, True)
     assert held.reason == "omar's answer holds: he knows the project"
     with pytest.raises(review.CorrectionError, match="holds already"):
-        answers.let_hold(held, olga)
+        answers.adopt(held, olga)
     answers.undo(held, olga)
     assert reward(session) == (0.6, "human")
 
@@ -298,12 +298,12 @@ def test_only_a_grade_can_hold(rita):
     answers.undo(undone, rita)
     for answer in (skip, undone):
         with pytest.raises(review.CorrectionError, match="not undone"):
-            answers.let_hold(answer, rita)
+            answers.adopt(answer, rita)
 
 
 def test_who_changes_their_own_grade_while_others_are_asked_changes_the_reward(rita):
     session = waits()
-    queue.want(item(session), 2)
+    queue.require_answers(item(session), 2)
     answers.submit(session, rita, answer=Answer.GRADE, value=0.6)
     answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert reward(session) == (0.5, "human")
@@ -312,7 +312,7 @@ def test_who_changes_their_own_grade_while_others_are_asked_changes_the_reward(r
 
 def test_nobody_of_several_could_judge_it(rita, omar):
     session = waits()
-    queue.want(item(session), 2)
+    queue.require_answers(item(session), 2)
     for person in (rita, omar):
         answers.submit(session, person, answer=Answer.CANNOT_JUDGE, reason="no idea")
     assert item(session).state == ItemState.DISMISSED
@@ -320,11 +320,11 @@ def test_nobody_of_several_could_judge_it(rita, omar):
 
 def test_wanting_fewer_people_closes_an_item_that_has_its_answers(rita):
     session = waits()
-    queue.want(item(session), 2)
+    queue.require_answers(item(session), 2)
     answers.submit(session, rita, answer=Answer.GRADE, value=0.6)
-    queue.want(item(session), 1)
+    queue.require_answers(item(session), 1)
     assert item(session).state == ItemState.DONE
-    queue.want(item(session), 3)
+    queue.require_answers(item(session), 3)
     assert item(session).state == ItemState.OPEN
 
 
@@ -453,7 +453,7 @@ def test_a_comment_says_something_of_bearable_length(rita):
 def test_a_persons_flag_puts_a_session_into_the_queue_and_taking_it_back_takes_it_out(rita, omar):
     session = judged()
     row = answers.flag(session, rita, "the log is another's")
-    assert (item(session).entered_as, item(session).why) == (Entry.PERSON, "rita: the log is another's")
+    assert (item(session).entered_as, item(session).why) == (QueueEntry.PERSON, "rita: the log is another's")
     with pytest.raises(review.CorrectionError, match="rita flagged"):
         answers.flag(session, omar, "mine too")
     answers.unflag(row, rita)
@@ -465,7 +465,7 @@ def test_a_persons_flag_puts_a_session_into_the_queue_and_taking_it_back_takes_i
 def test_a_flag_taken_back_leaves_what_else_speaks_for_the_session(rita):
     session = flagged()
     answers.unflag(answers.flag(session, rita, "odd"), rita)
-    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, Entry.RULE)
+    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.RULE)
 
 
 def test_a_rules_flag_is_not_a_persons_to_take_back(rita):

@@ -14,7 +14,7 @@ from django.db.migrations.state import ProjectState
 from bandit import audit
 from grading import review
 from grading.models import Grade, ReviewAnswer, ReviewItem
-from grading.models.review import Answer, Entry, ItemState
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import answers, claims, queue
 from grading.reward import rewards
 from grading.vocabulary import Source
@@ -28,7 +28,7 @@ def many(count):
     """Items of sessions that a judge graded, in few statements."""
     sessions = [cast.session() for _ in range(count)]
     return ReviewItem.objects.bulk_create(
-        ReviewItem(session=session, entered_as=Entry.SLICE, slice_probability=0.2, impact=1 / (1 + number))
+        ReviewItem(session=session, entered_as=QueueEntry.SLICE, slice_probability=0.2, impact=1 / (1 + number))
         for number, session in enumerate(sessions)
     )
 

@@ -63,10 +63,10 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
     def test_an_item_that_is_done_once_fewer_people_are_wanted_gives_its_claim_back(self):
         """One of two wanted people answered and another has the page open when one is found to be enough."""
         session, rita, omar = flagged(), cast.person("rita", "reviewer"), cast.person("omar", "reviewer")
-        queue.want(item(session), 2)
+        queue.require_answers(item(session), 2)
         answers.submit(session, rita, answer=Answer.ACCEPT)
         assert queue.next_for(omar, "omar's page") == item(session)
-        queue.want(item(session), 1)
+        queue.require_answers(item(session), 1)
         done = item(session)
         assert (done.state, done.claim, done.claimed_by, done.claimed_until) == (ItemState.DONE, "", None, None)
 
@@ -92,11 +92,11 @@ class AnyHistoryOfReviewLeavesTheFinalGrades(TestCase):
         elif verb == "undo" and (last := answers.last_of(reviewer)):
             answers.undo(last, other)
         elif verb == "hold" and (row := ReviewAnswer.objects.filter(session=session, reviewer=other).last()):
-            answers.let_hold(row, reviewer)
+            answers.adopt(row, reviewer)
         elif verb == "double":
             self._again(session, reviewer)
         elif verb == "want" and waiting:
-            queue.want(waiting, given_value)
+            queue.require_answers(waiting, given_value)
         elif verb == "claim":
             queue.next_for(reviewer, f"page {next(_numbers)}")
 

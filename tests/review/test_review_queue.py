@@ -10,8 +10,8 @@ from django.http import QueryDict
 from grading import review, tasks
 from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
-from grading.models.review import Answer, Entry, ItemState
-from grading.review import answers, queue, worth
+from grading.models.review import Answer, ItemState, QueueEntry
+from grading.review import answers, priority, queue
 from grading.review.impact import Corrections, Stratum, first_guess, prior
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
@@ -23,7 +23,7 @@ NOW = cast.NOON + dt.timedelta(hours=1)
 
 
 def order(reviewer, **filters):
-    return [each.session for each in queue.waiting(reviewer, queue.Filters(**filters))]
+    return [each.session for each in queue.waiting(reviewer, queue.QueueFilters(**filters))]
 
 
 def prioritised():
@@ -36,19 +36,19 @@ def prioritised():
 
 def test_a_flag_brings_a_session_in_with_its_reason():
     held = item(flagged())
-    assert (held.entered_as, held.slice_probability) == (Entry.RULE, None)
+    assert (held.entered_as, held.slice_probability) == (QueueEntry.RULE, None)
     assert held.why.startswith("1 pull request, yet no judge")
 
 
 def test_a_session_of_the_random_slice_comes_in_whatever_it_looks_like():
     inside, outside = (judged(external_id=name(inside=inside)) for inside in (True, False))
-    assert (item(inside).entered_as, item(inside).slice_probability, item(inside).why) == (Entry.SLICE, 0.2, "")
+    assert (item(inside).entered_as, item(inside).slice_probability, item(inside).why) == (QueueEntry.SLICE, 0.2, "")
     assert not ReviewItem.objects.filter(session=outside).exists()
 
 
 def test_a_flagged_session_of_the_slice_keeps_its_probability():
     held = item(flagged(external_id=name(inside=True)))
-    assert (held.entered_as, held.slice_probability) == (Entry.RULE, 0.2)
+    assert (held.entered_as, held.slice_probability) == (QueueEntry.RULE, 0.2)
 
 
 def test_the_slice_is_as_large_as_the_settings_say(settings):
@@ -100,14 +100,14 @@ def test_a_rules_item_of_the_slice_stays_for_the_slice():
     session = flagged(external_id=name(inside=True))
     cast.grade(session, Source.JUDGE, 0.7)
     settled(session)
-    assert (item(session).state, item(session).entered_as, item(session).why) == (ItemState.OPEN, Entry.SLICE, "")
+    assert (item(session).state, item(session).entered_as, item(session).why) == (ItemState.OPEN, QueueEntry.SLICE, "")
 
 
 def test_a_sliced_item_that_a_rule_flags_becomes_the_rules():
     session = judged(0.32, source=Source.JOURNAL, external_id=name(inside=True))
     cast.pull_request(session)
     settled(session)
-    assert item(session).entered_as == Entry.RULE
+    assert item(session).entered_as == QueueEntry.RULE
 
 
 def test_an_item_of_a_person_waits_for_a_person(rita):
@@ -133,7 +133,7 @@ def test_evidence_after_a_grade_from_before_hashes_were_kept_counts_by_its_arriv
     assert not ReviewItem.objects.exists()
     Evidence.objects.create(session=session, kind="patch", sha256="b" * 64, size=1, received_at=NOW)
     settled(session)
-    assert item(session).entered_as == Entry.EVIDENCE
+    assert item(session).entered_as == QueueEntry.EVIDENCE
 
 
 # --- order -----------------------------------------------------------------------------------------------------------
@@ -157,8 +157,8 @@ def test_what_a_rule_brought_comes_first_then_by_impact(rita):
 def test_impact_is_discount_times_expected_correction_times_sensitivity():
     session = flagged(ended_at=NOW - dt.timedelta(days=21))
     # half-life 21 days: 1/2; flagged, nobody corrected yet: .4; the sensitivity of the arm's next choice
-    arm = worth.by_arm(NOW, surprise=1.0)[session.category_id]
-    assert prioritised()[session.pk] == worth.rounded(0.5 * 0.4 * arm)
+    arm = priority.by_arm(NOW, surprise=1.0)[session.category_id]
+    assert prioritised()[session.pk] == priority.rounded(0.5 * 0.4 * arm)
 
 
 def test_newer_flagged_and_ungraded_sessions_come_before_older_and_judged_ones(rita):
@@ -229,7 +229,7 @@ def test_many_items_are_written_in_few_statements(django_assert_max_num_queries)
         for arm in ("code", "infra", "news", None)
         for day in range(25)
     ]
-    ReviewItem.objects.bulk_create(ReviewItem(session=session, entered_as=Entry.SLICE) for session in sessions)
+    ReviewItem.objects.bulk_create(ReviewItem(session=session, entered_as=QueueEntry.SLICE) for session in sessions)
     with django_assert_max_num_queries(16):
         assert queue.prioritise(NOW) == 100
     with django_assert_max_num_queries(10):
@@ -266,15 +266,15 @@ def test_filters_narrow_the_queue(rita, omar):
     assert order(rita, agent="alice") == order(rita, source="nonsense") == []
     answers.submit(rule, rita, answer=Answer.GRADE, value=0.3)
     assert order(rita, state="done") == [rule]
-    assert queue.next_for(rita, "page", queue.Filters(arm="code", state="done")) is None
+    assert queue.next_for(rita, "page", queue.QueueFilters(arm="code", state="done")) is None
 
 
 def test_filters_come_from_an_address_and_go_back_into_one():
-    filters = queue.Filters.parse(QueryDict("arm=code&rule=&page=3&assigned=me&agent=a%00b"))
-    assert filters == queue.Filters(arm="code", assigned="me", agent="a�b")
-    assert queue.Filters.parse(QueryDict(filters.query)) == filters
-    assert not queue.Filters.parse(QueryDict("page=3"))
-    assert queue.Filters().query == ""
+    filters = queue.QueueFilters.parse(QueryDict("arm=code&rule=&page=3&assigned=me&agent=a%00b"))
+    assert filters == queue.QueueFilters(arm="code", assigned="me", agent="a�b")
+    assert queue.QueueFilters.parse(QueryDict(filters.query)) == filters
+    assert not queue.QueueFilters.parse(QueryDict("page=3"))
+    assert queue.QueueFilters().query == ""
 
 
 def test_waiting_items_carry_people_and_rewards(rita, django_assert_num_queries):
@@ -296,7 +296,7 @@ def test_the_count_says_how_many_wait_why_and_since_when(rita, omar):
 
 def test_an_item_wants_one_person_at_least():
     with pytest.raises(ValueError, match="at least"):
-        queue.want(item(flagged()), 0)
+        queue.require_answers(item(flagged()), 0)
 
 
 # --- a site that was there before ------------------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from bandit.shadow import shadow
 from grading import review
 from grading.models import Grade, ReviewItem, Session
 from grading.models.review import Answer
-from grading.review import promises, recalibration, worth
+from grading.review import priority, promises, recalibration
 from grading.review.trust import trust
 from grading.reward import rewards
-from grading.reward.lessons import reading as lessons
+from grading.reward.lessons import reading
 from grading.screens.bandit import record, travel
 from grading.vocabulary import Outcome, Reason, Source
 from tests import addresses, cast, world
@@ -155,7 +155,7 @@ def test_a_merge_takes_abstentions_along_and_counts_rewards_only():
     assert merging.merge(social, news, by="otto") == promised
     assert promised.moved == 1
     assert news.entries.live().count() == 2
-    assert merging.part(Arm.objects.get(pk=social.pk), by="otto").moved == 1
+    assert merging.unmerge(Arm.objects.get(pk=social.pk), by="otto").moved == 1
     assert social.entries.live().count() == 2
 
 
@@ -234,9 +234,9 @@ def figures():
             repr(shadow(version, cast.NOON)) if name == "category" else "",
             repr(recalibration.proposal(name, cast.NOON).offsets),
         )
-    found["lessons"] = repr(lessons.read(Bandit.objects.get(name="lesson"), cast.NOON))
+    found["lessons"] = repr(reading.read(Bandit.objects.get(name="lesson"), cast.NOON))
     found["trust"] = repr(trust(cast.NOON))
-    found["worth"] = worth.by_arm(cast.NOON)
+    found["worth"] = priority.by_arm(cast.NOON)
     return found
 
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.reward.chain import Resolution, resolve
-from grading.reward.decide import GradeView, Policy
+from grading.reward.decide import ChainPolicy, GradeView
 from grading.reward.explain import StepState
 from grading.vocabulary import Outcome, Reason, Source, Status
 
 pytestmark = pytest.mark.pure
 
-POLICY = Policy(
+POLICY = ChainPolicy(
     version="test",
     floor=0.1,
     threshold=0.1,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.reward.consumption import NAMED, diminishing, grade
-from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, Artifact
+from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, FoundArtifact
 from grading.vocabulary import Reason, Status
 
 pytestmark = pytest.mark.pure
@@ -16,9 +16,9 @@ KINDS = [rule.kind for rule in DEFAULT_RULES if rule.kind != SHOWED_UP]
 COUNTS = st.dictionaries(st.sampled_from(KINDS), st.integers(0, 12))
 
 
-def left(**counts: int) -> list[Artifact]:
+def left(**counts: int) -> list[FoundArtifact]:
     return [
-        Artifact(kind=kind, key=str(number), where="", origin="patch", rule=kind)
+        FoundArtifact(kind=kind, key=str(number), where="", origin="patch", rule=kind)
         for kind, count in counts.items()
         for number in range(count)
     ]

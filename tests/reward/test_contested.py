@@ -10,7 +10,7 @@ from grading.reward.chain import Resolution, resolve
 from grading.reward.decide import ADDED_AT_MOST, GradeView, current
 from grading.reward.explain import StepState
 from grading.reward.standing import CLAIMED, PLAIN, STALE, contested, standing_weight
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.reward.witness import Witness, weakest
 from grading.vocabulary import Source, Status
 from tests.reward.test_chain import POLICY
@@ -39,7 +39,7 @@ def rows(
     if left is not None:
         found.append(row(1, Source.CONSUMPTION, left, witness=witness))
     if trajectory is not None:
-        found.append(row(2, Source.TRAJECTORY, trajectory, view=View.FULL, stands=True))
+        found.append(row(2, Source.TRAJECTORY, trajectory, view=EvidenceView.FULL, stands=True))
     return found
 
 

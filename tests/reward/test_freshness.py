@@ -5,7 +5,7 @@ import pytest
 from grading.reward.chain import resolve
 from grading.reward.decide import GradeView
 from grading.reward.explain import StepState
-from grading.reward.freshness import Shown, unread
+from grading.reward.freshness import EvidenceState, unread
 from grading.reward.production import Production, Thing
 from grading.vocabulary import Outcome, Reason, Source, Status
 from tests.reward.test_chain import POLICY, grade
@@ -13,9 +13,9 @@ from tests.reward.test_chain import POLICY, grade
 pytestmark = pytest.mark.pure
 
 
-def shown(*things: tuple[str, str], transcript: str = "log", failures: int = 0, source: str = "now") -> Shown:
+def shown(*things: tuple[str, str], transcript: str = "log", failures: int = 0, source: str = "now") -> EvidenceState:
     found = Production(things=tuple(Thing(kind=kind, key=key, seen_in=("transcript",)) for kind, key in things))
-    return Shown.of(found, transcript=transcript, failures=failures, source=source)
+    return EvidenceState.of(found, transcript=transcript, failures=failures, source=source)
 
 
 COMMIT, MERGE = ("commit", "1a2b3c4"), ("pr_merged", "https://github.com/o/r/pull/7")
@@ -40,7 +40,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("read", "now", "before"), TABLE)
 def test_only_a_first_transcript_an_effect_or_a_failure_makes_a_verdict_stale(read, now, before):
-    earlier = read and Shown.from_dict({**read.as_dict(), "source": "earlier"})
+    earlier = read and EvidenceState.from_dict({**read.as_dict(), "source": "earlier"})
     assert unread(earlier, now) == before
 
 
@@ -50,9 +50,9 @@ def test_what_later_rules_find_in_the_same_files_was_read():
 
 def test_what_is_kept_is_what_comes_back():
     kept = shown(COMMIT, MERGE, failures=1)
-    assert Shown.from_dict(kept.as_dict()) == kept
-    assert Shown.from_dict({}) is None
-    assert Shown.from_dict(None) is None
+    assert EvidenceState.from_dict(kept.as_dict()) == kept
+    assert EvidenceState.from_dict({}) is None
+    assert EvidenceState.from_dict(None) is None
 
 
 def test_the_fingerprint_is_that_of_what_is_shown():

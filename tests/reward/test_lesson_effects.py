@@ -9,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bandit.core.effect import Kind, Verdict
+from bandit.core.effect import EffectVerdict, StudyDesign
 from bandit.core.policy import Policy
 from bandit.core.residual import baseline
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 from bandit.models import Arm, Bandit
 from grading import review
 from grading.models import SessionLesson
@@ -52,7 +52,9 @@ def lesson(of, at, taken, chance=None, name="ask-first", spoilt=None):
 def offsets(reward, day, context):
     """The category baseline of these rewards."""
     rows = [
-        Row(arm=c, source="judge", day=dt.date.fromordinal(int(d)), n=1, s=round(r * MICRO), q=round(r * MICRO) ** 2)
+        RewardRow(
+            arm=c, source="judge", day=dt.date.fromordinal(int(d)), n=1, s=round(r * MICRO), q=round(r * MICRO) ** 2
+        )
         for r, d, c in zip(reward, day, context, strict=True)
     ]
     reading = Policy(weights={"judge": 1.0}, long_run_half_life=10_000)
@@ -75,7 +77,7 @@ def test_a_lesson_given_at_random_within_categories_does_nothing(means, shares):
     of = sample(reward + np.array([moved[name] for name in context]), day, context)
     found = lesson(of, np.flatnonzero(given_it), np.ones(given_it.sum(), dtype=bool)).observational
     assert found.difference.mean == pytest.approx(0, abs=0.01)
-    assert found.verdict not in {Verdict.HELPS, Verdict.HARMFUL}
+    assert found.verdict not in {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
 
 
 def rescue(n=4000, *, helps=0.08, chance=0.8):
@@ -93,11 +95,11 @@ def rescue(n=4000, *, helps=0.08, chance=0.8):
 def test_a_sign_that_flips_once_the_draw_decides():
     """I115, I110: it is given in trouble, so that it looks harmful; among those that matched, it helps."""
     found = rescue()
-    assert found.observational.kind is Kind.OBSERVATIONAL
+    assert found.observational.kind is StudyDesign.OBSERVATIONAL
     assert found.observational.difference.mean < -0.1
-    assert found.causal.kind is Kind.CAUSAL
+    assert found.causal.kind is StudyDesign.CAUSAL
     assert found.causal.difference.low < 0.08 < found.causal.difference.high
-    assert found.causal.verdict is Verdict.HELPS
+    assert found.causal.verdict is EffectVerdict.HELPS
     assert found.effect is found.causal
     assert not found.observational.may_retire
 
@@ -125,7 +127,7 @@ def test_a_narrow_lesson_of_another_name_has_no_caution():
 def test_a_lesson_that_never_matched_has_no_figure():
     of = sample(np.full(100, 0.5), START + np.arange(100), np.repeat("code", 100))
     found = lesson(of, np.arange(0), np.ones(0, dtype=bool))
-    assert found.effect.kind is Kind.CANNOT_TELL
+    assert found.effect.kind is StudyDesign.CANNOT_TELL
     assert found.by_category() == []
     assert found.match_rate is None
 

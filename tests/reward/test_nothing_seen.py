@@ -6,7 +6,7 @@ import pytest
 
 from bandit.models import LedgerEntry
 from grading.models import Flag
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Outcome, Reason, Source
 from tests.casts import logs
 from tests.casts.intake import answered, calls, claude, codex, reward, says, submit, trajectory
@@ -122,7 +122,10 @@ def test_a_verdict_is_not_withdrawn_by_calling_the_session_refused_later():
 def test_a_red_last_run_without_any_effect_is_a_low_number_with_its_evidence():
     grade = trajectory(submit("d1", claude("d1", *calls(RED), says("It fails."))).session)
     assert grade.value <= 0.2
-    assert (grade.evidence["view"], grade.evidence["failures"]) == (View.FAILED, ["the last run of pytest failed"])
+    assert (grade.evidence["view"], grade.evidence["failures"]) == (
+        EvidenceView.FAILED,
+        ["the last run of pytest failed"],
+    )
 
 
 def test_a_runner_that_never_ran_is_no_failure():
@@ -134,14 +137,14 @@ def test_a_runner_that_never_ran_is_no_failure():
 def test_a_failed_mandatory_check_is_evidence_of_failure():
     facts = {"checks": [{"name": "ci", "passed": False}]}
     grade = trajectory(submit("d3", claude("d3", *calls(*METRICS), says("Done.")), facts=facts).session)
-    assert (grade.evidence["view"], grade.value <= 0.2) == (View.FAILED, True)
+    assert (grade.evidence["view"], grade.value <= 0.2) == (EvidenceView.FAILED, True)
 
 
 def test_a_clean_look_in_a_category_of_looking_is_worth_what_looking_is_worth():
     session = submit("e1", claude("e1", *calls(*READS), says("Nothing to do.")), category="triage").session
     grade = trajectory(session)
-    assert (grade.value, grade.evidence["view"]) == (0.35, View.LOOKED)
-    assert LedgerEntry.objects.filter(bandit__name="category").get().grader.view == View.LOOKED
+    assert (grade.value, grade.evidence["view"]) == (0.35, EvidenceView.LOOKED)
+    assert LedgerEntry.objects.filter(bandit__name="category").get().grader.view == EvidenceView.LOOKED
 
 
 @pytest.mark.parametrize(

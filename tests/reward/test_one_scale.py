@@ -88,7 +88,7 @@ def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_
     (said,) = [
         each for each in posterior_of("category", cast.NOON).arms["news"].evidence if each.source == "trajectory"
     ]
-    read = one_scale.Reader().of(alone[0], alone[0].grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().of(alone[0], alone[0].grades.get(source="trajectory"))
     assert said.mapped == pytest.approx(read.value)
     assert (read.version, read.pairs) == (3, 24)
     one_scale.switch_off("category", otto, version=4)
@@ -117,7 +117,7 @@ def test_a_fallbacks_tile_says_what_it_is_on_the_judges_scale(client, otto):
     scale_cast.put(otto)
     session = scale_cast.fell_back(0.2, arm="code")
     client.force_login(otto)
-    read = one_scale.Reader().of(session, session.grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
     value, pairs, error = numbers(read)
     page = page_of(client, session)
     shown = tile(page, "trajectory")
@@ -175,7 +175,7 @@ def test_the_api_gives_what_was_settled_and_what_it_is_read_as(otto):
     assert (said["value"], said["calibrated"], said["calibration_version"]) == (0.2, None, None)
     scale_cast.pairs()
     scale_cast.put(otto)
-    read = one_scale.Reader().of(session, session.grades.get(source="trajectory"))
+    read = one_scale.ScaleReader().of(session, session.grades.get(source="trajectory"))
     said = api(session, secret)
     assert said["reward"]["value"] == 0.2
     assert said["reward"]["calibrated"] == pytest.approx(read.value)

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from grading.reward import trajectory as core
 from grading.reward.production import collect
-from grading.reward.trajectory import Seen, View
-from grading.signals.facts import Facts
+from grading.reward.trajectory import EvidenceView, TrajectoryInput
+from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Source
 from tests.casts import logs
 from tests.casts.intake import calls, claude, reward, says, submit, trajectory
@@ -30,7 +30,7 @@ def test_facts_of_a_commit_and_a_pull_request_beside_a_thin_log_and_a_journal_ar
     facts = {"commits": [{"sha": SHA}], "pull_requests": [URL]}
     session = submit("a1", log, journal="# a1\n\nFixed and submitted.\n", facts=facts).session
     grade = trajectory(session)
-    assert (grade.evidence["view"], grade.evidence["units"]) == (View.FACTS, 2.2)
+    assert (grade.evidence["view"], grade.evidence["units"]) == (EvidenceView.FACTS, 2.2)
     assert reward(session).source == Source.TRAJECTORY
     assert session.flags.get().rule == "A1"  # a fallback from the caller's own word silences nothing
 
@@ -68,12 +68,14 @@ hashes = st.integers(0, 2**64).map(lambda number: f"{number:040x}"[::-1])
 )
 @examples(100)
 def test_one_more_fact_never_lowers_what_facts_are_worth(commits, pulls, failed):
-    def value(facts: Facts) -> float:
-        return core.grade(Seen(production=collect(facts=facts), facts=facts)).value or 0.0
+    def value(facts: ObservedFacts) -> float:
+        return core.grade(TrajectoryInput(production=collect(facts=facts), facts=facts)).value or 0.0
 
     checks = ("ci",) if failed else ()
     urls = tuple(f"https://github.com/o/r/pull/{number}" for number in dict.fromkeys(pulls))
-    held = Facts(commits=tuple(commits), pull_requests=urls, failed_checks=checks)
-    assert value(Facts(commits=(*commits, "f" * 40), pull_requests=urls, failed_checks=checks)) >= value(held)
-    more = Facts(commits=tuple(commits), pull_requests=(*urls, "https://github.com/o/r/pull/777"), failed_checks=checks)
+    held = ObservedFacts(commits=tuple(commits), pull_requests=urls, failed_checks=checks)
+    assert value(ObservedFacts(commits=(*commits, "f" * 40), pull_requests=urls, failed_checks=checks)) >= value(held)
+    more = ObservedFacts(
+        commits=tuple(commits), pull_requests=(*urls, "https://github.com/o/r/pull/777"), failed_checks=checks
+    )
     assert value(more) >= value(held)

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from bandit import audit, calibrating
-from bandit.core.calibration import Line, Scale
+from bandit.core.calibration import CalibrationLine, Scale
 from bandit.models import Bandit, LedgerEntry
 from grading import judging, monitoring
 from grading.intake import erasing, regrading
@@ -262,7 +262,7 @@ def test_what_the_rules_say_on_the_judges_scale_has_a_session_read_again(sim):
     one()
     assert samples(session) == []
     held = session.grades.filter(source=Source.TRAJECTORY).latest("pk")
-    line = Line(
+    line = CalibrationLine(
         source="trajectory", version=held.version, view=held.evidence["view"], slope=0.0, intercept=0.4, low=0.5,
         high=1.5, centre=0.5, doubt=0.01, slope_doubt=0.01, spread=0.01, residual=0.01, pairs={"code": 40},
     )  # fmt: skip

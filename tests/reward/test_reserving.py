@@ -126,7 +126,7 @@ def test_merging_arms_and_parting_them_draws_nothing_again():
     merging.merge(code, news, by="otto")
     for each in Session.objects.all():
         rewards.settle(each, renew=True)
-    merging.part(Arm.objects.get(pk=code.pk), by="otto")
+    merging.unmerge(Arm.objects.get(pk=code.pk), by="otto")
     for each in Session.objects.all():
         rewards.settle(each)
     assert draws() == before

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from grading.reward import trajectory
 from grading.reward.grade import SourceGrade
 from grading.reward.production import collect
-from grading.reward.trajectory import Seen, View
+from grading.reward.trajectory import EvidenceView, TrajectoryInput
 from grading.signals import Commit, Effect, EffectKind, Signals
 from grading.signals import TestRun as Run
 from grading.signals.changes import FileChange
-from grading.signals.facts import Facts
+from grading.signals.facts import ObservedFacts
 from grading.vocabulary import Reason
 from tests.transcript import Transcript
 
@@ -31,10 +31,10 @@ def effects(*kinds: EffectKind) -> tuple[Effect, ...]:
     return tuple(Effect(kind=kind, key=str(n), at=n) for n, kind in enumerate(kinds))
 
 
-def graded(signals: Signals | None, facts: Facts | None = None, **options) -> SourceGrade:
-    facts = facts or Facts()
+def graded(signals: Signals | None, facts: ObservedFacts | None = None, **options) -> SourceGrade:
+    facts = facts or ObservedFacts()
     production = collect(signals, facts=facts)
-    return trajectory.grade(Seen(signals=signals, production=production, facts=facts, **options))
+    return trajectory.grade(TrajectoryInput(signals=signals, production=production, facts=facts, **options))
 
 
 def value(signals: Signals, **options) -> float:
@@ -121,24 +121,24 @@ def test_a_session_without_effect_or_failure_is_unscored():
 @pytest.mark.parametrize(
     ("signals", "facts", "words"),
     [
-        (replace(SESSION, test_runs=(Run(runner="pytest", passed=False, at=3),)), Facts(), "pytest failed"),
-        (SESSION, Facts(failed_checks=("ci",)), "check ci failed"),
-        (replace(SESSION, undone=("abc1234",)), Facts(), "taken back"),
-        (replace(SESSION, rejected=1), Facts(), "the user refused"),
-        (None, Facts(failed_checks=("ci",)), "check ci failed"),
+        (replace(SESSION, test_runs=(Run(runner="pytest", passed=False, at=3),)), ObservedFacts(), "pytest failed"),
+        (SESSION, ObservedFacts(failed_checks=("ci",)), "check ci failed"),
+        (replace(SESSION, undone=("abc1234",)), ObservedFacts(), "taken back"),
+        (replace(SESSION, rejected=1), ObservedFacts(), "the user refused"),
+        (None, ObservedFacts(failed_checks=("ci",)), "check ci failed"),
     ],
 )
 def test_an_observed_failure_without_any_effect_is_low_and_says_so(signals, facts, words):
     result = graded(signals, facts)
     assert result.value <= trajectory.FAILED_AT_MOST
-    assert result.evidence["view"] == View.FAILED
+    assert result.evidence["view"] == EvidenceView.FAILED
     assert words in result.detail
     assert result.evidence["failures"]
 
 
 def test_a_failure_beside_an_effect_is_no_low_number_by_itself():
     red = replace(SESSION, commits=commits(2), test_runs=(Run(runner="pytest", passed=False, at=3),))
-    assert graded(red).evidence["view"] == View.FULL
+    assert graded(red).evidence["view"] == EvidenceView.FULL
 
 
 def test_more_work_is_worth_more_by_kind():
@@ -208,8 +208,8 @@ def test_the_evidence_is_the_sum():
 )
 def test_a_log_that_cannot_be_read_is_unscored_and_facts_are_graded_without_it(signals, reason):
     assert (graded(signals).value, graded(signals).reason) == (None, reason)
-    result = graded(signals, Facts(commits=("a" * 40,)))
-    assert (result.evidence["view"], result.evidence["log"]) == (View.FACTS, reason)
+    result = graded(signals, ObservedFacts(commits=("a" * 40,)))
+    assert (result.evidence["view"], result.evidence["log"]) == (EvidenceView.FACTS, reason)
     assert "from facts and patch alone" in result.detail
 
 
@@ -255,7 +255,7 @@ def test_finding_nothing_to_do_is_an_outcome_where_the_category_looks(change, lo
     result = graded(replace(SESSION, **{"reads": 5, "concluded": True, **change}), looking=looking)
     assert result.value == expected
     if expected is not None:
-        assert result.evidence["view"] == View.LOOKED
+        assert result.evidence["view"] == EvidenceView.LOOKED
 
 
 def test_one_commits_worth_of_work_or_a_failure_stands_beside_a_journal():

@@ -15,7 +15,7 @@ from grading.models import Flag, Grade, Reveal, ReviewAnswer
 from grading.models.review import Answer
 from grading.review import answers, bulk, queue
 from grading.reward import rewards
-from grading.templatetags.house import mean3
+from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import buckets

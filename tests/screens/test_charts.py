@@ -100,7 +100,7 @@ def test_a_gauge_never_leaves_its_track_and_outlines_what_is_kept(used, limit, w
 
 
 def test_what_is_only_expected_is_hatched_above_what_is_known():
-    bars = [charts.Cost(day=day, known=1.0, expected=0.5 * (day == DAY), words=f"{day}") for day in DAYS]
+    bars = [charts.DayCost(day=day, known=1.0, expected=0.5 * (day == DAY), words=f"{day}") for day in DAYS]
     rects = list(parsed(charts.costs(bars)).iter("rect"))
     assert [rect.get("class") for rect in rects] == ["f-ink", "f-ink", "hatched"]
     assert float(rects[2].get("y")) + float(rects[2].get("height")) == pytest.approx(float(rects[1].get("y")))
@@ -109,7 +109,7 @@ def test_what_is_only_expected_is_hatched_above_what_is_known():
 
 @pytest.mark.parametrize("money", [0, 1e-6, 0.046, 1.99, 12_345])
 def test_any_cost_stays_inside_the_picture(money):
-    bars = [charts.Cost(day=DAY, known=money, expected=money / 10, words="")]
+    bars = [charts.DayCost(day=DAY, known=money, expected=money / 10, words="")]
     assert all(float(rect.get("y")) >= 0 for rect in parsed(charts.costs(bars)).iter("rect"))
 
 
@@ -142,7 +142,7 @@ def at(day: int, hour: int = 0) -> dt.datetime:
 
 def test_an_outage_is_red_on_its_hours_above_its_days_bar():
     bars = [charts.Bar(day=day, source="judge", final=True, count=10) for day in FORTNIGHT]
-    out = charts.Outage(since=at(-1, 6), until=at(-1, 18), words="quota exhausted for 12 h")
+    out = charts.OutageSpan(since=at(-1, 6), until=at(-1, 18), words="quota exhausted for 12 h")
     svg = parsed(charts.by_day(bars, FORTNIGHT, [out]))
     boxes = {rect.get("class"): rect for rect in svg.iter("rect")}
     bar, red = boxes["f-judge"], boxes["f-alarm"]
@@ -153,7 +153,7 @@ def test_an_outage_is_red_on_its_hours_above_its_days_bar():
 
 
 def test_an_outage_over_several_days_marks_each_and_is_named_once():
-    out = charts.Outage(since=at(-3, 12), until=at(-1, 1), words="judge overloaded")
+    out = charts.OutageSpan(since=at(-3, 12), until=at(-1, 1), words="judge overloaded")
     svg = parsed(charts.by_day([], FORTNIGHT, [out]))
     assert [rect.get("class") for rect in svg.iter("rect")].count("f-alarm") == 3
     assert [each.text for each in svg.iter("text")].count("judge overloaded") == 1
@@ -161,7 +161,9 @@ def test_an_outage_over_several_days_marks_each_and_is_named_once():
 
 def test_words_of_outages_lie_on_no_bar_and_not_on_each_other():
     bars = [charts.Bar(day=day, source="judge", final=True, count=10 + 5 * n) for n, day in enumerate(FORTNIGHT)]
-    outages = [charts.Outage(since=at(-n, 6), until=at(-n, 9), words=f"outage {n}, since judged") for n in (3, 2, 1)]
+    outages = [
+        charts.OutageSpan(since=at(-n, 6), until=at(-n, 9), words=f"outage {n}, since judged") for n in (3, 2, 1)
+    ]
     svg = parsed(charts.by_day(bars, FORTNIGHT, outages))
     tops = [float(rect.get("y")) for rect in svg.iter("rect") if rect.get("class") == "f-judge"]
     heights = [float(each.get("y")) for each in svg.iter("text") if each.get("class") == "red"]
@@ -171,22 +173,22 @@ def test_words_of_outages_lie_on_no_bar_and_not_on_each_other():
 
 def test_an_outage_before_the_first_day_is_not_drawn():
     early = dt.datetime.combine(FORTNIGHT[0] - dt.timedelta(days=3), dt.time(), tzinfo=dt.UTC)
-    assert "f-alarm" not in charts.by_day([], FORTNIGHT, [charts.Outage(since=early, until=early, words="x")])
+    assert "f-alarm" not in charts.by_day([], FORTNIGHT, [charts.OutageSpan(since=early, until=early, words="x")])
 
 
 # --- differences around 0
 
 
 def test_an_axis_holds_every_difference_and_is_never_finer_than_a_tenth():
-    wide = charts.Difference(mean=0.1, low=-0.05, high=0.23, is_causal=True)
+    wide = charts.RewardDifference(mean=0.1, low=-0.05, high=0.23, is_causal=True)
     assert charts.reach([wide]) == 0.4
     assert charts.reach([]) == 0.1
-    assert charts.reach([charts.Difference(mean=1.5, low=-3, high=4, is_causal=False)]) == 1
+    assert charts.reach([charts.RewardDifference(mean=1.5, low=-3, high=4, is_causal=False)]) == 1
 
 
 def test_a_causal_difference_is_filled_and_an_observational_one_hollow():
     for is_causal, kind in ((True, "causal"), (False, "observational")):
-        drawn = charts.difference(charts.Difference(mean=-0.1, low=-0.2, high=0.0, is_causal=is_causal), 0.4)
+        drawn = charts.difference(charts.RewardDifference(mean=-0.1, low=-0.2, high=0.0, is_causal=is_causal), 0.4)
         assert f'<circle class="{kind}" cx="37.50%"' in drawn
         assert f'aria-label="{kind}: -0.100, 90 % interval -0.200 to +0.000"' in drawn
 

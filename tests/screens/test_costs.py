@@ -39,7 +39,7 @@ def shown(client, query="") -> str:
     return response.content.decode()
 
 
-def untold(usd=0.05, **fields) -> JudgeAttempt:
+def unknown_cost(usd=0.05, **fields) -> JudgeAttempt:
     """A call that may have cost something, and nobody says how much."""
     return quota_cast.attempt(quota_cast.job(NOW), NOW, AttemptOutcome.LOST, estimated_usd=usd, **fields)
 
@@ -64,10 +64,10 @@ def test_an_unknown_cost_is_never_nothing():
     """I142: three of four costs known is 75 %, below 80 %: a lower bound."""
     for _ in range(3):
         quota_cast.judged(NOW)
-    untold()
+    unknown_cost()
     turned_away()
     found = costs.spend(JudgeAttempt.objects.all())
-    assert (found.attempts, found.known, found.untold, found.free) == (5, 3, 1, 1)
+    assert (found.attempts, found.known, found.unknown_cost, found.free) == (5, 3, 1, 1)
     assert found.usd == pytest.approx(3 * 0.0458)
     assert (found.coverage, found.is_least) == (0.75, True)
     assert found.committed_usd == pytest.approx(3 * 0.0458 + 0.05)
@@ -76,12 +76,12 @@ def test_an_unknown_cost_is_never_nothing():
 def test_at_eighty_percent_known_the_sum_stands_by_itself():
     for _ in range(4):
         quota_cast.judged(NOW)
-    untold()
+    unknown_cost()
     assert not costs.spend(JudgeAttempt.objects.all()).is_least
 
 
 def test_where_nothing_is_known_there_is_no_sum():
-    untold()
+    unknown_cost()
     found = costs.spend(JudgeAttempt.objects.all())
     assert (found.usd, found.coverage, found.each_usd) == (None, 0.0, None)
 
@@ -108,7 +108,7 @@ def test_the_terms_add_up_to_the_cost_also_in_batches_and_from_the_cache():
 
 def test_what_is_known_in_part_says_at_least(viewer):
     quota_cast.judged(NOW)
-    untold()
+    unknown_cost()
     html = shown(viewer)
     assert '<span class="least">at least </span>4.6 ¢' in html
     assert "1 call may have cost 5.0 ¢ more, as estimated" in html
@@ -182,7 +182,7 @@ def test_an_empty_page_says_what_would_be_there(viewer):
 
 
 def test_the_csv_keeps_an_unknown_cost_empty(viewer):
-    untold()
+    unknown_cost()
     quota_cast.judged(NOW)
     unknown, known = exported(viewer)
     assert (unknown["cost_usd"], unknown["estimated_usd"]) == ("", "0.05")

@@ -144,12 +144,12 @@ def test_the_button_leads_to_exactly_as_many_items_as_it_names(rita, client, set
     for _ in range(3):
         session = settled(journal=0.3)
         cast.pull_request(session)
-        review.look(session)
-    review.look(settled(journal=0.3))
+        review.recheck(session)
+    review.recheck(settled(journal=0.3))
     html = client.get("/").content.decode()
     assert "3 rewards contradict a commit or a pull request" in html
     assert '<a class="btn primary" href="/review/?rule=A1">Review the three</a>' in html
-    assert review.waiting(rita, review.Filters(rule="A1")).count() == 3
+    assert review.waiting(rita, review.QueueFilters(rule="A1")).count() == 3
     assert html.count('class="btn primary"') == 1
 
 

@@ -8,9 +8,9 @@ from django.utils import timezone
 from bandit.selection import posterior_of
 from grading import review
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
-from grading.models.review import Answer, Entry, ItemState
+from grading.models.review import Answer, ItemState, QueueEntry
 from grading.reward import rewards
-from grading.templatetags.house import mean3
+from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.bandit.helpers import buckets
@@ -204,7 +204,7 @@ def test_excluding_takes_the_reward_away_and_needs_a_reason(reviewer, session):
 
 
 def test_what_cannot_be_judged_leaves_the_queue_with_a_reason(reviewer, session):
-    item = desk_cast.waits(session, Entry.RULE)
+    item = desk_cast.waits(session, QueueEntry.RULE)
     assert "A reason is needed" in text(send(reviewer, session, answer="cannot judge"))
     send(reviewer, session, answer="cannot judge", reason="the log is empty")
     item.refresh_from_db()
@@ -428,7 +428,7 @@ def test_comments_and_flags_are_kept_with_their_names(reviewer, session):
     assert "A comment has 1 to" in text(reviewer.post(f"/review/{session.pk}/comment/", {**form, "reason": " "}))
     html = text(reviewer.post(f"/review/{session.pk}/flag/", {**form, "reason": "wrong log"}, follow=True))
     assert "wrong log" in html
-    assert ReviewItem.objects.get().entered_as == Entry.PERSON
+    assert ReviewItem.objects.get().entered_as == QueueEntry.PERSON
     assert "needs a reason" in text(reviewer.post(f"/review/{session.pk}/flag/", {**form, "reason": ""}))
     reviewer.post(f"/review/{session.pk}/flag/", {**form, "unflag": "yes"})
     assert not Flag.objects.open().exists()

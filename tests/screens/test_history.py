@@ -18,8 +18,8 @@ from grading import monitoring
 from grading.models import Agent, Alarm, JudgePolicy, JudgeRun, ReviewItem, Rubric, RubricActivation
 from grading.models.review import Answer
 from grading.review import answers, audit, exported
-from grading.review.acts import Kind
-from grading.review.audit import Cursor, Filters
+from grading.review.acts import HistoryKind
+from grading.review.audit import HistoryCursor, HistoryFilters
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
@@ -122,8 +122,8 @@ def everything(rita):
 
 
 def test_every_kind_of_act_is_listed_and_found_by_its_kind(viewer, everything):
-    assert {act.kind for act in audit.page(Filters()).acts} == set(Kind)
-    for kind in Kind:
+    assert {act.kind for act in audit.page(HistoryFilters()).acts} == set(HistoryKind)
+    for kind in HistoryKind:
         assert {row["kind"] for row in downloaded(viewer, kind=kind)} == {kind}
     html = listed(viewer)
     for text in (
@@ -159,14 +159,14 @@ def test_pages_by_keyset_show_every_act_once_also_those_of_one_moment(rita, cloc
     for number in range(7):
         answers.comment(given.session, rita, f"note {number}")
         answers.reveal(settled(), rita, 0.5)
-    everything = [(act.kind, act.pk) for act in audit.page(Filters(), size=100).acts]
+    everything = [(act.kind, act.pk) for act in audit.page(HistoryFilters(), size=100).acts]
     found, before = [], None
     while True:
-        page = audit.page(Filters(), before=before, size=4)
+        page = audit.page(HistoryFilters(), before=before, size=4)
         found += [(act.kind, act.pk) for act in page.acts]
         if page.older is None:
             break
-        before = Cursor.parse(str(page.older))
+        before = HistoryCursor.parse(str(page.older))
     assert found == everything
     assert len(found) == len(set(found)) == 15
 

@@ -46,7 +46,7 @@ def contradicted(hours=1):
     decision = select(bandit="category", decision_id=f"d-{session.pk}", supply=None, now=timezone.now())
     complete(decision, observation=session.observation, executed_arm="cross-repo", now=timezone.now())
     rewards.settle(session)
-    review.look(session)
+    review.recheck(session)
     return session
 
 

@@ -23,7 +23,7 @@ ACTIONS = ("/quota/pause/", "/quota/resume/", "/quota/probe/", "/quota/policy/")
 SHARES = {"reserved_share": "0.2", "abstention_share": "0.1", "repeat_share": "0.05", "second_share": "0.25"}
 POLICY = {"daily_budget_usd": "5", **SHARES}
 
-# The house's five, the login's, the page's own.
+# Every page's five, the login's, the page's own.
 QUERIES = {"/quota/": 36, "/quota/costs/": 20, "/settings/": 11}
 
 

@@ -11,7 +11,7 @@ from bandit.models import Arm, Bandit, CalibrationVersion
 from bandit.reading import posterior_of
 from grading.reward import one_scale
 from grading.screens import charts
-from grading.templatetags.house import coefficient
+from grading.templatetags.gradingsite_tags import coefficient
 from grading.vocabulary import Source
 from tests import cast
 from tests.casts import scale as scale_cast

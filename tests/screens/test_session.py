@@ -7,7 +7,7 @@ import pytest
 
 from bandit.models import LedgerEntry
 from grading import intake, monitoring, review
-from grading.evidence import store as evidence
+from grading.evidence import store
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, Settlement
 from grading.models.evidence import EvidenceKind
 from grading.reward import rewards
@@ -43,7 +43,7 @@ def sent(name: str, *, metadata: dict | None = None, **files) -> Session:
 
 
 def received(session, kind, data: bytes, filename="", **fields) -> Evidence:
-    stored = evidence.store(io.BytesIO(data))
+    stored = store.store(io.BytesIO(data))
     return Evidence.objects.create(
         session=session, kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, **fields
     )

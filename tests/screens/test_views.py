@@ -3,7 +3,7 @@
 import pytest
 
 from grading.models import SavedView
-from grading.models.review import View
+from grading.models.review import FilteredList
 from grading.review import views
 from tests import cast
 
@@ -47,11 +47,11 @@ def test_page_number_and_empty_filters_are_no_part_of_a_view(viewer):
 
 
 def test_every_list_has_its_built_in_views(viewer):
-    for built_in in views.BUILT_IN[View.SESSIONS]:
+    for built_in in views.BUILT_IN[FilteredList.SESSIONS]:
         html = page(viewer, f"/sessions/?{built_in.query}")
         assert f"View: {built_in.name}" in html
         assert "It was left out" not in html
-    for built_in in views.BUILT_IN[View.HISTORY]:
+    for built_in in views.BUILT_IN[FilteredList.HISTORY]:
         assert f"View: {built_in.name}" in page(viewer, f"/history/?{built_in.query}")
 
 
@@ -103,19 +103,19 @@ def test_deleting_asks_first(viewer):
     ],
 )
 def test_what_cannot_be_kept_is_said(viewer, vera, fields, said):
-    views.save(vera, View.SESSIONS, "Taken", "category=news")
+    views.save(vera, FilteredList.SESSIONS, "Taken", "category=news")
     assert said in save(viewer, **fields)
     assert SavedView.objects.count() == 1
 
 
 def test_a_name_may_stand_once_on_each_list(vera):
-    views.save(vera, View.SESSIONS, "Mine", "category=news")
-    views.save(vera, View.HISTORY, "Mine", "kind=undo")
-    assert [view.name for view in views.of(vera, View.HISTORY)] == ["Mine"]
+    views.save(vera, FilteredList.SESSIONS, "Mine", "category=news")
+    views.save(vera, FilteredList.HISTORY, "Mine", "kind=undo")
+    assert [view.name for view in views.of(vera, FilteredList.HISTORY)] == ["Mine"]
 
 
 def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):
-    views.save(vera, View.SESSIONS, "Taken", "category=news")
+    views.save(vera, FilteredList.SESSIONS, "Taken", "category=news")
     save(viewer)
     html = viewer.post(f"/views/{SavedView.objects.get(name='Mine').pk}/", {"name": "Taken"}).content.decode()
     assert "choose another name" in html
@@ -124,9 +124,9 @@ def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):
 
 def test_one_person_keeps_at_most_fifty(vera):
     for number in range(views.MOST):
-        views.save(vera, View.SESSIONS, f"view {number}", "category=news")
+        views.save(vera, FilteredList.SESSIONS, f"view {number}", "category=news")
     with pytest.raises(views.ViewError, match="delete one"):
-        views.save(vera, View.SESSIONS, "one more", "category=news")
+        views.save(vera, FilteredList.SESSIONS, "one more", "category=news")
 
 
 def test_an_unknown_list_is_refused(viewer):

@@ -4,27 +4,27 @@ import datetime as dt
 
 import pytest
 
-from grading.templatetags import house
+from grading.templatetags import gradingsite_tags as tags
 
 
 @pytest.mark.parametrize(
     ("write", "value", "written"),
     [
-        (house.number, 0.32, ".32"), (house.number, 0.0, ".00"), (house.number, 1.0, "1"), (house.number, None, "–"),
-        (house.mean3, 0.5834, ".583"), (house.mean3, None, "–"), (house.signed, 0.02, "+.020"),
-        (house.signed, -0.0204, "−.020"), (house.signed2, 0.48, "+.48"), (house.signed2, None, "–"),
-        (house.usd, 1.99, "$1.99"), (house.usd, 0.34, "$.34"), (house.usd, 0.069, "6.9 ¢"), (house.usd, 0, "$0"),
-        (house.usd, None, "–"), (house.weight, 0.3, ".3"), (house.weight, 1.0, "1"), (house.weight, 0.0, "0"),
-        (house.amount, 0.0, "0"), (house.coefficient, 1.324, "1.32"), (house.coefficient, -0.5, "−.50"),
-        (house.coefficient, 0.0, ".00"), (house.coefficient, 10.0, "10.00"), (house.coefficient, None, "–"),
-        (house.amount, 0.5, ".50"),
-        (house.short_number, 18_400, "18.4 k"), (house.short_number, 900, "900"), (house.short_number, None, "–"),
-        (house.lasting, 42, "42 s"), (house.lasting, 2040, "34 min"), (house.lasting, 27_360, "7 h 36 min"),
-        (house.lasting, 7200, "2 h"), (house.lasting, 200_000, "2 d"), (house.lasting, None, "–"),
-        (house.percent, 90.909, "90.9"), (house.percent, None, "–"), (house.share_of_one, 0.97, "97 %"),
-        (house.signed_count, 9, "+9"), (house.signed_count, -2, "−2"), (house.stamp, None, "–"),
-        (house.lead, "Reward .60, final. What it left.", "Reward .60, final."),
-        (house.rest, "Reward .60, final. What it left.", "What it left."), (house.lead, None, ""),
+        (tags.number, 0.32, ".32"), (tags.number, 0.0, ".00"), (tags.number, 1.0, "1"), (tags.number, None, "–"),
+        (tags.mean3, 0.5834, ".583"), (tags.mean3, None, "–"), (tags.signed, 0.02, "+.020"),
+        (tags.signed, -0.0204, "−.020"), (tags.signed2, 0.48, "+.48"), (tags.signed2, None, "–"),
+        (tags.usd, 1.99, "$1.99"), (tags.usd, 0.34, "$.34"), (tags.usd, 0.069, "6.9 ¢"), (tags.usd, 0, "$0"),
+        (tags.usd, None, "–"), (tags.weight, 0.3, ".3"), (tags.weight, 1.0, "1"), (tags.weight, 0.0, "0"),
+        (tags.amount, 0.0, "0"), (tags.coefficient, 1.324, "1.32"), (tags.coefficient, -0.5, "−.50"),
+        (tags.coefficient, 0.0, ".00"), (tags.coefficient, 10.0, "10.00"), (tags.coefficient, None, "–"),
+        (tags.amount, 0.5, ".50"),
+        (tags.short_number, 18_400, "18.4 k"), (tags.short_number, 900, "900"), (tags.short_number, None, "–"),
+        (tags.duration, 42, "42 s"), (tags.duration, 2040, "34 min"), (tags.duration, 27_360, "7 h 36 min"),
+        (tags.duration, 7200, "2 h"), (tags.duration, 200_000, "2 d"), (tags.duration, None, "–"),
+        (tags.percent, 90.909, "90.9"), (tags.percent, None, "–"), (tags.share_of_one, 0.97, "97 %"),
+        (tags.signed_count, 9, "+9"), (tags.signed_count, -2, "−2"), (tags.stamp, None, "–"),
+        (tags.lead, "Reward .60, final. What it left.", "Reward .60, final."),
+        (tags.rest, "Reward .60, final. What it left.", "What it left."), (tags.lead, None, ""),
     ],
 )  # fmt: skip
 def test_numbers_are_written_one_way(write, value, written):
@@ -32,4 +32,4 @@ def test_numbers_are_written_one_way(write, value, written):
 
 
 def test_a_moment_of_another_year_names_the_year():
-    assert house.stamp(dt.datetime(2001, 3, 31, 9, 47, tzinfo=dt.UTC)) == "31 Mar 2001, 09:47"
+    assert tags.stamp(dt.datetime(2001, 3, 31, 9, 47, tzinfo=dt.UTC)) == "31 Mar 2001, 09:47"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from grading.signals import patch
-from grading.signals.artifacts import DEFAULT_RULES, MAX_OF_A_KIND, InvalidRule, Rule, find
+from grading.signals.artifacts import DEFAULT_RULES, MAX_OF_A_KIND, ArtifactDefinition, InvalidRule, find
 from tests.transcript import Transcript
 
 pytestmark = pytest.mark.pure
@@ -159,4 +159,4 @@ def test_the_text_of_a_bounded_number_of_files_is_looked_at():
 )
 def test_a_rule_that_cannot_work_says_why(fields, says):
     with pytest.raises(InvalidRule, match=says):
-        Rule(**{"kind": "x", "weight": 0.1, **fields})
+        ArtifactDefinition(**{"kind": "x", "weight": 0.1, **fields})

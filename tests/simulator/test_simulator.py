@@ -13,7 +13,7 @@ import pytest
 
 from grading.judging.core import verdict
 from grading.simulator import Mode, Simulator, tokens
-from grading.simulator.replies import Request
+from grading.simulator.replies import MessagesRequest
 
 SCHEMA = verdict.schema(["execution", "goal_fit", "harmlessness"])
 
@@ -70,7 +70,7 @@ def test_replies_take_their_latency_from_the_prompt_and_errors_take_none(sim):
     sim.script("overloaded")
     with pytest.raises(anthropic.OverloadedError):
         ask(sim)
-    times = {user: Request(model="m", system="", user=user, schema={}, input_tokens=1) for user in "abcdef"}
+    times = {user: MessagesRequest(model="m", system="", user=user, schema={}, input_tokens=1) for user in "abcdef"}
     waits = [sim.pause(*sim.take("/v1/messages", request, "k")) for request in times.values()]
     assert all(5 <= wait <= 15 for wait in waits)
     assert len(set(waits)) == len(waits)

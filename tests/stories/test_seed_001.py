@@ -11,7 +11,7 @@ from grading import intake, judging
 from grading.judging.allowance import quota
 from grading.models import Grade, JudgeAttempt, JudgeJob, Session
 from grading.reward import rewards
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.simulator import Simulator
 from grading.tasks import sweep
 from grading.vocabulary import Reason, Source
@@ -84,7 +84,7 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
         for words in ("Quota exhausted", "provisional", "operator-5e0c"):
             assert words in shown
         trajectory = Grade.objects.filter(session=session, source="trajectory").last()
-        assert trajectory.evidence["view"] == View.FACTS
+        assert trajectory.evidence["view"] == EvidenceView.FACTS
         assert trajectory.evidence["log"] in {Reason.LOG_TOO_SMALL, Reason.STUB_NO_TOOL_CALLS, Reason.LOG_OVERWRITTEN}
     assert not LedgerEntry.objects.filter(value_micro=100_000).exists()
     assert set(Session.objects.filter(flags__rule="A1")) == set(sessions)

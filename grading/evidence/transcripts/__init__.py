@@ -1,12 +1,23 @@
 """Reading transcripts of any length: an index of each, made once, from which pages and hits come at once.
 
-announce, ask ─► build (a worker, or a thread) ─► the shelf ─► page, find
+announce, ask ─► build (a worker, or a thread) ─► the cache ─► page, find
 """
 
 from grading.evidence.transcripts.building import announce, build
-from grading.evidence.transcripts.index import PAGE, Found
-from grading.evidence.transcripts.lines import Line
-from grading.evidence.transcripts.pages import Page, find, page
-from grading.evidence.transcripts.shelf import Progress, forget
+from grading.evidence.transcripts.cache import IndexProgress, forget
+from grading.evidence.transcripts.index import PAGE, SearchHits
+from grading.evidence.transcripts.lines import TranscriptLine
+from grading.evidence.transcripts.pages import TranscriptPage, find, page
 
-__all__ = ["PAGE", "Found", "Line", "Page", "Progress", "announce", "build", "find", "forget", "page"]
+__all__ = [
+    "PAGE",
+    "IndexProgress",
+    "SearchHits",
+    "TranscriptLine",
+    "TranscriptPage",
+    "announce",
+    "build",
+    "find",
+    "forget",
+    "page",
+]

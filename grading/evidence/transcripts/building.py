@@ -11,10 +11,10 @@ from tempfile import NamedTemporaryFile
 from typing import BinaryIO, cast
 
 from grading import formats, wakeup
-from grading.evidence import store as evidence
-from grading.evidence.transcripts import index, shelf
-from grading.evidence.transcripts.lines import Line, lines
-from grading.evidence.transcripts.shelf import Progress
+from grading.evidence import store
+from grading.evidence.transcripts import cache, index
+from grading.evidence.transcripts.cache import IndexProgress
+from grading.evidence.transcripts.lines import TranscriptLine, lines
 from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
@@ -51,12 +51,14 @@ def ask(row: Evidence) -> str:
     """
     if row.size <= SMALL:
         return build(row)
-    if shelf.progress(row) is None:
-        was_asked_for = shelf.was_asked_for(row)
+    if cache.progress(row) is None:
+        was_asked_for = cache.was_asked_for(row)
         try:
-            shelf.say(row, Progress())
+            cache.say(row, IndexProgress())
         except OSError as error:
-            return f"The index of the transcript cannot be written ({error}): mend the folder {shelf.place(row).parent}"
+            return (
+                f"The index of the transcript cannot be written ({error}): mend the folder {cache.path_of(row).parent}"
+            )
         if was_asked_for or not wakeup.publish("grading.tasks.index_transcript", row.pk):
             threading.Thread(target=build, args=[row], name=f"index {row}", daemon=True).start()
     return ""
@@ -71,17 +73,17 @@ def build(row: Evidence) -> str:
     except Exception as error:
         logger.exception("the index of %s could not be made", row)
         return _failed(row, f"The transcript could not be read: {type(error).__name__}: {error}")
-    shelf.done(row)
+    cache.done(row)
     return ""
 
 
 def _build(row: Evidence) -> None:
-    path = shelf.place(row)
+    path = cache.path_of(row)
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f"{row.sha256}.", suffix=".part", delete=False) as file:
         part = Path(file.name)
     try:
-        with evidence.open(row) as stream:
+        with store.open(row) as stream:
             counted = Counted(stream)
             reader = formats.read(cast("BinaryIO", counted), row.filename)
             index.write(part, reader.format, _told(row, lines(reader), counted))
@@ -89,28 +91,28 @@ def _build(row: Evidence) -> None:
     finally:
         part.unlink(missing_ok=True)
     # Erased meanwhile: the bytes go first and then what was made from them, so one of the two sees the other.
-    if not evidence.is_kept(row.sha256):
-        shelf.forget(row.sha256)
-    shelf.prune(path)
+    if not store.is_kept(row.sha256):
+        cache.forget(row.sha256)
+    cache.prune(path)
 
 
-def _told(row: Evidence, found: Iterator[Line], counted: Counted) -> Iterator[Line]:
+def _told(row: Evidence, found: Iterator[TranscriptLine], counted: Counted) -> Iterator[TranscriptLine]:
     """The same lines, and now and then how far they are."""
     told = 0.0
     for line in found:
         if (now := time.monotonic()) - told > TOLD_SECONDS and row.size > SMALL:
             told = now
-            _say(row, Progress(events=line.number, about=round(line.number * row.size / max(counted.count, 1))))
+            _say(row, IndexProgress(events=line.number, about=round(line.number * row.size / max(counted.count, 1))))
         yield line
 
 
 def _failed(row: Evidence, problem: str) -> str:
     logger.warning("no index of %s: %s", row, problem)
-    _say(row, Progress(problem=problem))
+    _say(row, IndexProgress(problem=problem))
     return problem
 
 
-def _say(row: Evidence, said: Progress) -> None:
+def _say(row: Evidence, said: IndexProgress) -> None:
     """Those who wait can do without."""
     with suppress(OSError):
-        shelf.say(row, said)
+        cache.say(row, said)

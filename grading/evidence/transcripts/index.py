@@ -9,12 +9,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from grading.evidence.transcripts.lines import Line
+from grading.evidence.transcripts.lines import TranscriptLine
 
 PAGE = 100
 # What one search looks through and finds at most; the next goes on from there.
 SEARCHED, HITS = 20_000_000, 1_000
-NAMES = tuple(field.name for field in fields(Line))
+NAMES = tuple(field.name for field in fields(TranscriptLine))
 SCHEMA = f"""
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192;
 CREATE TABLE line ({", ".join(NAMES).replace("number", "number INTEGER PRIMARY KEY")});
@@ -29,7 +29,7 @@ class Broken(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchHits:
     """`hits` are events after where the search began, up to event `searched`; `more` says that others follow it."""
 
     hits: tuple[int, ...] = ()
@@ -37,7 +37,7 @@ class Found:
     more: bool = False
 
 
-def write(path: Path, format_: str, lines: Iterable[Line]) -> None:
+def write(path: Path, format_: str, lines: Iterable[TranscriptLine]) -> None:
     """Make a new index at `path`, in constant memory."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript(SCHEMA)
@@ -58,7 +58,7 @@ class Index:
         self.format: str = about[0]
         self.last: int = about[1]
 
-    def block(self, first: int) -> tuple[Line, ...]:
+    def block(self, first: int) -> tuple[TranscriptLine, ...]:
         """The lines of the events `first` to `first + PAGE - 1`."""
         rows = self._db.execute("SELECT * FROM line WHERE number BETWEEN ? AND ?", [first, first + PAGE - 1])
         return tuple(map(_line, rows))
@@ -71,7 +71,7 @@ class Index:
         """The number of the first line from an event on."""
         return self._one("SELECT min(number) FROM line WHERE number >= ?", number)
 
-    def find(self, query: str, after: int = 0) -> Found:
+    def find(self, query: str, after: int = 0) -> SearchHits:
         """The events after number `after` whose head or text, as far as it is kept, has `query` in it, whatever its
         case. Looks through a bounded amount of text.
         """
@@ -83,7 +83,7 @@ class Index:
             looked += len(text)
             if wanted in text.casefold():
                 hits.append(searched)
-        return Found(hits=tuple(hits), searched=searched, more=searched < self.last)
+        return SearchHits(hits=tuple(hits), searched=searched, more=searched < self.last)
 
     def _one(self, query: str, number: int) -> int | None:
         found: int | None = self._db.execute(query, [number]).fetchone()[0]
@@ -100,12 +100,12 @@ def opened(path: Path) -> Iterator[Index]:
         raise Broken(f"{path.name}: {error}") from error
 
 
-def _stored(line: Line) -> tuple[object, ...]:
+def _stored(line: TranscriptLine) -> tuple[object, ...]:
     number, at, *rest = VALUES(line)
     return (number, at and at.isoformat(), *rest)
 
 
-def _line(row: tuple[Any, ...]) -> Line:
+def _line(row: tuple[Any, ...]) -> TranscriptLine:
     values = dict(zip(NAMES, row, strict=True))
     at, failed = values.pop("at"), values.pop("failed")
-    return Line(at=dt.datetime.fromisoformat(at) if at else None, failed=bool(failed), **values)
+    return TranscriptLine(at=dt.datetime.fromisoformat(at) if at else None, failed=bool(failed), **values)

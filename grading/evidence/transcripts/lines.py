@@ -26,7 +26,7 @@ OPEN_CALLS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class TranscriptLine:
     """One event. `head` is code, `told` the text as far as it is kept: `cut` characters more are not.
 
     `of` is the number of a result's call where that is not the line before.
@@ -57,7 +57,7 @@ class Line:
         return ASIDE if self.css == "scaffold" else SHOWN
 
 
-def lines(events: Iterable[Event]) -> Iterator[Line]:
+def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
     """The line of each event in turn. Usage has a number and no line. Holds a bounded number of open calls."""
     calls: OrderedDict[str, int] = OrderedDict()
     before = 0
@@ -80,9 +80,9 @@ def _called(event: Event, calls: OrderedDict[str, int]) -> int | None:
     return None
 
 
-def _line(event: Event, of: int | None) -> Line:
+def _line(event: Event, of: int | None) -> TranscriptLine:
     kind, css, head, text, failed = _content(event)
-    return Line(
+    return TranscriptLine(
         number=event.number,
         at=event.at,
         kind=kind,

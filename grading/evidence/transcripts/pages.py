@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from grading import formats
-from grading.evidence import store as evidence
-from grading.evidence.transcripts import building, index, shelf
+from grading.evidence import store
+from grading.evidence.transcripts import building, cache, index
 from grading.evidence.transcripts.building import Counted
-from grading.evidence.transcripts.index import PAGE, Broken, Found, Index
-from grading.evidence.transcripts.lines import Line, lines
-from grading.evidence.transcripts.shelf import Progress
+from grading.evidence.transcripts.cache import IndexProgress
+from grading.evidence.transcripts.index import PAGE, Broken, Index, SearchHits
+from grading.evidence.transcripts.lines import TranscriptLine, lines
 from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import Evidence
 
@@ -19,24 +19,24 @@ BEYOND = "No event has such a number; the transcript ends before."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class TranscriptPage:
     """The lines of events `first` to `first + PAGE - 1`; `previous` and `following` are where its neighbours begin.
 
     `last` is the number of the transcript's last line, None until that is known. There are no lines where `problem`
     says why in words, or `reading` how far the index is that they wait for.
     """
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[TranscriptLine, ...] = ()
     first: int = 1
     previous: int | None = None
     following: int | None = None
     last: int | None = None
     problem: str = ""
-    reading: Progress | None = None
+    reading: IndexProgress | None = None
     format: str = ""
 
 
-def page(row: Evidence, number: int) -> Page:
+def page(row: Evidence, number: int) -> TranscriptPage:
     """The page that holds event `number`, from 1. From the index; until there is one, from the start of the file."""
     first = _begin(max(number, 1))
     found = _indexed(row, first)
@@ -44,46 +44,46 @@ def page(row: Evidence, number: int) -> Page:
         problem = building.ask(row)
         found = _indexed(row, first) or _read(row, first)
         if found.reading and problem:
-            found = Page(first=first, problem=problem)
+            found = TranscriptPage(first=first, problem=problem)
     return found
 
 
-def find(row: Evidence, query: str, after: int = 0) -> Found | Progress:
+def find(row: Evidence, query: str, after: int = 0) -> SearchHits | IndexProgress:
     """Events after number `after` that have `query` in them, whatever its case; how far the index is until it is there.
 
     Looks through what is kept of each event (lines.FOLDED characters), a bounded part of the transcript at a time.
     """
-    path, problem = shelf.held(row), ""
+    path, problem = cache.held(row), ""
     if path is None:
         problem = building.ask(row)
-        path = shelf.held(row)
+        path = cache.held(row)
     try:
         if path is not None:
             with index.opened(path) as held:
                 return held.find(query, after)
     except Broken:
-        shelf.forget(row.sha256)
-    return shelf.progress(row) or Progress(problem=problem)
+        cache.forget(row.sha256)
+    return cache.progress(row) or IndexProgress(problem=problem)
 
 
 def _begin(number: int) -> int:
     return (number - 1) // PAGE * PAGE + 1
 
 
-def _indexed(row: Evidence, first: int) -> Page | None:
-    path = shelf.held(row)
+def _indexed(row: Evidence, first: int) -> TranscriptPage | None:
+    path = cache.held(row)
     try:
         if path is not None:
             with index.opened(path) as held:
                 return _page(held, first)
     except Broken:
-        shelf.forget(row.sha256)
+        cache.forget(row.sha256)
     return None
 
 
-def _page(held: Index, first: int) -> Page:
+def _page(held: Index, first: int) -> TranscriptPage:
     found, before, later = held.block(first), held.before(first), held.since(first + PAGE)
-    return Page(
+    return TranscriptPage(
         lines=found,
         first=first,
         previous=before and _begin(before),
@@ -105,14 +105,14 @@ class _Bounded(Counted):
         return super().read(size)
 
 
-def _read(row: Evidence, first: int) -> Page:
+def _read(row: Evidence, first: int) -> TranscriptPage:
     """The page from the file itself, where it is near the start."""
-    found: list[Line] = []
+    found: list[TranscriptLine] = []
     before = later = None
     if first > FIRST_PAGES * PAGE and row.size > building.SMALL:
         return _later(row, first)
     try:
-        with evidence.open(row) as file:
+        with store.open(row) as file:
             reader = formats.read(cast("BinaryIO", _Bounded(file)), row.filename)
             for line in lines(reader):
                 if line.number >= first + PAGE:
@@ -125,8 +125,8 @@ def _read(row: Evidence, first: int) -> Page:
     except _Enough:
         return _later(row, first)
     except (UnknownFormat, EmptyTranscript, OSError) as error:
-        return Page(problem=f"The transcript could not be read: {error}")
-    return Page(
+        return TranscriptPage(problem=f"The transcript could not be read: {error}")
+    return TranscriptPage(
         lines=tuple(found),
         first=first,
         previous=before,
@@ -136,7 +136,7 @@ def _read(row: Evidence, first: int) -> Page:
     )
 
 
-def _later(row: Evidence, first: int) -> Page:
+def _later(row: Evidence, first: int) -> TranscriptPage:
     """What is shown until the index is there."""
-    said = shelf.progress(row) or Progress()
-    return Page(first=first, problem=said.problem, reading=None if said.problem else said, format=row.format)
+    said = cache.progress(row) or IndexProgress()
+    return TranscriptPage(first=first, problem=said.problem, reading=None if said.problem else said, format=row.format)

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Mapping
 
-from grading.judging.core.ratelimits import Cost
+from grading.judging.core.ratelimits import CallCost
 
 # A caller may sleep so long (seconds) for its turn; beyond that nothing is reserved.
 LONGEST_WAIT = 2.0
@@ -16,7 +16,7 @@ FIRST = 3
 LOCAL_SHARE = 0.25
 
 
-class Bucket:
+class LocalBuckets:
     """Levels of every limited dimension, on this process's clock. Threads may share it."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Bucket:
         with self._lock:
             self._held_until = max(self._held_until, time.monotonic() + seconds)
 
-    def reserve(self, cost: Cost) -> float:
+    def reserve(self, cost: CallCost) -> float:
         """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
         with self._lock:
             now, costs = time.monotonic(), cost.by_dimension()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading.days import start_of_day
 from grading.judging.allowance import prices, quota
-from grading.judging.core.ratelimits import Cost
+from grading.judging.core.ratelimits import CallCost
 from grading.judging.judges import Judge
 from grading.models import JudgeAttempt, JudgePolicy
 
@@ -22,7 +22,7 @@ def spent_today(now: dt.datetime) -> float:
     return float(total or 0.0)
 
 
-def estimate(judge: Judge, cost: Cost, *, batch: bool = False) -> float:
+def estimate(judge: Judge, cost: CallCost, *, batch: bool = False) -> float:
     """What a call that takes `cost` tokens should cost, in dollars; in a batch at its price."""
     read, written = round(cost.input_tokens), round(cost.output_tokens)
     return prices.cost(judge.model, input_tokens=read, output_tokens=written, batch=batch)

@@ -25,8 +25,8 @@ from django.utils import timezone
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, Bucket
-from grading.judging.core.ratelimits import DIMENSIONS, Cost, RateLimits
+from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, LocalBuckets
+from grading.judging.core.ratelimits import DIMENSIONS, CallCost, RateLimits
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Slot:
     """The answer to `reserve`. Granted: reserved; sleep `wait` ≤ LONGEST_WAIT seconds, then call. Else come again."""
 
     name: str
-    cost: Cost
+    cost: CallCost
     wait: float
     granted: bool
     # When the call starts on Redis' clock, and the sums reserved by then; nothing where Redis was away.
@@ -77,7 +77,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dimension:
+class DimensionState:
     """`limit` a minute as the provider says, None until it does; `used` in the last minute; `level` to be had now."""
 
     limit: float | None = None
@@ -89,7 +89,7 @@ class Dimension:
 class State:
     """What the quota page shows. `share` of the rate in [.1, 1]: below 1 while it climbs after an outage."""
 
-    dimensions: Mapping[str, Dimension]
+    dimensions: Mapping[str, DimensionState]
     is_shared: bool = True
     held_until: dt.datetime | None = None
     share: float = 1.0
@@ -107,10 +107,10 @@ class Limiter:
         self._script = self._redis.register_script(SCRIPT)
         self._away_until = 0.0
         self._is_away = False
-        self._local: dict[str, Bucket] = {}
+        self._local: dict[str, LocalBuckets] = {}
         self._lock = threading.Lock()
 
-    def reserve(self, name: str, cost: Cost, *, spare: float = 0.0, who: str = "") -> Slot:
+    def reserve(self, name: str, cost: CallCost, *, spare: float = 0.0, who: str = "") -> Slot:
         """A slot for a call of `cost` to the judge `name`; `spare` in [0, 1) of a minute's allowance must stay.
 
         A cost larger than the bucket goes when the bucket is full. `who` names what is to be sent (a job): the first
@@ -123,7 +123,7 @@ class Limiter:
             return Slot(name=name, cost=cost, wait=wait, granted=wait <= LONGEST_WAIT)
         return Slot(name=name, cost=cost, **answer)
 
-    def settle(self, slot: Slot, used: Cost | None, limits: RateLimits | None = None) -> None:
+    def settle(self, slot: Slot, used: CallCost | None, limits: RateLimits | None = None) -> None:
         """Replace what a granted slot reserved by what was used (None: nothing was), and learn from the answer."""
         self.remember(slot.name, {} if limits is None else limits.said())
         asked: dict[str, Any] = {
@@ -152,10 +152,10 @@ class Limiter:
         """After an outage: begin again at a tenth of the rate, and be back at all of it in a minute."""
         self._run("ramp", name, {})
 
-    def estimate(self, name: str, characters: int) -> Cost:
+    def estimate(self, name: str, characters: int) -> CallCost:
         """What a prompt of so many characters is expected to take, from this judge's answers so far."""
         state = self.state(name)
-        return Cost(
+        return CallCost(
             input_tokens=round(characters * state.tokens_per_character),
             output_tokens=round(state.output_tokens),
         )
@@ -169,11 +169,11 @@ class Limiter:
         answer = self._run("state", name, {})
         if answer is None:
             limits = self._of(name).limits
-            known = {dimension: Dimension(limit=limits.get(dimension)) for dimension in DIMENSIONS}
+            known = {dimension: DimensionState(limit=limits.get(dimension)) for dimension in DIMENSIONS}
             return State(dimensions=known, is_shared=False)
         hold = answer["hold"]
         return State(
-            dimensions={dimension: Dimension(**said) for dimension, said in answer["dimensions"].items()},
+            dimensions={dimension: DimensionState(**said) for dimension, said in answer["dimensions"].items()},
             held_until=timezone.now() + dt.timedelta(seconds=hold) if hold else None,
             share=answer["share"],
             tokens_per_character=answer["ratio"],
@@ -183,9 +183,9 @@ class Limiter:
     def close(self) -> None:
         self._redis.close()
 
-    def _of(self, name: str) -> Bucket:
+    def _of(self, name: str) -> LocalBuckets:
         with self._lock:
-            return self._local.setdefault(name, Bucket())
+            return self._local.setdefault(name, LocalBuckets())
 
     def _run(self, verb: str, name: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         """The script's answer; None, after one line in the log, while Redis is away."""

@@ -21,7 +21,7 @@ from grading.days import tomorrow
 from grading.judging import judges
 from grading.judging.allowance import limiter
 from grading.judging.core.ratelimits import RateLimits
-from grading.judging.core.verdict import Deferred, Result, Scope
+from grading.judging.core.verdict import DeferralScope, Deferred, Result
 from grading.judging.judges import Judge
 from grading.models import Quota, QuotaTransition
 from grading.models.quota import QuotaState
@@ -114,14 +114,14 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
         match result:
             case _ if quota.state == QuotaState.PAUSED:
                 pass  # what a person decided, a person undoes
-            case Deferred(scope=Scope.QUOTA):
+            case Deferred(scope=DeferralScope.QUOTA):
                 _exhaust(quota, result, now, is_news=is_news)
-            case Deferred(scope=Scope.CONFIGURATION):
+            case Deferred(scope=DeferralScope.CONFIGURATION):
                 _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail)
-            case Deferred(scope=Scope.PACE) if is_news:
+            case Deferred(scope=DeferralScope.PACE) if is_news:
                 until = max(filter(None, (result.retry_at, quota.until)), default=None)
                 _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=until)
-            case Deferred(scope=Scope.JOB):
+            case Deferred(scope=DeferralScope.JOB):
                 pass  # trouble of another kind says nothing about the quota
             case _ if is_news:
                 if quota.is_out:

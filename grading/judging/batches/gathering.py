@@ -12,23 +12,23 @@ from django.conf import settings
 from django.utils import timezone
 
 from grading.evidence.material import judgeable
-from grading.judging import client, inputs, lanes, results, working
+from grading.judging import client, inputs, lanes, results, worker
 from grading.judging.allowance import budget, limiter
-from grading.judging.client import Answer
+from grading.judging.client import CallOutcome
 from grading.judging.core.batch import pack
 from grading.judging.core.prompt import Prompt
 from grading.judging.core.verdict import Deferred
 from grading.judging.judges import Judge
-from grading.judging.working import Turn
+from grading.judging.worker import Turn
 from grading.models import JudgeJob, JudgePolicy, Session
 
 # Well below what the provider takes (100,000 and 256 MB).
 MOST_REQUESTS, MOST_BYTES = 10_000, 200_000_000
-AT_ONCE = 500
+CHUNK_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class BatchRequest:
     """One request of a batch, without its text: the job, its lease, and what the attempt's row will say."""
 
     job_id: int
@@ -41,23 +41,23 @@ class Letter:
 
 
 @dataclass(slots=True, kw_only=True)
-class Parcel:
-    """What is gathered for a batch: `body` holds the requests, `letters` the rest. `unpaid`: the budget ended it."""
+class BatchDraft:
+    """What is gathered for a batch: `requests`, and their text in `body`. `unpaid`: the budget ended it."""
 
     body: IO[bytes]
-    letters: list[Letter] = field(default_factory=list)
+    requests: list[BatchRequest] = field(default_factory=list)
     usd: float = 0.0
     unpaid: float | None = None
 
-    def add(self, letter: Letter, request: bytes) -> None:
-        self.body.write((b"," if self.letters else b"") + request)
-        self.letters.append(letter)
-        self.usd += letter.usd
+    def add(self, request: BatchRequest, text: bytes) -> None:
+        self.body.write((b"," if self.requests else b"") + text)
+        self.requests.append(request)
+        self.usd += request.usd
 
     def tokens(self) -> Iterator[list[uuid.UUID]]:
         """The leases, some at a time."""
-        for start in range(0, len(self.letters), AT_ONCE):
-            yield [letter.token for letter in self.letters[start : start + AT_ONCE]]
+        for start in range(0, len(self.requests), CHUNK_SIZE):
+            yield [request.token for request in self.requests[start : start + CHUNK_SIZE]]
 
     def give_back(self) -> None:
         """Nothing was sent: the leases end."""
@@ -65,57 +65,57 @@ class Parcel:
             JudgeJob.objects.held_by(*tokens).queue_again()
 
 
-def gather(judge: Judge, body: IO[bytes], rng: Random) -> Parcel:
+def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
     """Lease jobs and write their requests to `body`, for as long as the batch, the budget and half a lease hold."""
-    parcel = Parcel(body=body)
+    draft = BatchDraft(body=body)
     left, started = _affordable(), time.monotonic()
     body.write(b'{"requests":[')
     for turn in _turns(judge):
         made = _prepare(turn, rng)
         if made is not None:
-            letter, request = made
-            if left is not None and parcel.usd + letter.usd > left:
-                parcel.unpaid = letter.usd
-            if parcel.unpaid is not None or body.tell() + len(request) > MOST_BYTES:
-                working.give_back(turn)
+            request, text = made
+            if left is not None and draft.usd + request.usd > left:
+                draft.unpaid = request.usd
+            if draft.unpaid is not None or body.tell() + len(text) > MOST_BYTES:
+                worker.give_back(turn)
                 break
-            parcel.add(letter, request)
+            draft.add(request, text)
         if time.monotonic() - started > settings.JUDGE_LEASE_SECONDS / 2:
             break
     body.write(b"]}")
-    return parcel
+    return draft
 
 
 def _turns(judge: Judge) -> Iterator[Turn]:
     """The backlog, leased one by one in the promised order."""
     wanted = lanes.backlog(timezone.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
     for job_id in list(wanted):
-        turn = working.claim(job_id)
+        turn = worker.claim(job_id)
         if turn is not None:
             yield turn
 
 
-def _prepare(turn: Turn, rng: Random) -> tuple[Letter, bytes] | None:
-    """A job's letter and request; None where it needs no call, or its evidence cannot be read."""
+def _prepare(turn: Turn, rng: Random) -> tuple[BatchRequest, bytes] | None:
+    """A job's request and its text; None where it needs no call, or its evidence cannot be read."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
-    working.ask_by_its_kind(turn.job, session)
+    worker.ask_by_its_kind(turn.job, session)
     inputs_sha256 = inputs.inputs_sha256(judgeable(session))
-    if not working.is_needed(turn, session, inputs_sha256):
+    if not worker.is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "its question was answered already")
         return None
     read = inputs.shown(session)
-    prompt = working.prompt_for(turn, session)
+    prompt = worker.prompt_for(turn, session)
     if isinstance(prompt, Deferred):
-        attempt = working.begin(turn)
+        attempt = worker.begin(turn)
         if attempt is not None:
-            results.apply(attempt, Answer(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+            results.apply(attempt, CallOutcome(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
         return None
-    return _letter(turn, prompt, inputs_sha256, read), _request(turn, prompt)
+    return _request(turn, prompt, inputs_sha256, read), _text(turn, prompt)
 
 
-def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str, read: dict[str, Any]) -> Letter:
+def _request(turn: Turn, prompt: Prompt, inputs_sha256: str, read: dict[str, Any]) -> BatchRequest:
     cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
-    return Letter(
+    return BatchRequest(
         job_id=turn.job.pk,
         token=turn.token,
         prompt_sha256=prompt.sha256,
@@ -126,7 +126,7 @@ def _letter(turn: Turn, prompt: Prompt, inputs_sha256: str, read: dict[str, Any]
     )
 
 
-def _request(turn: Turn, prompt: Prompt) -> bytes:
+def _text(turn: Turn, prompt: Prompt) -> bytes:
     params = client.request(turn.judge, prompt, turn.job.rubric)
     return json.dumps({"custom_id": turn.token.hex, "params": params}).encode()
 

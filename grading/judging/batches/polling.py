@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.judging import judges, results, working
+from grading.judging import judges, results, worker
 from grading.judging.batches import provider
 from grading.judging.batches.ending import MAY_BE_PAID, end, look_for
 from grading.judging.batches.reading import answer_in, token
@@ -105,5 +105,5 @@ def _apply(batch: JudgeBatch, judge: Judge, line: MessageBatchIndividualResponse
             return False
         outcome = results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
         if outcome is AttemptOutcome.GRADED:
-            working.afterwards(attempt.job)
+            worker.afterwards(attempt.job)
     return True

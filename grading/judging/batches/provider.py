@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from grading.judging import client, deadline
 from grading.judging.allowance import quota
-from grading.judging.client import Answer
+from grading.judging.client import CallOutcome
 from grading.judging.core.api_errors import SPEND_CODES, NotItsProtocol
 from grading.judging.judges import Judge
 
@@ -60,7 +60,7 @@ class Failed(Exception):
             return getattr(self.error, "error_code", None) in SPEND_CODES
         return not self.is_missing
 
-    def heard(self, judge: Judge, started_at: dt.datetime) -> Answer:
+    def heard(self, judge: Judge, started_at: dt.datetime) -> CallOutcome:
         """What it means, by the one table; the quota has learned of it."""
         answer = client.failed(self.error)
         if self.concerns_quota:

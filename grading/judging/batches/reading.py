@@ -8,10 +8,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from grading.judging import client, inputs
-from grading.judging.client import Answer
+from grading.judging.client import CallOutcome
 from grading.judging.core import api_errors
 from grading.judging.core.batch import unpack
-from grading.judging.core.verdict import Deferred, Scope
+from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.vocabulary import Reason
 
@@ -24,7 +24,7 @@ def token(custom_id: str) -> uuid.UUID:
         return uuid.UUID(int=0)
 
 
-def answer_in(line: MessageBatchIndividualResponse, attempt: JudgeAttempt) -> Answer:
+def answer_in(line: MessageBatchIndividualResponse, attempt: JudgeAttempt) -> CallOutcome:
     """What became of one request; costs are those of a batch."""
     result = line.result
     match result.type:
@@ -47,7 +47,7 @@ def _evidence(job: JudgeJob) -> str:
     return inputs.build(session, job.rubric, budget=settings.JUDGE_INPUT_TOKENS).user
 
 
-def _errored(error: ErrorResponse) -> Answer:
+def _errored(error: ErrorResponse) -> CallOutcome:
     """An error in place of a reply, by the same table as everywhere."""
     said = error.error
     details = getattr(said, "details", None)
@@ -58,8 +58,10 @@ def _errored(error: ErrorResponse) -> Answer:
         "error_type": str(code or said.type)[:80],
         "request_id": str(error.request_id or "")[:120],
     }
-    return Answer(result=result, row=row)
+    return CallOutcome(result=result, row=row)
 
 
-def _undone(reason: Reason, detail: str, kind: str) -> Answer:
-    return Answer(result=Deferred(reason=reason, scope=Scope.JOB, detail=detail), row={"error_type": kind[:80]})
+def _undone(reason: Reason, detail: str, kind: str) -> CallOutcome:
+    return CallOutcome(
+        result=Deferred(reason=reason, scope=DeferralScope.JOB, detail=detail), row={"error_type": kind[:80]}
+    )

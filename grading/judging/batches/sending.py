@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from grading.judging import lanes, working
+from grading.judging import lanes, worker
 from grading.judging.allowance import budget, quota
 from grading.judging.batches import provider
-from grading.judging.batches.gathering import AT_ONCE, Letter, Parcel, gather
-from grading.judging.client import Answer
+from grading.judging.batches.gathering import CHUNK_SIZE, BatchDraft, BatchRequest, gather
+from grading.judging.client import CallOutcome
 from grading.judging.judges import Judge
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob
 from grading.models.judging import AttemptOutcome, BatchState, JobState
@@ -27,54 +27,54 @@ logger = logging.getLogger(__name__)
 
 def send(*, rng: Random | None = None) -> int:
     """Send the backlog of every judge that takes batches now; how many requests the provider took in."""
-    ready = working.ready(timezone.now())
+    ready = worker.ready(timezone.now())
     roles = lanes.together(timezone.now(), list(ready))
     return sum(_send(ready[role], rng or SystemRandom()) for role in roles)
 
 
 def _send(judge: Judge, rng: Random) -> int:
     with TemporaryFile(dir=settings.STATE_DIR) as body:
-        parcel = gather(judge, body, rng)
-        enough = parcel.unpaid is not None or len(parcel.letters) >= settings.JUDGE_BATCH_LEAST
-        batch = _write_down(judge, parcel) if enough else None
+        draft = gather(judge, body, rng)
+        enough = draft.unpaid is not None or len(draft.requests) >= settings.JUDGE_BATCH_LEAST
+        batch = _write_down(judge, draft) if enough else None
         if batch is None:
-            parcel.give_back()
+            draft.give_back()
             return 0
-        if parcel.unpaid is not None:
-            budget.affords(judge, parcel.unpaid, timezone.now())
-        return len(parcel.letters) if _create(judge, batch, body) else 0
+        if draft.unpaid is not None:
+            budget.affords(judge, draft.unpaid, timezone.now())
+        return len(draft.requests) if _create(judge, batch, body) else 0
 
 
-def _write_down(judge: Judge, parcel: Parcel) -> JudgeBatch | None:
+def _write_down(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
     """Batch, attempts and jobs, in one transaction before the call; None where nothing may be sent any more."""
     now = timezone.now()
     with transaction.atomic():
         is_out = quota.current(judge).is_out
-        if not parcel.letters or is_out or not budget.affords(judge, parcel.usd, now):
+        if not draft.requests or is_out or not budget.affords(judge, draft.usd, now):
             return None
         batch = JudgeBatch.objects.create(judge=judge.role, model=judge.model, created_at=now)
         # A job whose lease was lost meanwhile has an attempt too, because its request is in the file.
-        for tokens in parcel.tokens():
+        for tokens in draft.tokens():
             mine = JudgeJob.objects.held_by(*tokens)
             mine.update(state=JobState.SENT, leased_until=None)
-        attempts = (_attempt(judge, batch, letter, now) for letter in parcel.letters)
-        JudgeAttempt.objects.bulk_create(attempts, batch_size=AT_ONCE)
+        attempts = (_attempt(judge, batch, request, now) for request in draft.requests)
+        JudgeAttempt.objects.bulk_create(attempts, batch_size=CHUNK_SIZE)
     return batch
 
 
-def _attempt(judge: Judge, batch: JudgeBatch, letter: Letter, now: dt.datetime) -> JudgeAttempt:
+def _attempt(judge: Judge, batch: JudgeBatch, request: BatchRequest, now: dt.datetime) -> JudgeAttempt:
     return JudgeAttempt(
-        job_id=letter.job_id,
-        lease_token=letter.token,
+        job_id=request.job_id,
+        lease_token=request.token,
         started_at=now,
         judge=judge.role,
         model=judge.model,
         batch=batch,
-        estimated_usd=letter.usd,
-        prompt_sha256=letter.prompt_sha256,
-        inputs_sha256=letter.inputs_sha256,
-        citable=letter.citable,
-        read=letter.read,
+        estimated_usd=request.usd,
+        prompt_sha256=request.prompt_sha256,
+        inputs_sha256=request.inputs_sha256,
+        citable=request.citable,
+        read=request.read,
     )
 
 
@@ -95,7 +95,7 @@ def _create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
     return True
 
 
-def _take_back(batch: JudgeBatch, answer: Answer) -> None:
+def _take_back(batch: JudgeBatch, answer: CallOutcome) -> None:
     """The provider took nothing in and charged nothing: every job is queued again, and its attempt says why."""
     now, result = timezone.now(), answer.result
     reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import anthropic
 
-from grading.judging.core.verdict import Deferred, Scope, kept
+from grading.judging.core.verdict import DeferralScope, Deferred, kept
 from grading.vocabulary import Reason
 
 # A longer wait than this on a 429 is no per-minute limit, whatever it calls itself.
@@ -20,16 +20,16 @@ SHORT_WAIT = dt.timedelta(minutes=10)
 DEFAULT_WAIT = dt.timedelta(seconds=30)
 
 BAD_REQUEST, RATE_LIMITED, SERVER_ERROR = 400, 429, 500
-SERVER_TROUBLE = (Reason.OVERLOADED, Scope.JOB)
-UNFORESEEN = (Reason.NEEDS_ATTENTION, Scope.JOB)
-BY_STATUS: Mapping[int, tuple[Reason, Scope]] = {
-    401: (Reason.AUTH, Scope.CONFIGURATION),
-    402: (Reason.QUOTA_EXHAUSTED, Scope.QUOTA),
-    403: (Reason.AUTH, Scope.CONFIGURATION),
-    404: (Reason.NEEDS_ATTENTION, Scope.CONFIGURATION),
-    408: (Reason.TIMEOUT, Scope.JOB),
-    413: (Reason.INPUT_TOO_LARGE, Scope.INPUT),
-    504: (Reason.TIMEOUT, Scope.JOB),
+SERVER_TROUBLE = (Reason.OVERLOADED, DeferralScope.JOB)
+UNFORESEEN = (Reason.NEEDS_ATTENTION, DeferralScope.JOB)
+BY_STATUS: Mapping[int, tuple[Reason, DeferralScope]] = {
+    401: (Reason.AUTH, DeferralScope.CONFIGURATION),
+    402: (Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA),
+    403: (Reason.AUTH, DeferralScope.CONFIGURATION),
+    404: (Reason.NEEDS_ATTENTION, DeferralScope.CONFIGURATION),
+    408: (Reason.TIMEOUT, DeferralScope.JOB),
+    413: (Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
+    504: (Reason.TIMEOUT, DeferralScope.JOB),
 }
 _REGAIN = re.compile(r"regain access on (\d{4}-\d{2}-\d{2})(?: at (\d{2}:\d{2}))?", re.IGNORECASE)
 _SPENT = re.compile(r"reached your specified\b.*\bAPI usage limits", re.IGNORECASE | re.DOTALL)
@@ -101,24 +101,24 @@ def _classify(status: int, said: str, code: str, retry_at: dt.datetime | None, n
 
 def _classify_429(said: str, code: str, detail: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
     if _LONG_CONTEXT.search(said):
-        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
+        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=DeferralScope.INPUT, detail=detail)
     if code in SPEND_CODES:
         monthly = code == "enforced_spend_limit_reached"
         reset = retry_at or (first_of_next_month(now) if monthly else None)
-        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=Scope.QUOTA, detail=detail, retry_at=reset)
+        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=DeferralScope.QUOTA, detail=detail, retry_at=reset)
     if retry_at is not None and retry_at - now > SHORT_WAIT:
-        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=Scope.QUOTA, detail=detail, retry_at=retry_at)
+        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=DeferralScope.QUOTA, detail=detail, retry_at=retry_at)
     return Deferred(
-        reason=Reason.RATE_LIMITED, scope=Scope.PACE, detail=detail, retry_at=retry_at or now + DEFAULT_WAIT
+        reason=Reason.RATE_LIMITED, scope=DeferralScope.PACE, detail=detail, retry_at=retry_at or now + DEFAULT_WAIT
     )
 
 
 def _classify_400(said: str, detail: str) -> Deferred:
     """Quota can be gone in a 400, and only the message tells: taking it for permanent repeats the founding fault."""
     if _SPENT.search(said) or _NO_CREDIT.search(said):
-        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=Scope.QUOTA, detail=detail, retry_at=_regain(said))
+        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=DeferralScope.QUOTA, detail=detail, retry_at=_regain(said))
     if _TOO_LONG.search(said):
-        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
+        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=DeferralScope.INPUT, detail=detail)
     return _job(Reason.NEEDS_ATTENTION, detail)
 
 
@@ -148,7 +148,7 @@ def _retry_after(error: anthropic.APIStatusError, now: dt.datetime) -> dt.dateti
 
 
 def _job(reason: Reason, detail: str) -> Deferred:
-    return Deferred(reason=reason, scope=Scope.JOB, detail=detail)
+    return Deferred(reason=reason, scope=DeferralScope.JOB, detail=detail)
 
 
 def _cause(error: BaseException) -> str:

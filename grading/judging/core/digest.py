@@ -55,7 +55,7 @@ STATUS_LINE = re.compile(
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
+class DigestEntry:
     """One or two events (a call and its result) as the judge reads them.
 
     `write` gives its text, its quotations shortened to about so many characters in all. `size` is about what it takes
@@ -80,7 +80,7 @@ class Entry:
         line = LIKE.format(count=self.folded, numbers=numbers) + (f" and {rest} more" if rest else "")
         return f"{self.write(limit - len(line) - 1)}\n{line}"
 
-    def with_like(self, earlier: "Entry") -> "Entry":
+    def with_like(self, earlier: "DigestEntry") -> "DigestEntry":
         """The same, standing for an earlier one like it too."""
         like = (*earlier.like, (earlier.numbers[-1], earlier.order))[-NAMED:]
         line = 2 * len(LIKE) + sum(len(str(number)) + 2 for number, _ in like)
@@ -97,10 +97,10 @@ class Entry:
 class Pile:
     """The first and the last entries of one kind, like ones folded into the last of them."""
 
-    head: dict[object, Entry] = field(default_factory=dict)
-    tail: OrderedDict[object, Entry] = field(default_factory=OrderedDict)
+    head: dict[object, DigestEntry] = field(default_factory=dict)
+    tail: OrderedDict[object, DigestEntry] = field(default_factory=OrderedDict)
 
-    def add(self, entry: Entry, key: object = None) -> Entry:
+    def add(self, entry: DigestEntry, key: object = None) -> DigestEntry:
         """Entries of the same `key` are folded; without one, an entry stands for itself."""
         key = entry.order if key is None else key
         earlier = self.head.pop(key, None) or self.tail.pop(key, None)
@@ -113,7 +113,7 @@ class Pile:
                 self.tail.popitem(last=False)
         return entry
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[DigestEntry]:
         return [*self.head.values(), *self.tail.values()]
 
 
@@ -123,7 +123,7 @@ class Tier:
     needs. Where they are to be shortened, it is to `least` characters each, and the last ones are kept. None: never.
     """
 
-    entries: Sequence[Entry]
+    entries: Sequence[DigestEntry]
     share: float = 1.0
     least: int | None = None
 
@@ -146,7 +146,7 @@ class Digest:
     actions_seen: int = 0
     failures: int = 0
     failed_at: deque[int] = field(default_factory=lambda: deque(maxlen=NAMED))
-    last_words: Entry | None = None
+    last_words: DigestEntry | None = None
 
     def request_tiers(self) -> list[Tier]:
         return [Tier(entries=self.asked.entries())]
@@ -174,10 +174,10 @@ class Digest:
             ]
         return tiers
 
-    def proven(self) -> list[Entry]:
+    def proven(self) -> list[DigestEntry]:
         return [entry for pile in self.confirmed.values() for entry in pile.entries()]
 
-    def final(self, count: int) -> list[Entry]:
+    def final(self, count: int) -> list[DigestEntry]:
         """The last confirmed actions; without any, the last of all."""
         entries = [entry for entry in self.proven() if entry.weight > RUN_WEIGHT]
         entries = entries or [*self.proven(), *self.failed.entries(), *self.other.entries()]
@@ -241,7 +241,7 @@ def fit(tiers: Sequence[Tier], budget: int, *, of: int) -> Fitted:
 
     Within a tier the weightiest go first, later ones first among equals, up to the first that does not fit.
     """
-    chosen: dict[int, tuple[Entry, str]] = {}
+    chosen: dict[int, tuple[DigestEntry, str]] = {}
     left = budget - GAP
     whole = True
     needs = [sum(entry.size + 1 + GAP for entry in tier.entries) for tier in tiers]
@@ -318,7 +318,7 @@ def _add_message(digest: Digest, event: Message, words: int) -> None:
     seen = digest.asked_seen if is_request else digest.said_seen
     head = f"[{event.number}] {event.role}{_aside(event)}"
     text = _kept(event.text, words)
-    entry = Entry(
+    entry = DigestEntry(
         numbers=(event.number,),
         write=partial(_message, head, text, words),
         size=len(head) + 1 + _quoted_size(text, words),
@@ -345,7 +345,7 @@ def _message(head: str, text: str, words: int, limit: int) -> str:
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
     """What the harness itself recorded; the same trouble again is folded."""
     text = _note(event)
-    entry = Entry(
+    entry = DigestEntry(
         numbers=(event.number,),
         write=partial(_as_it_is, text),
         size=len(text),
@@ -372,7 +372,7 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     has_failed = result is not None and worked(result, call) is False
     heads = ["" if call is None else _call_line(call), UNCONFIRMED if result is None else _result_line(result)]
     sizes = [0 if call is None else _quoted_size(said, CALL_CHARS), _quoted_size(shown, RESULT_CHARS)]
-    entry = Entry(
+    entry = DigestEntry(
         numbers=numbers,
         write=partial(_action, heads, said, None if result is None else shown, sizes),
         size=sum(map(len, heads)) + sum(sizes) + 4,

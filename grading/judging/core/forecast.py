@@ -67,7 +67,7 @@ class Conditions:
     allowance: Allowance | None = None
 
 
-class Ending(StrEnum):
+class ForecastEnding(StrEnum):
     """How the forecast ends.
 
     `NEVER`: more come in than the rate takes. `BUDGET`: more come in than the budget pays for, so that every day ends
@@ -91,7 +91,7 @@ class Forecast:
     `opening` is how many wait when calls can be made again, where that is later than now.
     """
 
-    ending: Ending
+    ending: ForecastEnding
     curve: Curve
     at: dt.datetime | None = None
     opening: float | None = None
@@ -100,7 +100,7 @@ class Forecast:
 def forecast(now: dt.datetime, given: Conditions) -> Forecast:
     """Follow the queue: it grows while nothing can be sent, else by arrivals less rate, as long as the budget lasts."""
     ending = _ending(given)
-    if ending in {Ending.EMPTY, Ending.UNKNOWN}:
+    if ending in {ForecastEnding.EMPTY, ForecastEnding.UNKNOWN}:
         return Forecast(ending=ending, curve=((now, float(given.waiting)),))
     if given.opens_at is None or given.rate is None:
         grown = given.waiting + given.arrivals * (OPEN_ENDED / HOUR)
@@ -108,24 +108,26 @@ def forecast(now: dt.datetime, given: Conditions) -> Forecast:
     return _followed(now, given, given.rate, max(given.opens_at, now), ending)
 
 
-def _ending(given: Conditions) -> Ending:
+def _ending(given: Conditions) -> ForecastEnding:
     """What is sure without following; `FAR` where only that can tell."""
     if given.waiting == 0:
-        return Ending.EMPTY
+        return ForecastEnding.EMPTY
     if given.opens_at is None:
-        return Ending.SHUT
+        return ForecastEnding.SHUT
     if given.rate is None:
-        return Ending.UNKNOWN
+        return ForecastEnding.UNKNOWN
     if given.rate <= given.arrivals:
-        return Ending.NEVER
+        return ForecastEnding.NEVER
     if given.allowance is not None and given.allowance.daily <= given.arrivals * (DAY / HOUR):
-        return Ending.BUDGET
-    return Ending.FAR
+        return ForecastEnding.BUDGET
+    return ForecastEnding.FAR
 
 
-def _followed(now: dt.datetime, given: Conditions, rate: float, opens_at: dt.datetime, ending: Ending) -> Forecast:
+def _followed(
+    now: dt.datetime, given: Conditions, rate: float, opens_at: dt.datetime, ending: ForecastEnding
+) -> Forecast:
     """Leg by leg: each ends where the quota opens, the budget is spent or renewed, or the queue is empty."""
-    end = opens_at + (HORIZON if ending is Ending.FAR else OPEN_ENDED)
+    end = opens_at + (HORIZON if ending is ForecastEnding.FAR else OPEN_ENDED)
     at, waiting, left, renews_at = now, float(given.waiting), *_first_day(given.allowance, end)
     curve, opening = [(at, waiting)], None
     while at < end:
@@ -139,8 +141,8 @@ def _followed(now: dt.datetime, given: Conditions, rate: float, opens_at: dt.dat
         at, waiting, left = until, max(waiting + (given.arrivals - served) * hours, 0.0), left - served * hours
         if opening is None and now < opens_at <= at:
             opening = waiting
-        if waiting < TINY and ending is not Ending.BUDGET:
-            return Forecast(ending=Ending.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
+        if waiting < TINY and ending is not ForecastEnding.BUDGET:
+            return Forecast(ending=ForecastEnding.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
         curve.append((at, waiting))
     return Forecast(ending=ending, curve=tuple(curve), opening=opening)
 

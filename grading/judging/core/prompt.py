@@ -179,7 +179,7 @@ def summarise(case: Case, limit: int = SUMMARY_CHARS) -> str:
     return clip("\n".join(lines), limit)
 
 
-def _short(entries: Sequence[digest.Entry], limit: int) -> str:
+def _short(entries: Sequence[digest.DigestEntry], limit: int) -> str:
     """Entries on one line, each with an equal share of `limit` characters."""
     each = limit // len(entries) - 3
     return " / ".join(clip(" ".join(entry.write(digest.FULL).replace(QUOTE, " ").split()), each) for entry in entries)

@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class CallCost:
     """What one call takes. `characters` is the length of its prompt where estimates are to learn from it, else 0."""
 
     input_tokens: float

@@ -6,21 +6,21 @@ from enum import StrEnum
 from random import Random
 
 from grading.backoff import LONGEST_WAIT, backoff
-from grading.judging.core.verdict import Deferred, Graded, Invalid, Refused, Result, Scope
+from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused, Result
 from grading.vocabulary import Reason
 
 # Trouble that may be this job's own. An overloaded or unreachable service is waited for, however long it takes.
 GIVEN_UP = frozenset({Reason.TIMEOUT, Reason.NEEDS_ATTENTION, Reason.UNREADABLE})
 
 
-class Step(StrEnum):
+class RetryStep(StrEnum):
     DONE = "done"
     AGAIN = "again"
     GIVE_UP = "give_up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class RetryState:
     """What the job has behind it: failed `attempts` that count, replies that were no verdict, digests too large."""
 
     attempts: int = 0
@@ -29,10 +29,10 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
+class RetryDecision:
     """`wait` until the next attempt; `counts` where this attempt counts towards giving up."""
 
-    step: Step
+    step: RetryStep
     reason: Reason = Reason.NONE
     detail: str = ""
     wait: dt.timedelta = dt.timedelta(0)
@@ -44,32 +44,34 @@ def asks_fallback(failures: int, patience: int) -> bool:
     return failures >= patience and (failures - patience) % 2 == 0
 
 
-def after(result: Result, tried: Tried, *, limit: int, base: dt.timedelta, now: dt.datetime, rng: Random) -> Next:
+def after(
+    result: Result, tried: RetryState, *, limit: int, base: dt.timedelta, now: dt.datetime, rng: Random
+) -> RetryDecision:
     """The next step after `result`, given what was tried before it. `limit` ≥ 1 attempts, `base` the first backoff."""
     match result:
         case Graded():
-            return Next(step=Step.DONE)
+            return RetryDecision(step=RetryStep.DONE)
         case Refused():
-            step = Step.GIVE_UP if tried.bad_replies else Step.AGAIN
-            return Next(step=step, reason=Reason.REFUSED, detail=result.detail)
+            step = RetryStep.GIVE_UP if tried.bad_replies else RetryStep.AGAIN
+            return RetryDecision(step=step, reason=Reason.REFUSED, detail=result.detail)
         case Invalid():
-            step = Step.GIVE_UP if tried.bad_replies else Step.AGAIN
-            return Next(step=step, reason=Reason.UNPARSABLE_VERDICT, detail=result.detail)
-        case Deferred(scope=Scope.INPUT):
-            step = Step.GIVE_UP if tried.too_large else Step.AGAIN
-            return Next(step=step, reason=result.reason, detail=result.detail)
-        case Deferred(scope=Scope.JOB):
+            step = RetryStep.GIVE_UP if tried.bad_replies else RetryStep.AGAIN
+            return RetryDecision(step=step, reason=Reason.UNPARSABLE_VERDICT, detail=result.detail)
+        case Deferred(scope=DeferralScope.INPUT):
+            step = RetryStep.GIVE_UP if tried.too_large else RetryStep.AGAIN
+            return RetryDecision(step=step, reason=result.reason, detail=result.detail)
+        case Deferred(scope=DeferralScope.JOB):
             return _after_trouble(result, tried, limit=limit, base=base, now=now, rng=rng)
         case Deferred():
             # The quota row says when; the job keeps its attempts and is due as soon as the quota lets it.
-            return Next(step=Step.AGAIN, reason=result.reason, detail=result.detail)
+            return RetryDecision(step=RetryStep.AGAIN, reason=result.reason, detail=result.detail)
 
 
 def _after_trouble(
-    result: Deferred, tried: Tried, *, limit: int, base: dt.timedelta, now: dt.datetime, rng: Random
-) -> Next:
+    result: Deferred, tried: RetryState, *, limit: int, base: dt.timedelta, now: dt.datetime, rng: Random
+) -> RetryDecision:
     failures = tried.attempts + 1
     asked = dt.timedelta(0) if result.retry_at is None else result.retry_at - now
     wait = max(backoff(failures, base, rng), min(asked, LONGEST_WAIT))
-    step = Step.GIVE_UP if failures >= limit and result.reason in GIVEN_UP else Step.AGAIN
-    return Next(step=step, reason=result.reason, detail=result.detail, wait=wait, counts=True)
+    step = RetryStep.GIVE_UP if failures >= limit and result.reason in GIVEN_UP else RetryStep.AGAIN
+    return RetryDecision(step=step, reason=result.reason, detail=result.detail, wait=wait, counts=True)

@@ -21,7 +21,7 @@ REPLY_KEPT = 2000
 ECHO = 20
 
 
-class Scope(StrEnum):
+class DeferralScope(StrEnum):
     """Whom a deferral concerns.
 
     This job; everybody for a moment; everybody until the quota is back; everybody until the configuration changes;
@@ -65,7 +65,7 @@ class Deferred:
     """No verdict yet. `retry_at` (aware UTC) where the answer names a time; None lets the caller choose."""
 
     reason: Reason
-    scope: Scope
+    scope: DeferralScope
     detail: str
     retry_at: dt.datetime | None = None
 

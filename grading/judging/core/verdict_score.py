@@ -44,7 +44,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class VerdictScore:
     """A computed score: `value` in [0, 1] in micro-units, `mean` before any cap, and the `caps` that took something."""
 
     value: float
@@ -64,7 +64,9 @@ class Score:
         }
 
 
-def score(dimensions: Mapping[str, float], weights: Mapping[str, float], reached: Reached | None) -> Score | None:
+def score(
+    dimensions: Mapping[str, float], weights: Mapping[str, float], reached: Reached | None
+) -> VerdictScore | None:
     """The score of a verdict. `weights` are the rubric's, by dimension; `reached` None where no judge said it.
 
     None where the dimensions are not the rubric's, or its weights sum to nothing: then nothing can be computed.
@@ -75,7 +77,7 @@ def score(dimensions: Mapping[str, float], weights: Mapping[str, float], reached
     parts = tuple(Part(name=name, value=dimensions[name], weight=weights[name] / total) for name in weights)
     mean = round(min(math.fsum(part.adds for part in parts), 1.0), 6)
     caps = tuple(cap for cap in _caps(dimensions, reached) if cap.most < mean)
-    return Score(value=min([mean, *(cap.most for cap in caps)]), mean=mean, parts=parts, caps=caps)
+    return VerdictScore(value=min([mean, *(cap.most for cap in caps)]), mean=mean, parts=parts, caps=caps)
 
 
 def _caps(dimensions: Mapping[str, float], reached: Reached | None) -> list[Cap]:
@@ -87,7 +89,7 @@ def _caps(dimensions: Mapping[str, float], reached: Reached | None) -> list[Cap]
     return found
 
 
-def disagreement(overall: float, found: Score) -> str:
+def disagreement(overall: float, found: VerdictScore) -> str:
     """What is wrong where a judge's overall number does not follow from its own dimensions, in words; else nothing.
 
     It follows where it is within .2 of their weighted mean, or of anything between that and the score: a judge that

@@ -16,7 +16,7 @@ ATTENTION = (Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class AttemptKind:
     """A kind of attempt. `is_trouble` where a person may have to do something; `always` shown, even where none."""
 
     name: str
@@ -32,43 +32,43 @@ def _deferred(*reasons: Reason) -> Q:
 
 # Every attempt is of exactly one kind.
 KINDS = (
-    Kind(name="graded", words="Graded", rows=Q(outcome=AttemptOutcome.GRADED), always=True),
-    Kind(name="limited", words="Rate limited, 429", rows=_deferred(Reason.RATE_LIMITED), always=True),
-    Kind(name="trouble", words="Overloaded or unreachable", rows=_deferred(*TROUBLE), always=True),
-    Kind(
+    AttemptKind(name="graded", words="Graded", rows=Q(outcome=AttemptOutcome.GRADED), always=True),
+    AttemptKind(name="limited", words="Rate limited, 429", rows=_deferred(Reason.RATE_LIMITED), always=True),
+    AttemptKind(name="trouble", words="Overloaded or unreachable", rows=_deferred(*TROUBLE), always=True),
+    AttemptKind(
         name="exhausted", words="Quota exhausted", rows=_deferred(Reason.QUOTA_EXHAUSTED), is_trouble=True, always=True
     ),
-    Kind(name="refused-key", words="Key or model refused", rows=_deferred(Reason.AUTH), is_trouble=True),
-    Kind(
+    AttemptKind(name="refused-key", words="Key or model refused", rows=_deferred(Reason.AUTH), is_trouble=True),
+    AttemptKind(
         name="unusable",
         words="Declined, or no verdict",
         rows=Q(outcome__in=(AttemptOutcome.REFUSED, AttemptOutcome.INVALID)) | _deferred(Reason.INPUT_TOO_LARGE),
         always=True,
     ),
-    Kind(name="attention", words="Not understood", rows=_deferred(*ATTENTION), is_trouble=True),
-    Kind(
+    AttemptKind(name="attention", words="Not understood", rows=_deferred(*ATTENTION), is_trouble=True),
+    AttemptKind(
         name="other",
         words="Put off for another reason",
         rows=Q(outcome=AttemptOutcome.DEFERRED) & ~Q(reason__in=(*CLASSED, *ATTENTION)),
     ),
-    Kind(name="lost", words="Lost with its worker", rows=Q(outcome=AttemptOutcome.LOST)),
-    Kind(name="batched", words="In a batch", rows=Q(outcome=AttemptOutcome.RUNNING, batch__isnull=False)),
-    Kind(name="running", words="Running now", rows=Q(outcome=AttemptOutcome.RUNNING, batch=None)),
+    AttemptKind(name="lost", words="Lost with its worker", rows=Q(outcome=AttemptOutcome.LOST)),
+    AttemptKind(name="batched", words="In a batch", rows=Q(outcome=AttemptOutcome.RUNNING, batch__isnull=False)),
+    AttemptKind(name="running", words="Running now", rows=Q(outcome=AttemptOutcome.RUNNING, batch=None)),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class AttemptTally:
     """How many attempts were of one kind, and how many of their jobs have ended well since."""
 
-    kind: Kind
+    kind: AttemptKind
     attempts: int
     jobs: int
     jobs_done: int
 
 
-def tallies(attempts: QuerySet[JudgeAttempt]) -> list[Tally]:
+def tallies(attempts: QuerySet[JudgeAttempt]) -> list[AttemptTally]:
     """One a kind, in one query."""
     counts: dict[str, Any] = {}
     for index, kind in enumerate(KINDS):
@@ -78,13 +78,13 @@ def tallies(attempts: QuerySet[JudgeAttempt]) -> list[Tally]:
         counts[f"done_{index}"] = Count("job", filter=done, distinct=True)
     found = attempts.order_by().aggregate(**counts)
     return [
-        Tally(kind=kind, attempts=found[f"attempts_{i}"], jobs=found[f"jobs_{i}"], jobs_done=found[f"done_{i}"])
+        AttemptTally(kind=kind, attempts=found[f"attempts_{i}"], jobs=found[f"jobs_{i}"], jobs_done=found[f"done_{i}"])
         for i, kind in enumerate(KINDS)
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class WaitingJobs:
     """Jobs that wait, new sessions' and backlog, and when the next of them is due; so many of them are `reserved` for
     sessions that were drawn to speak for their arm's abstentions.
     """
@@ -99,7 +99,7 @@ class Held:
         return self.new + self.backlog
 
 
-def held() -> Held:
+def held() -> WaitingJobs:
     """One query."""
     waiting = JudgeJob.objects.filter(state=JobState.QUEUED).order_by()
     found = waiting.aggregate(
@@ -108,4 +108,4 @@ def held() -> Held:
         reserved=Count("pk", filter=Q(reserved=True)),
         due=Min("next_attempt_at"),
     )
-    return Held(**found)
+    return WaitingJobs(**found)

@@ -22,20 +22,20 @@ TOKENS = {
 ENOUGH_KNOWN = 0.8
 # Something may have been charged, and nobody has said how much (yet).
 REPLIED = (AttemptOutcome.GRADED, AttemptOutcome.REFUSED, AttemptOutcome.INVALID, AttemptOutcome.RUNNING)
-UNTOLD = Q(cost_usd=None) & (Q(estimated_usd__isnull=False) | Q(outcome__in=REPLIED))
+UNKNOWN_COST = Q(cost_usd=None) & (Q(estimated_usd__isnull=False) | Q(outcome__in=REPLIED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
     """What some attempts cost. `usd` is the sum of the costs that are known; None where none is.
 
-    `known` and `untold` count the attempts that cost something we know, or something nobody told; `expected_usd` is
-    what the untold were estimated at.
+    `known` and `unknown_cost` count the attempts that cost something we know, or something nobody told; `expected_usd`
+    is what the latter were estimated at.
     """
 
     attempts: int = 0
     known: int = 0
-    untold: int = 0
+    unknown_cost: int = 0
     usd: float | None = None
     expected_usd: float = 0.0
     read: int = 0
@@ -44,13 +44,13 @@ class Spend:
     @property
     def coverage(self) -> float | None:
         """The share in [0, 1] of the attempts charged for whose cost is known; None where nothing was charged."""
-        charged = self.known + self.untold
+        charged = self.known + self.unknown_cost
         return self.known / charged if charged else None
 
     @property
     def free(self) -> int:
         """Attempts that cost nothing: turned away, or never sent."""
-        return self.attempts - self.known - self.untold
+        return self.attempts - self.known - self.unknown_cost
 
     @property
     def is_least(self) -> bool:
@@ -63,16 +63,16 @@ class Spend:
 
     @property
     def committed_usd(self) -> float:
-        """What counts against a budget: known costs, and the untold at their estimates."""
+        """What counts against a budget: known costs, and the unknown ones at their estimates."""
         return (self.usd or 0.0) + self.expected_usd
 
 
 FIGURES = {
     "attempts": Count("pk"),
     "known": Count("cost_usd"),
-    "untold": Count("pk", filter=UNTOLD),
+    "unknown_cost": Count("pk", filter=UNKNOWN_COST),
     "usd": Sum("cost_usd"),
-    "expected_usd": Sum("estimated_usd", filter=UNTOLD),
+    "expected_usd": Sum("estimated_usd", filter=UNKNOWN_COST),
     "read": Sum("input_tokens"),
     "written": Sum("output_tokens"),
 }
@@ -94,7 +94,7 @@ def _spend(row: Mapping[str, Any]) -> Spend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class CostTerm:
     """One term of a sum: so many tokens at so many dollars a million."""
 
     words: str
@@ -106,7 +106,7 @@ class Term:
         return self.tokens * self.price / MILLION
 
 
-def terms(attempts: QuerySet[JudgeAttempt]) -> list[Term]:
+def terms(attempts: QuerySet[JudgeAttempt]) -> list[CostTerm]:
     """The arithmetic of what is known: tokens by model, kind and batch, times the prices of today."""
     sums = {field: Sum(field) for field in TOKENS}
     paid = attempts.filter(cost_usd__isnull=False).order_by()
@@ -114,10 +114,10 @@ def terms(attempts: QuerySet[JudgeAttempt]) -> list[Term]:
     return [term for row in rows for term in _terms(row)]
 
 
-def _terms(row: Mapping[str, Any]) -> list[Term]:
+def _terms(row: Mapping[str, Any]) -> list[CostTerm]:
     in_batch = " in batches" if row["batched"] else ""
     return [
-        Term(words=words + in_batch, tokens=row[field], price=_a_million(row["model"], field, batch=row["batched"]))
+        CostTerm(words=words + in_batch, tokens=row[field], price=_a_million(row["model"], field, batch=row["batched"]))
         for field, words in TOKENS.items()
         if row[field]
     ]

@@ -19,7 +19,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class CostEstimate:
     """`count` verdicts at `input_tokens` and `output_tokens` each, prices in dollars a million tokens.
 
     `measured` verdicts stand behind the token counts; with none, the input is the most that a prompt may hold.
@@ -53,7 +53,7 @@ class Estimate:
         return self.count * self.each_usd
 
 
-def estimate(count: int, rubric: Rubric) -> Estimate:
+def estimate(count: int, rubric: Rubric) -> CostEstimate:
     """What `count` verdicts under a rubric should cost: what the last ones took, for this rubric's length."""
     judge = judges.first()
     model = judge.model if judge else settings.JUDGE_MODEL
@@ -63,7 +63,7 @@ def estimate(count: int, rubric: Rubric) -> Estimate:
     most = float(settings.JUDGE_INPUT_TOKENS)
     read = [max(tokens - lengths[pk], 0) for tokens, _, pk in rows]
     written = [tokens for _, tokens, _ in rows]
-    return Estimate(
+    return CostEstimate(
         count=count,
         input_tokens=min(_length(rubric) + sum(read) / len(read), most) if read else most,
         output_tokens=sum(written) / len(written) if written else UNKNOWN_OUTPUT,
@@ -74,7 +74,7 @@ def estimate(count: int, rubric: Rubric) -> Estimate:
     )
 
 
-def pace(found: Estimate) -> Pace | None:
+def pace(found: CostEstimate) -> Pace | None:
     """How fast verdicts of this size can come, by the limits that the provider last named; None until it has."""
     first = standings().get(JudgeRole.FIRST)
     if first is None:

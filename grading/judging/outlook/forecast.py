@@ -12,7 +12,7 @@ from grading.judging.allowance import limiter
 from grading.judging.core import forecast as core
 from grading.judging.core.forecast import Allowance, Conditions, Curve, Forecast, Pace
 from grading.judging.outlook import costs
-from grading.judging.outlook.standing import Headroom, Standing
+from grading.judging.outlook.standing import Headroom, JudgeStanding
 from grading.models import JudgeJob, JudgePolicy
 from grading.models.judging import JobState, JudgeRole
 from grading.models.quota import QuotaState
@@ -25,7 +25,7 @@ DAY_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class QueueOutlook:
     """What waits and when it will be gone. `arrivals` are jobs an hour; `each_usd` the mean cost of a verdict."""
 
     waiting: int
@@ -43,7 +43,9 @@ class Outlook:
         return None if self.each_usd is None else self.waiting * self.each_usd
 
 
-def outlook(standing: Standing, headroom: Headroom, policy: JudgePolicy, *, left_usd: float | None) -> Outlook:
+def outlook(
+    standing: JudgeStanding, headroom: Headroom, policy: JudgePolicy, *, left_usd: float | None
+) -> QueueOutlook:
     """The first judge's backlog. `left_usd` of today's budget, None where there is none."""
     now = timezone.now()
     attempts = costs.since(now - MEASURED).filter(judge=JudgeRole.FIRST)
@@ -59,7 +61,7 @@ def outlook(standing: Standing, headroom: Headroom, policy: JudgePolicy, *, left
         opens_at=opens_at(standing, now),
         allowance=_allowance(policy, left_usd, each_usd, now),
     )
-    return Outlook(
+    return QueueOutlook(
         waiting=waiting,
         sent=sent,
         past=_past(waiting, now),
@@ -82,7 +84,7 @@ def arriving(now: dt.datetime) -> float:
     return jobs().filter(created_at__gt=day, run=None, session__ended_at__gt=day).count() / DAY_HOURS
 
 
-def opens_at(standing: Standing, now: dt.datetime) -> dt.datetime | None:
+def opens_at(standing: JudgeStanding, now: dt.datetime) -> dt.datetime | None:
     """When calls can be made again: now where they can; None where that needs a person."""
     if not standing.quota.is_out:
         return now

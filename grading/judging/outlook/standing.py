@@ -20,18 +20,18 @@ DIMENSIONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class JudgeStanding:
     """A judge that can be asked, and what its provider lets it do."""
 
     judge: Judge
     quota: Quota
 
 
-def standings() -> dict[JudgeRole, Standing]:
+def standings() -> dict[JudgeRole, JudgeStanding]:
     """Every configured judge, the first one first: one query. A judge never asked yet is open."""
     configured = judges.configured()
     rows = {(row.key, row.model): row for row in Quota.objects.all()} if configured else {}
-    return {role: Standing(judge=judge, quota=_row(rows, judge)) for role, judge in configured.items()}
+    return {role: JudgeStanding(judge=judge, quota=_row(rows, judge)) for role, judge in configured.items()}
 
 
 def _row(rows: dict[tuple[str, str], Quota], judge: Judge) -> Quota:
@@ -70,7 +70,7 @@ class Headroom:
         return {room.dimension: room.limit for room in self.rooms}
 
 
-def headroom(standing: Standing) -> Headroom:
+def headroom(standing: JudgeStanding) -> Headroom:
     """What the limiter knows now; what the last answer's headers said where it knows nothing."""
     state, quota = limiter.shared().state(standing.judge.name), standing.quota
     rooms = [

@@ -11,7 +11,7 @@ from django.db.models import Max, QuerySet
 from grading.evidence.material import JUDGED_KINDS
 from grading.judging import judges
 from grading.judging.core.verdict_score import VERSION
-from grading.judging.outlook.estimates import Estimate, estimate
+from grading.judging.outlook.estimates import CostEstimate, estimate
 from grading.judging.rubrics import kinds
 from grading.judging.rubrics.verdicts import verdicts
 from grading.models import Evidence, JudgeJob, Rubric, Session
@@ -57,7 +57,7 @@ class Plan:
     ask: tuple[int, ...]
     asked: Mapping[Rubric, int]
     left_out: Mapping[LeftOut, int]
-    estimate: Estimate
+    estimate: CostEstimate
 
     @property
     def total(self) -> int:

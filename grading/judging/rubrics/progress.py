@@ -17,11 +17,11 @@ LARGEST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RunProgress:
     """Where the `total` sessions of a run are. `waiting` and `failed` by reason, `left_out` by why.
 
     `to_place` have no job yet; `moved` have one that a later run took over. Dollars: `spent` on calls whose cost is
-    known, `untold` what the others were expected to cost.
+    known, `unknown_cost` what the others were expected to cost.
     """
 
     total: int
@@ -34,7 +34,7 @@ class Progress:
     failed: Mapping[Reason, int]
     left_out: Mapping[LeftOut, int]
     spent: float
-    untold: float
+    unknown_cost: float
 
     @property
     def ended(self) -> int:
@@ -51,7 +51,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class VerdictChange:
     """The verdict that a session had before a run, and the one that the run gave it, both in [0, 1]."""
 
     session: int
@@ -72,10 +72,10 @@ class Changes:
     mean_before: float | None
     mean_after: float | None
     moves: tuple[float, ...]
-    largest: tuple[Change, ...]
+    largest: tuple[VerdictChange, ...]
 
 
-def progress(run: JudgeRun) -> Progress:
+def progress(run: JudgeRun) -> RunProgress:
     """Three queries, however large the run."""
     counts: dict[str, Counter[Reason]] = {}
     rows = JudgeJob.objects.filter(run=run).order_by().values_list("state", "reason").annotate(n=Count("pk"))
@@ -87,7 +87,7 @@ def progress(run: JudgeRun) -> Progress:
     with_jobs = sum(each.total() for each in states.values())
     # Called off before their jobs were made: as good as cancelled ones.
     never = run.total - run.placed if run.cancelled_at else 0
-    return Progress(
+    return RunProgress(
         total=run.total,
         done=states[JobState.DONE].total(),
         judging=states[JobState.LEASED].total() + states[JobState.SENT].total(),
@@ -98,7 +98,7 @@ def progress(run: JudgeRun) -> Progress:
         failed=states[JobState.ABANDONED],
         left_out=left_out,
         spent=spend.usd or 0.0,
-        untold=spend.expected_usd,
+        unknown_cost=spend.expected_usd,
     )
 
 
@@ -110,7 +110,7 @@ def changes(run: JudgeRun) -> Changes:
     rows = verdicts().filter(session__in=asked).order_by("pk").values_list("session", "value", "created_at")
     for session, value, at in rows:
         (before if at < run.created_at else after)[session] = value or 0.0
-    both = [Change(session=pk, before=before[pk], after=after[pk]) for pk in after if pk in before]
+    both = [VerdictChange(session=pk, before=before[pk], after=after[pk]) for pk in after if pk in before]
     return Changes(
         count=len(both),
         new=len(after) - len(both),

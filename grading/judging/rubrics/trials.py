@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from grading.evidence.material import judgeable
-from grading.judging import asking, judges
+from grading.judging import enqueuing, judges
 from grading.judging.rubrics.verdicts import answers
 from grading.models import JudgeJob, Rubric, Session
 from grading.models.judging import Purpose
@@ -28,5 +28,5 @@ def try_on(session: Session, rubric: Rubric) -> JudgeJob | None:
         if under_way is not None and under_way.rubric_id != rubric.pk:
             raise TrialError(f"A trial of {under_way.rubric} on this session is under way: wait for its answer first.")
         if under_way is None:
-            return asking.add(session, rubric, purpose=Purpose.TRIAL, backlog=False)
+            return enqueuing.add(session, rubric, purpose=Purpose.TRIAL, backlog=False)
         return under_way

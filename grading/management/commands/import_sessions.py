@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from bandit.models import Arm, UnknownArm
-from grading.intake.importing import Fate, Outcome, import_log, logs_under
+from grading.intake.importing import Fate, ImportOutcome, import_log, logs_under
 from grading.models import Agent
 
 SHOWN = 3
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         if category:
             category = _category(category)
         owner = _agent(agent)
-        outcomes: list[Outcome] = []
+        outcomes: list[ImportOutcome] = []
         files = list(logs_under(paths))
         try:
             for path in tqdm(files, unit="log", disable=None):
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         self.stdout.write(summary(outcomes))
 
 
-def summary(outcomes: list[Outcome]) -> str:
+def summary(outcomes: list[ImportOutcome]) -> str:
     """How many files met which fate, and why, each reason with a few of its files."""
     if not outcomes:
         return "No .jsonl file found."
@@ -54,7 +54,7 @@ def summary(outcomes: list[Outcome]) -> str:
         those = [outcome for outcome in outcomes if outcome.fate is fate]
         if those:
             lines.append(f"{len(those):6,} {fate}")
-        reasons: dict[str, list[Outcome]] = defaultdict(list)
+        reasons: dict[str, list[ImportOutcome]] = defaultdict(list)
         for outcome in those:
             reasons[outcome.why].append(outcome)
         for why, group in sorted(reasons.items(), key=lambda item: -len(item[1])):

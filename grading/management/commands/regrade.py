@@ -11,9 +11,9 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from grading.intake import regrading
-from grading.intake.regrading import Regraded, Standing
+from grading.intake.regrading import Regraded, RewardSnapshot
 from grading.models import Agent, Session
-from grading.review.promises import Effect
+from grading.review.promises import ArmEffect
 from grading.reward.explain import number
 from grading.screens import charts
 
@@ -70,7 +70,7 @@ class Command(BaseCommand):
             return False
         return input("Take this over? Type yes: ").strip().lower() == "yes"
 
-    def _show(self, effects: Iterable[Effect]) -> None:
+    def _show(self, effects: Iterable[ArmEffect]) -> None:
         for each in sorted(effects, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
             self.stdout.write(
                 f"  {each.bandit}: {each.arm}, mean {charts.thousandths(each.before.mean)} → "
@@ -97,7 +97,7 @@ def summary(done: list[Regraded]) -> str:
     return "\n".join(lines)
 
 
-def _kind(standing: Standing) -> str:
+def _kind(standing: RewardSnapshot) -> str:
     if standing.value is None:
         return f"no reward ({standing.why})" if standing.why else "no reward"
     if standing.source == "floor":

@@ -6,15 +6,15 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from grading.models import Notice
-from grading.monitoring.notices.outcomes import Refused, Unreachable
+from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
 PERMANENT = 500
 
 
 def send(notice: Notice) -> None:
-    """One message to all addresses; one that arrives twice has one id. Raises Refused or Unreachable."""
+    """One message to all addresses; one that arrives twice has one id. Raises DeliveryRefused or Unreachable."""
     if not settings.NOTIFY_EMAIL:
-        raise Refused("no address is configured any more (NOTIFY_EMAIL)")
+        raise DeliveryRefused("no address is configured any more (NOTIFY_EMAIL)")
     sender = settings.DEFAULT_FROM_EMAIL
     host = sender.rpartition("@")[2].strip("<> ") or "localhost"
     headers = {"Message-ID": f"<{notice.key}@{host}>", "Auto-Submitted": "auto-generated"}
@@ -30,7 +30,7 @@ def send(notice: Notice) -> None:
 
 
 def _kind(code: int) -> type[Exception]:
-    return Refused if code >= PERMANENT else Unreachable
+    return DeliveryRefused if code >= PERMANENT else Unreachable
 
 
 def _words(code: int, said: bytes | str) -> str:

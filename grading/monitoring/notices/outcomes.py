@@ -5,5 +5,5 @@ class Unreachable(Exception):
     """The other side could not take it now; it is tried again."""
 
 
-class Refused(Exception):
+class DeliveryRefused(Exception):
     """The other side will not take it, however often it is sent; somebody has to change something."""

@@ -13,13 +13,13 @@ from grading.backoff import backoff
 from grading.models import Notice
 from grading.models.notices import Channel, NoticeState
 from grading.monitoring.notices import email, webhook
-from grading.monitoring.notices.outcomes import Refused, Unreachable
+from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
-__all__ = ["Refused", "Unreachable", "deliver", "send_due", "targets"]
+__all__ = ["DeliveryRefused", "Unreachable", "deliver", "send_due", "targets"]
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 20
+BATCH_SIZE = 20
 # Longer than any attempt takes; then another sender may believe that the first has died.
 CLAIM = dt.timedelta(minutes=10)
 FIRST_WAIT, MOST_ATTEMPTS = dt.timedelta(seconds=30), 12
@@ -30,7 +30,7 @@ SENDERS: Mapping[Channel, Callable[[Notice], None]] = {Channel.EMAIL: email.send
 def send_due(*, rng: Random | None = None) -> int:
     """Send what is due, the oldest first; how many arrived. Called by a clock, in no transaction."""
     due = Notice.objects.queued().filter(next_attempt_at__lte=timezone.now()).order_by("next_attempt_at", "pk")
-    return sum(deliver(notice, rng=rng) for notice in due[:AT_ONCE])
+    return sum(deliver(notice, rng=rng) for notice in due[:BATCH_SIZE])
 
 
 def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
@@ -39,7 +39,7 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
         return False
     try:
         SENDERS[Channel(notice.channel)](notice)
-    except Refused as error:
+    except DeliveryRefused as error:
         _finish(notice, state=NoticeState.FAILED, last_error=str(error))
     except Unreachable as error:
         _again(notice, str(error), rng or SystemRandom())

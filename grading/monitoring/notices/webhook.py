@@ -11,7 +11,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from django.conf import settings
 
 from grading.models import Notice
-from grading.monitoring.notices.outcomes import Refused, Unreachable
+from grading.monitoring.notices.outcomes import DeliveryRefused, Unreachable
 
 SIGNATURE = "X-Gradingsite-Signature"
 # Statuses by which a server says "not now".
@@ -30,9 +30,9 @@ _opener = build_opener(_StayHere)
 
 
 def send(notice: Notice) -> None:
-    """POST the row's body. Raises Refused or Unreachable; neither repeats the address, which may hold a secret."""
+    """POST the row's body. Raises DeliveryRefused or Unreachable; neither names the address: it may hold a secret."""
     if not settings.NOTIFY_WEBHOOK:
-        raise Refused("no webhook is configured any more (NOTIFY_WEBHOOK)")
+        raise DeliveryRefused("no webhook is configured any more (NOTIFY_WEBHOOK)")
     body = notice.body.encode()
     headers = {"Content-Type": "application/json", "User-Agent": "gradingsite"}
     if settings.NOTIFY_WEBHOOK_SECRET:
@@ -66,7 +66,9 @@ def _require_taken(response: HTTPResponse) -> None:
 
 def _of_status(status: int) -> Exception:
     if status < CLIENT_ERROR:
-        return Refused(f"{host()} answered {status}, a redirect; expected 2xx. Set NOTIFY_WEBHOOK to the last address.")
+        return DeliveryRefused(
+            f"{host()} answered {status}, a redirect; expected 2xx. Set NOTIFY_WEBHOOK to the last address."
+        )
     if status in LATER or status >= SERVER_ERROR:
         return Unreachable(f"{host()} answered {status}; expected 2xx")
-    return Refused(f"{host()} answered {status}; expected 2xx")
+    return DeliveryRefused(f"{host()} answered {status}; expected 2xx")

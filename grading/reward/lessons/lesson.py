@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.core.effect import Effect, Kind, Trials, causal, observational
+from bandit.core.effect import StudyDesign, TreatmentEffect, Trials, causal, observational
 from bandit.core.table import Floats, Ints
 from bandit.eligibility import out_of_use
 from bandit.models import Arm
@@ -63,7 +63,7 @@ class InCategory:
     """The effect in one category alone; `enough` says whether it means anything there (I120)."""
 
     category: str
-    effect: Effect
+    effect: TreatmentEffect
 
     @property
     def enough(self) -> bool:
@@ -111,21 +111,21 @@ class Lesson:
         return min(self.causal.n, self.causal.without)
 
     @cached_property
-    def causal(self) -> Effect:
+    def causal(self) -> TreatmentEffect:
         """From the sessions for which a draw decided, as it decided."""
         return causal(self._drawn[1])
 
     @cached_property
-    def observational(self) -> Effect:
+    def observational(self) -> TreatmentEffect:
         """From every session of its scope, with it and without, however that came about."""
         return observational(self._observed[1])
 
     @property
-    def effect(self) -> Effect:
+    def effect(self) -> TreatmentEffect:
         """The causal effect where there is one, else the observational one, else what the draws still lack."""
-        if self.causal.kind is Kind.CAUSAL:
+        if self.causal.kind is StudyDesign.CAUSAL:
             return self.causal
-        told = self.observational.kind is Kind.OBSERVATIONAL
+        told = self.observational.kind is StudyDesign.OBSERVATIONAL
         return self.observational if told or not np.isfinite(self.chance).any() else self.causal
 
     @property
@@ -157,7 +157,7 @@ class Lesson:
 
     def by_category(self) -> list[InCategory]:
         """The effect in each category, of the kind that counts for the whole, by the category's name."""
-        at, trials = self._drawn if self.effect.kind is Kind.CAUSAL else self._observed
+        at, trials = self._drawn if self.effect.kind is StudyDesign.CAUSAL else self._observed
         measure = observational if trials.chance is None else causal
         contexts = self.sample.context[at]
         names = sorted(set(contexts.tolist()))

@@ -17,8 +17,8 @@ from bandit.models import Arm
 from grading import monitoring
 from grading.models import Alarm, Flag, RuleRun, Session
 from grading.models.review import Answer
-from grading.review import bulk, worth
-from grading.templatetags.house import is_advisory
+from grading.review import bulk, priority
+from grading.templatetags.gradingsite_tags import is_advisory
 
 LISTED = 50
 
@@ -80,7 +80,7 @@ def _ways_out() -> dict[str, dict[str, Any]]:
         found[case.arm] = {
             "infrastructure": there + Answer.EXCLUDE,
             "bad": there + Answer.GRADE,
-            "arm": Arm.objects.of(worth.BANDIT).select_related("bandit").filter(name=case.arm).first(),
+            "arm": Arm.objects.of(priority.BANDIT).select_related("bandit").filter(name=case.arm).first(),
             "total": len(case.sessions),
             "shown": min(len(case.sessions), bulk.MOST),
         }

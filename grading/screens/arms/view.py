@@ -12,18 +12,18 @@ from django.template.response import TemplateResponse
 
 from bandit import arms
 from bandit.eligibility import is_on_probation
-from bandit.models import Arm, ArmEvent, Bandit, Bucket, Kind, PolicyVersion
+from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, PolicyVersion
 from bandit.reading import version_of
 from grading.intake import naming
 from grading.models import Session
-from grading.screens.arms.arm_acts import ACTS, ASKED
+from grading.screens.arms.acts import ACTS, ASKED
 
 LISTED = 100
 CHANGE = "bandit.change_arm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmRow:
+class ArmListRow:
     """An arm in the list; `sessions` that count for it today, its state in words, its latest event."""
 
     arm: Arm
@@ -50,20 +50,20 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         "rows": rows(bandit),
         "events": ArmEvent.objects.filter(arm__bandit=bandit).select_related("arm", "other")[:LISTED],
         "typed": typed,
-        "names": bandit.kind == Kind.NAMES,
+        "names": bandit.kind == BanditKind.NAMES,
         "unnamed": len(naming.unnamed()) if name == naming.BANDIT else 0,
         "may": request.user.has_perm(CHANGE),
     }
     return TemplateResponse(request, "arms/arms.html", context)
 
 
-def rows(bandit: Bandit) -> list[ArmRow]:
+def rows(bandit: Bandit) -> list[ArmListRow]:
     """Every arm, those that may be chosen first, merged ones last. Five queries."""
     held = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
     sessions, latest = _sessions(bandit), _latest_events(bandit)
     version = version_of(bandit)
     found = [
-        ArmRow(
+        ArmListRow(
             arm=arm,
             aliases=tuple(sorted(alias.alias for alias in arm.aliases.all())),
             sessions=sessions.get(arm.pk, 0),
@@ -89,7 +89,7 @@ def state(arm: Arm, sessions: int, version: PolicyVersion) -> str:
 
 
 def _sessions(bandit: Bandit) -> dict[int, int]:
-    if bandit.kind == Kind.NAMES:
+    if bandit.kind == BanditKind.NAMES:
         seen = Session.objects.exclude(model_arm=None).order_by().values_list("model_arm")
         return dict(seen.annotate(n=Count("pk")))
     counted = Bucket.objects.rewards().filter(bandit=bandit).order_by().values_list("arm")
@@ -148,7 +148,7 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         "others": arm.bandit.arms.filter(merged_into=None).exclude(pk=arm.pk),
         "events": arm.events.select_related("other")[:LISTED],
         "may": request.user.has_perm(CHANGE),
-        "learns": arm.bandit.kind != Kind.NAMES,
+        "learns": arm.bandit.kind != BanditKind.NAMES,
         "longest": arms.LONGEST,
     }
     return TemplateResponse(request, "arms/arm.html", context)

@@ -7,10 +7,10 @@ from django.db.models import Count
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from bandit.core.advice import Advice, ArmFacts, Facts, Kind, advise, jumps
+from bandit.core.advice import Advice, AdviceKind, ArmFacts, BanditFacts, advise, jumps
 from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Arm, Bandit, Selection
-from grading.screens.bandit.decisions import Log
+from grading.screens.bandit.decisions import DecisionLog
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import UNJUDGED
 
@@ -27,12 +27,12 @@ class Piece:
     url: str
 
 
-def pieces(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs: int | None) -> list[Piece]:
+def pieces(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> list[Piece]:
     """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
     return [_linked(belief.bandit, arms, advice) for advice in advise(facts(belief, arms, log, at, pairs))]
 
 
-def facts(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs: int | None) -> Facts:
+def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> BanditFacts:
     """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
     jump, decided = jumps(belief.rows, posterior), _decided(belief.bandit, at)
@@ -57,7 +57,7 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: Log, at: Moments, pairs:
             unsupplied=bound.get(name, 0),
         )
         found.append(fact)
-    return Facts(arms=found, decisions=LATEST, pairs=pairs)
+    return BanditFacts(arms=found, decisions=LATEST, pairs=pairs)
 
 
 def _decided(bandit: Bandit, at: Moments) -> dict[str, int]:
@@ -72,19 +72,19 @@ def _linked(bandit: Bandit, arms: Mapping[str, Arm], advice: Advice) -> Piece:
     return Piece(advice=advice, link=link, url=url)
 
 
-def _link(bandit: Bandit, kind: Kind, arm: Arm | None) -> tuple[str, str]:
+def _link(bandit: Bandit, kind: AdviceKind, arm: Arm | None) -> tuple[str, str]:
     policy = reverse("admin:policy", args=[bandit.name])
     named = "" if arm is None else arm.name.partition("/")[0]
     places = {
-        Kind.UNFINISHED: ("The decisions", "#decisions"),
-        Kind.SUPPLY: ("The decisions", "#decisions"),
-        Kind.FROZEN: ("The policy", policy),
-        Kind.DRAINED: ("The policy", policy),
-        Kind.STARVED: ("The arms", reverse("admin:arms", args=[bandit.name])),
-        Kind.FLAT: ("Calibration", reverse("admin:calibration")),
-        Kind.UNCALIBRATED: ("Review", reverse("admin:review")),
+        AdviceKind.UNFINISHED: ("The decisions", "#decisions"),
+        AdviceKind.SUPPLY: ("The decisions", "#decisions"),
+        AdviceKind.FROZEN: ("The policy", policy),
+        AdviceKind.DRAINED: ("The policy", policy),
+        AdviceKind.STARVED: ("The arms", reverse("admin:arms", args=[bandit.name])),
+        AdviceKind.FLAT: ("Calibration", reverse("admin:calibration")),
+        AdviceKind.UNCALIBRATED: ("Review", reverse("admin:review")),
     }
-    if named and kind is Kind.FALLBACK and bandit.name in FILTERS:
+    if named and kind is AdviceKind.FALLBACK and bandit.name in FILTERS:
         return f"Sessions of {named}", f"{reverse('admin:sessions')}?{urlencode({bandit.name: named})}"
     return places.get(kind, ("Its rewards", ledger_of(arm)))
 

@@ -11,7 +11,7 @@ from bandit.models import Arm
 from bandit.selection import Outlook
 from grading.screens import charts
 from grading.screens.bandit.advising import ledger_of
-from grading.screens.bandit.moves import Move
+from grading.screens.bandit.moves import ArmMove
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
 from grading.screens.bandit.what_if import UNJUDGED
@@ -26,7 +26,7 @@ class Beside:
     """
 
     outlook: Outlook
-    moves: Mapping[str, Move]
+    moves: Mapping[str, ArmMove]
     css: str
     heading: str
     words: str
@@ -35,7 +35,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmRow:
-    """One arm on the page: `spread` is half the central 90 % interval; `pending` counts verdicts still to come.
+    """One arm on the page: `half_width` is half the central 90 % interval; `pending` counts verdicts still to come.
 
     `fallback` is the percentage of its evidence that no judge, person or artifact stands behind, None without any.
     """
@@ -43,7 +43,7 @@ class ArmRow:
     arm: Arm
     posterior: ArmPosterior
     ridge: SafeString
-    spread: float
+    half_width: float
     share: float
     proof: SafeString
     graded: float
@@ -51,7 +51,7 @@ class ArmRow:
     pending: int
     record: Record
     ledger: str
-    move: Move | None = None
+    move: ArmMove | None = None
     is_asked_about: bool = False
     is_tried: bool = False
 
@@ -84,7 +84,7 @@ def arm_rows(
             arm=arms[name],
             posterior=arm,
             ridge=drawn[name],
-            spread=(arm.high - arm.low) / 2,
+            half_width=(arm.high - arm.low) / 2,
             share=belief.outlook.share_of_next_100(name),
             proof=charts.proof(weights[name], pending.get(name, 0), full),
             graded=sum(weights[name].values()),

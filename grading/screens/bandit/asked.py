@@ -1,7 +1,7 @@
 """What the address asks of the page, refused in words where it cannot be read."""
 
 
-class Refused(ValueError):
+class QueryRefused(ValueError):
     """What was asked cannot be shown. The message says what was expected, what came and what to do."""
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from bandit.core.estimate import Estimate, estimate
-from bandit.core.table import MICRO, Row
+from bandit.core.table import MICRO, RewardRow
 
 # Fewer rewards, or of fewer days, compare nothing (I120, I122).
 LEAST, LEAST_DAYS = 20, 3
@@ -18,14 +18,14 @@ class _Sums:
     q: int = 0
     days: set[date] = field(default_factory=set)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: RewardRow) -> None:
         self.n, self.s, self.q = self.n + row.n, self.s + row.s, self.q + row.q
         if row.n:
             self.days.add(row.day)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ContextCell:
     """The rewards of one arm in one context: `n` on `days` days, and their mean; None where they are too few."""
 
     n: int
@@ -33,26 +33,26 @@ class Cell:
     estimate: Estimate | None = None
 
     @property
-    def spread(self) -> float | None:
+    def half_width(self) -> float | None:
         """Half of the 90 % interval."""
         return None if self.estimate is None else (self.estimate.high - self.estimate.low) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ContextRow:
     """One arm: a cell for each context, in the table's order; None where it never ran."""
 
     title: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[ContextCell | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ContextComparison:
     contexts: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ContextRow, ...]
 
 
-def comparison(rows: Iterable[Row], names: Sequence[str], titles: Mapping[str, str]) -> Comparison | None:
+def comparison(rows: Iterable[RewardRow], names: Sequence[str], titles: Mapping[str, str]) -> ContextComparison | None:
     """The arms `names` by context, as the rewards were given; None where no reward has a context."""
     sums: dict[tuple[str, str], _Sums] = {}
     for row in rows:
@@ -63,19 +63,19 @@ def comparison(rows: Iterable[Row], names: Sequence[str], titles: Mapping[str, s
     if not contexts:
         return None
     lines = (
-        Line(
+        ContextRow(
             title=titles.get(name, name),
             cells=tuple(_cell(sums[name, context]) if (name, context) in sums else None for context in contexts),
         )
         for name in names
     )
-    return Comparison(contexts=contexts, lines=tuple(line for line in lines if any(line.cells)))
+    return ContextComparison(contexts=contexts, lines=tuple(line for line in lines if any(line.cells)))
 
 
-def _cell(sums: _Sums) -> Cell:
+def _cell(sums: _Sums) -> ContextCell:
     n, days = sums.n, len(sums.days)
     if n < LEAST or days < LEAST_DAYS:
-        return Cell(n=n, days=days)
+        return ContextCell(n=n, days=days)
     mean = sums.s / n / MICRO
     variance = max(sums.q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
-    return Cell(n=n, days=days, estimate=estimate(mean, variance / n, n - 1))
+    return ContextCell(n=n, days=days, estimate=estimate(mean, variance / n, n - 1))

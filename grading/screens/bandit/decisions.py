@@ -18,7 +18,7 @@ FINISHED, MUCH = 20, 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class DecisionRow:
     """One line of the log. `session` is what came of it, None while that is not known."""
 
     row: Selection
@@ -31,7 +31,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ArmShare:
     """One arm's part of the latest decisions: `expected` by its chances, how often `chosen`, how often it `ran`."""
 
     title: str
@@ -42,11 +42,11 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
+class DecisionLog:
     """The latest decisions: the first of them as `lines`, all of them counted."""
 
-    lines: list[Decision]
-    shares: list[Share]
+    lines: list[DecisionRow]
+    shares: list[ArmShare]
     counted: Sequence[Selection]
     agreement: str
     is_much: bool
@@ -66,7 +66,7 @@ class Log:
         return count
 
 
-def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> Log:
+def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> DecisionLog:
     """The decisions made by `until`: two queries."""
     rows = Selection.objects.filter(bandit=bandit, created__lte=until).select_related(
         "arm__merged_into", "executed_arm__merged_into"
@@ -74,7 +74,7 @@ def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> Log:
     counted = list(rows.defer("explanation", "requested")[:COUNTED])
     finished = [row for row in counted if row.executed_arm_id][:FINISHED]
     differed = [row for row in finished if is_substituted(row)]
-    return Log(
+    return DecisionLog(
         lines=lines(counted[:LISTED]),
         shares=shares(counted, titles),
         counted=counted,
@@ -88,10 +88,12 @@ def is_substituted(row: Selection) -> bool:
     return row.executed_arm is not None and row.executed_arm.current != row.arm.current
 
 
-def lines(rows: Sequence[Selection]) -> list[Decision]:
+def lines(rows: Sequence[Selection]) -> list[DecisionRow]:
     """The rows with their sessions, in one query."""
     sessions = Session.objects.with_reward().by_observation(row.observation for row in rows)
-    return [Decision(row=row, session=sessions.get(row.observation), left_out=left_out(row.eligible)) for row in rows]
+    return [
+        DecisionRow(row=row, session=sessions.get(row.observation), left_out=left_out(row.eligible)) for row in rows
+    ]
 
 
 def left_out(eligible: Mapping[str, Any]) -> list[str]:
@@ -103,7 +105,7 @@ def left_out(eligible: Mapping[str, Any]) -> list[str]:
     return [f"{', '.join(names)}: {why}" for why, names in arms.items()]
 
 
-def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[Share]:
+def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[ArmShare]:
     """Every arm that could have been chosen, was, or ran; the most expected first."""
     expected: Counter[str] = Counter()
     for row in rows:
@@ -114,7 +116,7 @@ def shares(rows: Sequence[Selection], titles: Mapping[str, str]) -> list[Share]:
     names = [name for name in {*expected, *chosen, *ran} if expected[name] or chosen[name] or ran[name]]
     most = max([*expected.values(), *chosen.values(), 1])
     found = [
-        Share(
+        ArmShare(
             title=titles.get(name, name),
             expected=expected[name],
             chosen=chosen[name],

@@ -11,14 +11,14 @@ from django.utils.safestring import SafeString
 from bandit.core.thompson import draw, uniform
 from bandit.selection import NothingEligible, preview
 from grading.screens import charts
-from grading.screens.bandit.asked import Refused, shown
+from grading.screens.bandit.asked import QueryRefused, shown
 
 DRAWS = 100
 MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class TrialArm:
     """One arm: why it is expected so often, `expected` of a hundred, and how often a hundred draws came to it."""
 
     title: str
@@ -29,28 +29,28 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
+class TrialDraw:
     """What the made-up decision `decision_id` would be. `chosen` is empty, and `sentences` say why, for no choice."""
 
     number: int
     decision_id: str
     chosen: str
     sentences: tuple[str, ...]
-    arms: tuple[Tried, ...] = ()
+    arms: tuple[TrialArm, ...] = ()
 
 
-def tried(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime) -> Draw | None:
-    """The draw number `text`; None for an empty one. Raises Refused."""
+def tried(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime) -> TrialDraw | None:
+    """The draw number `text`; None for an empty one. Raises QueryRefused."""
     if not text.strip():
         return None
     if not (text.isascii() and text.isdecimal() and 0 < int(text[:8]) <= MOST):
-        raise Refused(f"A try of the draw has a number from 1 to {MOST:,}; got {shown(text)}.")
+        raise QueryRefused(f"A try of the draw has a number from 1 to {MOST:,}; got {shown(text)}.")
     number, decision_id = int(text), f"preview-{int(text)}"
     try:
         choice, explained = preview(bandit, decision_id, now)
     except NothingEligible as nothing:
-        return Draw(number=number, decision_id=decision_id, chosen="", sentences=(str(nothing),))
-    return Draw(
+        return TrialDraw(number=number, decision_id=decision_id, chosen="", sentences=(str(nothing),))
+    return TrialDraw(
         number=number,
         decision_id=decision_id,
         chosen=titles.get(choice.arm.name, choice.arm.name),
@@ -65,11 +65,11 @@ def _arms(
     odds: Mapping[str, float],
     numbers: Mapping[str, Mapping[str, Any]],
     titles: Mapping[str, str],
-) -> tuple[Tried, ...]:
+) -> tuple[TrialArm, ...]:
     drawn = Counter(draw(odds, uniform(bandit, f"{decision_id}/{n}")) for n in range(1, DRAWS + 1))
     most = max([*drawn.values(), *(DRAWS * chance for chance in odds.values())])
     found = [
-        Tried(
+        TrialArm(
             title=titles.get(name, name),
             numbers=numbers[name],
             expected=DRAWS * chance,

@@ -11,7 +11,7 @@ NOTICEABLE = 0.0005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class ArmMove:
     """One arm: its mean in [0, 1] and its expected number of the next hundred, in both outlooks."""
 
     arm: str
@@ -43,10 +43,10 @@ class Move:
         return round(self.share_after) - round(self.share_before)
 
 
-def moves(before: Outlook, after: Outlook, titles: Mapping[str, str]) -> list[Move]:
+def moves(before: Outlook, after: Outlook, titles: Mapping[str, str]) -> list[ArmMove]:
     """Every arm, the most moved first."""
     found = [
-        Move(
+        ArmMove(
             arm=name,
             title=titles.get(name, name),
             before=arm.mean,
@@ -59,7 +59,7 @@ def moves(before: Outlook, after: Outlook, titles: Mapping[str, str]) -> list[Mo
     return sorted(found, key=lambda move: (-abs(move.after - move.before), move.arm))
 
 
-def in_words(found: Collection[Move], named: Collection[str] = ()) -> str:
+def in_words(found: Collection[ArmMove], named: Collection[str] = ()) -> str:
     """What moves, those `named` or else the most moved arm first; the others are counted."""
     seen = [move for move in found if move.is_seen]
     said = [move for move in found if move.arm in named] or seen[:1]

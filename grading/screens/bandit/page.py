@@ -11,17 +11,17 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from bandit.models import Arm, Bandit, Kind
+from bandit.models import Arm, Bandit, BanditKind
 from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
 from grading.screens import charts
 from grading.screens.bandit import advising, comparing, decisions, drawing, record, travel, what_if
 from grading.screens.bandit.arms import Beside, arm_rows
-from grading.screens.bandit.asked import Refused
-from grading.screens.bandit.drawing import Draw
-from grading.screens.bandit.moves import Move, in_words, moves
+from grading.screens.bandit.asked import QueryRefused
+from grading.screens.bandit.drawing import TrialDraw
+from grading.screens.bandit.moves import ArmMove, in_words, moves
 from grading.screens.bandit.travel import Belief, Moments
-from grading.screens.bandit.what_if import Outage, WhatIf
+from grading.screens.bandit.what_if import OutageChoice, WhatIf
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
 
@@ -55,10 +55,10 @@ def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime, *, may_operate: b
     at = Moments(now=now, day=timezone.localdate(now))
     try:
         at = travel.moments(asked, now)
-    except Refused as refused:
+    except QueryRefused as refused:
         problems.append(str(refused))
     held = {arm.name: arm for arm in bandit.arms.select_related("merged_into")}
-    page = Page(bandit=bandit, at=at, belief=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
+    page = BanditPage(bandit=bandit, at=at, belief=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
     judge = standings().get(JudgeRole.FIRST)
     sliders = travel.sliders(bandit, judge, now)
     context = page.then() if at.is_past else page.now(what_if.known_outages(judge, sliders.start, now))
@@ -76,7 +76,7 @@ def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime, *, may_operate: b
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class BanditPage:
     """One showing of the page: what is read, and what the address asks of it. `problems` grows by what is refused."""
 
     bandit: Bandit
@@ -96,7 +96,7 @@ class Page:
         beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
         return self.body(beside, {}, None)
 
-    def now(self, outages: Sequence[Outage]) -> dict[str, Any]:
+    def now(self, outages: Sequence[OutageChoice]) -> dict[str, Any]:
         """What holds now, beside what would if the question were answered yes."""
         card = rectifier.card(self.bandit.name)
         question = self.answered(outages)
@@ -137,19 +137,19 @@ class Page:
             "comparison": comparing.comparison(self.belief.rewards, names, self.titles),
         }
 
-    def answered(self, outages: Sequence[Outage]) -> WhatIf | None:
+    def answered(self, outages: Sequence[OutageChoice]) -> WhatIf | None:
         try:
             return what_if.answer(self.belief, self.asked, outages, self.titles, self.at.now)
-        except Refused as refused:
+        except QueryRefused as refused:
             self.problems.append(str(refused))
             return None
 
-    def drawn(self) -> Draw | None:
-        if self.bandit.kind != Kind.CHOICE:
+    def drawn(self) -> TrialDraw | None:
+        if self.bandit.kind != BanditKind.CHOICE:
             return None
         try:
             return drawing.tried(self.bandit.name, self.asked.get("draw", ""), self.titles, self.at.now)
-        except Refused as refused:
+        except QueryRefused as refused:
             self.problems.append(str(refused))
             return None
 
@@ -158,10 +158,10 @@ class Page:
         return {name: str(arm) for name, arm in self.arms.items()}
 
 
-def by_arm(found: Sequence[Move]) -> dict[str, Move]:
+def by_arm(found: Sequence[ArmMove]) -> dict[str, ArmMove]:
     return {move.arm: move for move in found}
 
 
-def dashed(found: Sequence[Move], what: str) -> str:
+def dashed(found: Sequence[ArmMove], what: str) -> str:
     """What the dashed lines are; nothing where there are none."""
     return f" Dashed below: {what}." if any(move.is_drawn for move in found) else ""

@@ -15,8 +15,8 @@ from bandit.reading import sign_of_entry
 from bandit.silence import heard
 from grading.models import Flag, JudgeJob, Session
 from grading.monitoring import UNHEARD
+from grading.review.priority import BANDIT
 from grading.review.unheard import VOICES
-from grading.review.worth import BANDIT
 from grading.screens.bandit.travel import Belief, Moments
 from grading.vocabulary import Outcome
 

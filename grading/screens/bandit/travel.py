@@ -14,17 +14,17 @@ from bandit import calibrating, rectifying
 from bandit.core.policy import Policy
 from bandit.core.posterior import plain_means
 from bandit.core.residual import Baseline
-from bandit.core.table import ABSTAINED, Row
+from bandit.core.table import ABSTAINED, RewardRow
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
 from bandit.reading import abstentions_of, outlook, policy_from, rows_of, version_of, with_baseline
 from bandit.selection import Outlook
 from grading.days import midnight
-from grading.judging.outlook.standing import Standing
+from grading.judging.outlook.standing import JudgeStanding
 from grading.screens import charts
-from grading.screens.bandit.asked import Refused, shown
+from grading.screens.bandit.asked import QueryRefused, shown
 from grading.screens.quota.outage_marks import outage_marks
-from grading.templatetags.house import stamp
+from grading.templatetags.gradingsite_tags import stamp
 
 DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
 # The sliders reach back to the first evidence, but no further than a year, and at least a fortnight.
@@ -77,7 +77,7 @@ class Belief:
     version: PolicyVersion
     rectifier: Rectifier | None
     calibration: CalibrationVersion | None
-    rows: list[Row]
+    rows: list[RewardRow]
     ungraded: Mapping[str, int]
     outlook: Outlook
 
@@ -94,7 +94,7 @@ class Belief:
         return sum(each.n for each in self.outlook.arms[arm].evidence if each.source != ABSTAINED)
 
     @cached_property
-    def rewards(self) -> list[Row]:
+    def rewards(self) -> list[RewardRow]:
         """The rows without abstentions."""
         return [row for row in self.rows if row.source != ABSTAINED]
 
@@ -157,7 +157,7 @@ class Sliders:
     days: int
     hours: int
     picture: SafeString
-    marks: list[charts.Outage]
+    marks: list[charts.OutageSpan]
 
     @property
     def last(self) -> str:
@@ -166,13 +166,13 @@ class Sliders:
 
 
 def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
-    """The moments that `at` (a day) and `known` (a moment) name; what is empty is now. Raises Refused."""
+    """The moments that `at` (a day) and `known` (a moment) name; what is empty is now. Raises QueryRefused."""
     day, today = _day(asked.get("at", "").strip()), timezone.localdate(now)
     known = _moment(asked.get("known", "").strip())
     if day is not None and day > today:
-        raise Refused(f"{day:%-d %B %Y} has not come yet; expected a day up to today.")
+        raise QueryRefused(f"{day:%-d %B %Y} has not come yet; expected a day up to today.")
     if known is not None and known > now:
-        raise Refused(f"{stamp(known)} has not come yet; expected a moment up to now, or nothing for now.")
+        raise QueryRefused(f"{stamp(known)} has not come yet; expected a moment up to now, or nothing for now.")
     return Moments(now=now, day=day or today, known_by=known)
 
 
@@ -182,7 +182,7 @@ def _day(text: str) -> dt.date | None:
     try:
         found = dt.date.fromisoformat(text)
     except ValueError:
-        raise Refused(f"{shown(text)} is no day; expected one like 2026-03-31, or nothing for today.") from None
+        raise QueryRefused(f"{shown(text)} is no day; expected one like 2026-03-31, or nothing for today.") from None
     return _later(found, text)
 
 
@@ -192,14 +192,16 @@ def _moment(text: str) -> dt.datetime | None:
     try:
         found = dt.datetime.fromisoformat(text)
     except ValueError:
-        raise Refused(f"{shown(text)} is no moment; expected one like 2026-03-31T19:40, or nothing for now.") from None
+        raise QueryRefused(
+            f"{shown(text)} is no moment; expected one like 2026-03-31T19:40, or nothing for now."
+        ) from None
     found = _later(found, text)
     return found if timezone.is_aware(found) else timezone.make_aware(found)
 
 
 def _later(found: Day, text: str) -> Day:
     if found.year < FIRST_YEAR:
-        raise Refused(f"{shown(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
+        raise QueryRefused(f"{shown(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
     return found
 
 
@@ -223,7 +225,7 @@ def read(bandit: Bandit, at: Moments) -> Belief:
     )
 
 
-def sliders(bandit: Bandit, first: Standing | None, now: dt.datetime) -> Sliders:
+def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:
     """How far back one may look, and the first judge's outages of that time."""
     today = timezone.localdate(now)
     days = min(max((today - _first_day(bandit, today)).days, NEAREST), FARTHEST)

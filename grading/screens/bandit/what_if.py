@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from bandit import ledger
-from bandit.core.table import ABSTAINED, MICRO, Row
+from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import LedgerEntry
 from bandit.reading import policy_of, rows_of
-from bandit.selection import Change, Outlook, what_if_many, what_if_without
+from bandit.selection import HypotheticalReward, Outlook, what_if_many, what_if_without
 from grading.judging.outlook import outages
 from grading.judging.outlook.outages import Period
-from grading.judging.outlook.standing import Standing
+from grading.judging.outlook.standing import JudgeStanding
 from grading.models import Session
 from grading.models.sessions import OBSERVATION, observation_of
 from grading.review.promises import changes as changes_of
 from grading.reward.explain import number
 from grading.reward.grade import checked_value
-from grading.screens.bandit.asked import Refused, shown
-from grading.screens.bandit.moves import Move, in_words, moves
+from grading.screens.bandit.asked import QueryRefused, shown
+from grading.screens.bandit.moves import ArmMove, in_words, moves
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import STACK
-from grading.templatetags.house import lasting, stamp
+from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source
 
 # What a session is graded by while no judge can be asked.
@@ -47,7 +47,7 @@ class WhatIf:
 
     what: str
     short: str
-    moves: list[Move]
+    moves: list[ArmMove]
     words: str
     after: Outlook
     about: frozenset[str] = frozenset()
@@ -55,7 +55,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outage:
+class OutageChoice:
     """One outage that may be thought away."""
 
     pk: int
@@ -71,17 +71,17 @@ def choices(belief: Belief) -> list[str]:
     return sorted(counted, key=lambda source: (STACK.index(source) if source in STACK else len(STACK), source))
 
 
-def known_outages(first: Standing | None, since: dt.datetime, now: dt.datetime) -> list[Outage]:
+def known_outages(first: JudgeStanding | None, since: dt.datetime, now: dt.datetime) -> list[OutageChoice]:
     """The first judge's outages, the latest first: two queries."""
     periods = [] if first is None else outages.periods(first.quota, since)
     lasted = [each for each in periods if each.is_outage and (each.until or now) - each.since >= LEAST]
     return [_outage(each, now) for each in reversed(lasted)]
 
 
-def _outage(period: Period, now: dt.datetime) -> Outage:
-    took = lasting(((period.until or now) - period.row.at).total_seconds())
+def _outage(period: Period, now: dt.datetime) -> OutageChoice:
+    took = duration(((period.until or now) - period.row.at).total_seconds())
     words = f"{stamp(period.row.at)}, {took}: {period.words[:1].lower()}{period.words[1:]}"
-    return Outage(pk=period.row.pk, since=period.row.at, until=period.until, words=words)
+    return OutageChoice(pk=period.row.pk, since=period.row.at, until=period.until, words=words)
 
 
 def asks(asked: Mapping[str, str]) -> bool:
@@ -89,9 +89,9 @@ def asks(asked: Mapping[str, str]) -> bool:
 
 
 def answer(
-    belief: Belief, asked: Mapping[str, str], known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime
+    belief: Belief, asked: Mapping[str, str], known: Sequence[OutageChoice], titles: Mapping[str, str], now: dt.datetime
 ) -> WhatIf | None:
-    """What the address asks, worked out from what holds now; None where it asks nothing. Raises Refused."""
+    """What the address asks, worked out from what holds now; None where it asks nothing. Raises QueryRefused."""
     said = {name: asked.get(name, "").strip() for name in ("session", "value", "without", "outage")}
     if said["session"] or said["value"]:
         return _graded(belief, said["session"], said["value"], titles, now)
@@ -105,7 +105,9 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
     every = changes_of([(session, value)])
     changes = every.get(belief.bandit.name)
     if not changes:
-        raise Refused(f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing.")
+        raise QueryRefused(
+            f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing."
+        )
     before, after = what_if_many(belief.bandit.name, changes, now, beside=every)
     found = moves(before, after, titles)
     return WhatIf(
@@ -119,20 +121,20 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
 
 
 def find(text: str) -> Session:
-    """The session of that number or id, or of an id that ends so. Raises Refused for none and for several."""
+    """The session of that number or id, or of an id that ends so. Raises QueryRefused for none and for several."""
     text = text.removeprefix("#").removeprefix(OBSERVATION)
     if not text or not text.isprintable():
-        raise Refused("Which session? Expected its number, its id, or the end of its id.")
+        raise QueryRefused("Which session? Expected its number, its id, or the end of its id.")
     ends = Q(external_id__iendswith=text) if len(text) >= TAIL else Q()
     by_id = Session.objects.filter(Q(external_id=text) | ends)
     is_key = text.isascii() and text.isdecimal() and len(text) <= LONGEST_KEY
     found = list(Session.objects.filter(pk=int(text)) if is_key else []) or list(by_id[:3])
     exact = [each for each in found if each.external_id == text] or found
     if not exact:
-        raise Refused(f"No session has the number or the id {shown(text)}, or an id that ends so.")
+        raise QueryRefused(f"No session has the number or the id {shown(text)}, or an id that ends so.")
     if len(exact) > 1:
         ids = ", ".join(each.external_id for each in exact)
-        raise Refused(f"Several sessions have an id that ends in {shown(text)}: {ids[:120]}. Give more of it.")
+        raise QueryRefused(f"Several sessions have an id that ends in {shown(text)}: {ids[:120]}. Give more of it.")
     return exact[0]
 
 
@@ -140,23 +142,27 @@ def _value(text: str) -> float:
     try:
         return checked_value(float(text))
     except ValueError:
-        raise Refused(f"A grade is a number from 0 to 1, such as .80; got {shown(text)}.") from None
+        raise QueryRefused(f"A grade is a number from 0 to 1, such as .80; got {shown(text)}.") from None
 
 
 def _left_out(belief: Belief, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
     counted = choices(belief)
     if source not in counted:
-        raise Refused(f"{shown(source)} counts for nothing here; what counts is {', '.join(counted) or 'nothing yet'}.")
+        raise QueryRefused(
+            f"{shown(source)} counts for nothing here; what counts is {', '.join(counted) or 'nothing yet'}."
+        )
     before, after = what_if_without(belief.bandit.name, source, now)
     found = moves(before, after, titles)
     what = f"if {source} grades counted for nothing"
     return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
 
 
-def _undone(belief: Belief, text: str, known: Sequence[Outage], titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
+def _undone(
+    belief: Belief, text: str, known: Sequence[OutageChoice], titles: Mapping[str, str], now: dt.datetime
+) -> WhatIf:
     outage = next((each for each in known if str(each.pk) == text), None)
     if outage is None:
-        raise Refused(f"No outage {shown(text)} is known in this time; choose one of the list.")
+        raise QueryRefused(f"No outage {shown(text)} is known in this time; choose one of the list.")
     sessions = Session.objects.filter(ended_at__gte=outage.since, ended_at__lt=outage.until or now)
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries_of(belief.bandit.name, keys).rewards())
@@ -173,7 +179,7 @@ def _undone(belief: Belief, text: str, known: Sequence[Outage], titles: Mapping[
     )
 
 
-def judge_means(rows: Sequence[Row]) -> dict[str, float]:
+def judge_means(rows: Sequence[RewardRow]) -> dict[str, float]:
     """The mean of what the judge gave each arm, as it gave it, for arms that it graded."""
     sums: dict[str, tuple[int, int]] = {}
     for row in rows:
@@ -183,11 +189,11 @@ def judge_means(rows: Sequence[Row]) -> dict[str, float]:
     return {arm: s / n / MICRO for arm, (n, s) in sums.items() if n > 0}
 
 
-def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[Row]) -> list[Change]:
+def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[RewardRow]) -> list[HypotheticalReward]:
     """The fallback grades among the entries as what the judge usually gives their arm, where it ever did."""
     usual = judge_means(rows)
     return [
-        Change(
+        HypotheticalReward(
             observation=entry.observation,
             arm=entry.arm.name,
             value=usual[entry.arm.name],
@@ -202,7 +208,7 @@ def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[Row]) -> list[Chang
     ]
 
 
-def _in_the_baseline(belief: Belief, keys: Sequence[str]) -> dict[str, list[Change]]:
+def _in_the_baseline(belief: Belief, keys: Sequence[str]) -> dict[str, list[HypotheticalReward]]:
     """The same in the bandit whose means this one's rewards are freed of."""
     other = belief.bandit.baseline
     if other is None:

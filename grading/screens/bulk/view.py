@@ -17,10 +17,10 @@ from grading.models.review import Answer
 from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
-from grading.review.promises import Effect
+from grading.review.promises import ArmEffect
 from grading.reward.explain import number
 from grading.screens.desk.verdict_form import VerdictForm
-from grading.templatetags.house import signed2
+from grading.templatetags.gradingsite_tags import signed2
 
 SAY = "Choose what all of them get: what it does to each arm shows here, and nothing is saved."
 # The longest id that the database knows.
@@ -125,7 +125,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
     }
 
 
-def _sentences(told: bulk.Preview) -> list[str]:
+def _sentences(told: bulk.BulkPreview) -> list[str]:
     """The sum of it in words."""
     found = []
     if told.moves:
@@ -162,7 +162,7 @@ def _verb(count: int, verb: str) -> str:
     return f"{verb}s" if count == 1 else verb
 
 
-def _by_bandit(arms: Sequence[Effect]) -> list[dict[str, Any]]:
+def _by_bandit(arms: Sequence[ArmEffect]) -> list[dict[str, Any]]:
     """Each arm as the pages write it; a difference is taken between the numbers shown."""
     bandits: dict[str, list[dict[str, Any]]] = {}
     for each in arms:

@@ -3,9 +3,9 @@
 Sizes are attributes and colours are classes, so that a strict content policy holds. Text is escaped here.
 """
 
-from grading.screens.charts.days import STACK, Bar, Cost, by_day, costs
-from grading.screens.charts.effects import Difference, difference, effects_scale, reach
-from grading.screens.charts.outages import Outage
+from grading.screens.charts.days import STACK, Bar, DayCost, by_day, costs
+from grading.screens.charts.effects import RewardDifference, difference, effects_scale, reach
+from grading.screens.charts.outages import OutageSpan
 from grading.screens.charts.pairs import Dot, against
 from grading.screens.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
 from grading.screens.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
@@ -19,12 +19,12 @@ __all__ = [
     "STACK",
     "Bar",
     "Beta",
-    "Cost",
     "Curve",
-    "Difference",
+    "DayCost",
     "Dot",
     "Note",
-    "Outage",
+    "OutageSpan",
+    "RewardDifference",
     "Span",
     "against",
     "backlog",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from grading.screens.charts.outages import Column, Outage, draw
+from grading.screens.charts.outages import Column, OutageSpan, draw
 from grading.screens.charts.svg import Box, hatch, level, rect, round_up, svg, text, wide, wide_rect, wide_text
 
 STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
@@ -24,7 +24,7 @@ class Bar:
     count: int
 
 
-def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[Outage] = ()) -> SafeString:
+def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[OutageSpan] = ()) -> SafeString:
     """Sessions by day, stacked by deciding source; provisional ones hatched. The last day is "today"."""
     width, height = DAYS
     left, base = 34.0, height - 24.0
@@ -59,7 +59,7 @@ def _stack(cells: Mapping[tuple[dt.date, str, bool], int], day: dt.date, at: Box
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class DayCost:
     """What one day cost in dollars: `known`, and `expected` for calls whose price was never told."""
 
     day: dt.date
@@ -68,7 +68,7 @@ class Cost:
     words: str
 
 
-def costs(bars: Sequence[Cost]) -> SafeString:
+def costs(bars: Sequence[DayCost]) -> SafeString:
     """Money by day, oldest first; what is only estimated is hatched."""
     base, top, left = COSTS - 24.0, 12.0, 4.0
     ceiling = round_up(max((bar.known + bar.expected for bar in bars), default=0), least=0.02)

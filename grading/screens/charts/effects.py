@@ -13,7 +13,7 @@ LEAST_REACH = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class RewardDifference:
     """A difference in reward, its interval from `low` to `high`, and whether a draw is behind it."""
 
     mean: float
@@ -22,13 +22,13 @@ class Difference:
     is_causal: bool
 
 
-def reach(differences: Iterable[Difference]) -> float:
+def reach(differences: Iterable[RewardDifference]) -> float:
     """How far an axis from −reach to +reach goes that holds them all; at most 1."""
     most = max((max(-each.low, each.high) for each in differences), default=0.0)
     return min(round_up(most, least=LEAST_REACH), 1.0)
 
 
-def difference(shown: Difference | None, far: float) -> SafeString:
+def difference(shown: RewardDifference | None, far: float) -> SafeString:
     """One row on the axis from −`far` to `far`; None is an empty one."""
     marks = [wide_line("axis", 50, 0, HEIGHT)]
     if shown is None:

@@ -12,7 +12,7 @@ LETTER, GAP, LINE = 5.4, 9.0, 13.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outage:
+class OutageSpan:
     """From `since` to `until`, both in the picture's zone."""
 
     since: dt.datetime
@@ -37,7 +37,7 @@ class _Label:
     y: float
 
 
-def draw(outages: Iterable[Outage], columns: Sequence[Column], right: float) -> str:
+def draw(outages: Iterable[OutageSpan], columns: Sequence[Column], right: float) -> str:
     """Marks over `columns`; the last few outages with their words, none over a bar, a rule or other words."""
     shown = [outage for outage in outages if _days(outage, columns)]
     marked = {column.day for outage in shown for column in _days(outage, columns)}
@@ -50,7 +50,7 @@ def draw(outages: Iterable[Outage], columns: Sequence[Column], right: float) -> 
     return "".join(marks)
 
 
-def _days(outage: Outage, columns: Sequence[Column]) -> list[Column]:
+def _days(outage: OutageSpan, columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if outage.since.date() <= column.day <= outage.until.date()]
 
 
@@ -58,7 +58,7 @@ def _rule(column: Column) -> str:
     return rect("f-rule", (column.left, column.top - GAP, column.width, 1), "")
 
 
-def _hours(outage: Outage, column: Column) -> str:
+def _hours(outage: OutageSpan, column: Column) -> str:
     start, end = (_share(moment, column.day) for moment in (outage.since, outage.until))
     width = max((end - start) * column.width, 2.0)
     left = min(column.left + start * column.width, column.left + column.width - width)
@@ -72,7 +72,7 @@ def _share(moment: dt.datetime, day: dt.date) -> float:
     return (60 * moment.hour + moment.minute) / (24 * 60)
 
 
-def _words(outage: Outage, column: Column, tops: Sequence[Column], labels: list[_Label], right: float) -> str:
+def _words(outage: OutageSpan, column: Column, tops: Sequence[Column], labels: list[_Label], right: float) -> str:
     width, middle = LETTER * len(outage.words), column.left + column.width / 2
     left = min(max(middle - width / 2, tops[0].left), right - width)
     y = min(

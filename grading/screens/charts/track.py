@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from django.utils.safestring import SafeString
 
-from grading.screens.charts.outages import Outage
+from grading.screens.charts.outages import OutageSpan
 from grading.screens.charts.svg import wide, wide_rect
 
 HEIGHT, THICK = 16.0, 4.0
@@ -13,7 +13,7 @@ HEIGHT, THICK = 16.0, 4.0
 LEAST = 0.6
 
 
-def track(outages: Iterable[Outage], since: dt.datetime, until: dt.datetime) -> SafeString:
+def track(outages: Iterable[OutageSpan], since: dt.datetime, until: dt.datetime) -> SafeString:
     """The time from `since` to `until` as a line with the outages of that time on it."""
     shown = [each for each in outages if each.until > since and each.since < until]
     top = (HEIGHT - THICK) / 2

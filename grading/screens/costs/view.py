@@ -19,7 +19,7 @@ from grading.models import Agent, JudgeAttempt
 from grading.models.judging import Purpose
 from grading.screens import charts
 from grading.screens.exports import view as exports
-from grading.templatetags.house import usd
+from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 50
 DAYS = 30
@@ -30,7 +30,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Filters(forms.Form):
+class CostFilterForm(forms.Form):
     """What the page is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
 
     days = forms.ChoiceField(
@@ -66,7 +66,7 @@ class Filters(forms.Form):
 
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries."""
-    filters = Filters(request.GET)
+    filters = CostFilterForm(request.GET)
     attempts = filters.attempts()
     rows = attempts.select_related("job__session__category", "job__session__agent").order_by("-started_at", "-pk")
     query = request.GET.copy()
@@ -93,12 +93,12 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
     return charts.costs([_bar(first + dt.timedelta(days=n), spends) for n in range(days)])
 
 
-def _bar(day: dt.date, spends: dict[dt.date, Spend]) -> charts.Cost:
+def _bar(day: dt.date, spends: dict[dt.date, Spend]) -> charts.DayCost:
     spend = spends.get(day, Spend())
     words = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
-    if spend.untold:
-        words += f", {spend.untold} more estimated at {usd(spend.expected_usd)}"
-    return charts.Cost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words)
+    if spend.unknown_cost:
+        words += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
+    return charts.DayCost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words)
 
 
 def tables(attempts: QuerySet[JudgeAttempt]) -> list[dict[str, Any]]:
@@ -123,7 +123,7 @@ def _purpose(purpose: str, batched: bool) -> str:  # noqa: FBT001 - a column
 
 def export(request: HttpRequest) -> StreamingHttpResponse:
     """The attempts that the page shows as CSV, one row each. An unknown cost is an empty cell."""
-    rows = Filters(request.GET).attempts().select_related("job__session__agent").order_by("pk")
+    rows = CostFilterForm(request.GET).attempts().select_related("job__session__agent").order_by("pk")
     return exports.as_csv("judge-attempts", COLUMNS, (record(row) for row in rows.iterator(chunk_size=500)))
 
 

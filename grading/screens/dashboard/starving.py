@@ -13,7 +13,7 @@ from grading.models import Session
 from grading.review.trust import CHART_DAYS, Behind, Share, Trust
 from grading.reward.explain import number
 from grading.screens.desk.answer import count
-from grading.templatetags.house import age
+from grading.templatetags.gradingsite_tags import age
 
 MISSING_SHARE = 0.25
 # Of the next hundred decisions.

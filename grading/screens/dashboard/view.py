@@ -14,23 +14,23 @@ from grading import monitoring, review
 from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
-from grading.judging.outlook.forecast import Outlook, outlook
-from grading.judging.outlook.standing import Standing, headroom, standings
+from grading.judging.outlook.forecast import QueueOutlook, outlook
+from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import Flag, JudgePolicy, ReviewItem, Session
 from grading.models.judging import JudgeRole
-from grading.models.review import Entry
+from grading.models.review import QueueEntry
 from grading.review import calibration
 from grading.review.calibration import Calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
 from grading.screens.dashboard.starving import starving
-from grading.screens.desk.answer import Facts, answer
-from grading.screens.quota import quota_figures
+from grading.screens.desk.answer import TrustFacts, answer
+from grading.screens.quota import figures as quota_figures
+from grading.screens.quota.cards import card, unconfigured
 from grading.screens.quota.judge_state import judge_trouble
 from grading.screens.quota.outage_marks import outage_marks
-from grading.screens.quota.quota_cards import card, unconfigured
-from grading.templatetags.house import is_advisory, moment
+from grading.templatetags.gradingsite_tags import is_advisory, moment
 
 LISTED = 5
 
@@ -51,14 +51,14 @@ def show(request: HttpRequest) -> TemplateResponse:
     pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
     money = Money(spend=costs.spend(costs.since(start_of_day(now))), budget=policy.daily_budget_usd)
     compared, queue = _compared(), review.count()
-    facts = Facts(
+    facts = TrustFacts(
         any_sessions=bool(figures.cells) or Session.objects.exists(),
         today=figures.provisional_today,
         contradicted=_waiting(rule=monitoring.IMPOSSIBLE_PAIR),
         trouble=judge_trouble(None if first is None else first.quota, alarms),
         alarms=tuple(alarm.rule for alarm in alarms),
         compared=compared,
-        blind=_waiting(entered_as=Entry.SLICE),
+        blind=_waiting(entered_as=QueueEntry.SLICE),
         queue=queue.open,
         may_review=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.add_apitoken"),
@@ -84,7 +84,7 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 def _waiting(**filters: str) -> int:
     """How many items the review queue lists under these filters."""
-    return review.waiting(None, review.Filters(**filters)).count()
+    return review.waiting(None, review.QueueFilters(**filters)).count()
 
 
 def _compared() -> Calibration | None:
@@ -93,7 +93,7 @@ def _compared() -> Calibration | None:
     return None if standing is None else calibration.of(standing.grader)
 
 
-def _backlog(first: Standing | None, policy: JudgePolicy, money: Money) -> dict[str, object]:
+def _backlog(first: JudgeStanding | None, policy: JudgePolicy, money: Money) -> dict[str, object]:
     """What waits for the first judge, as it was and as it is forecast."""
     if first is None:
         return {}
@@ -107,7 +107,7 @@ def _backlog(first: Standing | None, policy: JudgePolicy, money: Money) -> dict[
     }
 
 
-def _drained(view: Outlook) -> str:
+def _drained(view: QueueOutlook) -> str:
     """The forecast in the few words that a figure has room for."""
     found = view.forecast
     parts = []
@@ -123,7 +123,7 @@ def _when(at: dt.datetime) -> str:
     return f"{timezone.localtime(at):%H:%M}" if at - timezone.now() < dt.timedelta(days=1) else moment(at)
 
 
-def grades_by_day(figures: Trust, first: Standing | None, now: dt.datetime) -> SafeString:
+def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime) -> SafeString:
     today = timezone.localdate(now)
     days = [today - dt.timedelta(days=back) for back in range(CHART_DAYS - 1, -1, -1)]
     totals: dict[tuple[dt.date, str, bool], int] = {}

@@ -19,7 +19,7 @@ from grading.reward import rewards
 from grading.screens.desk import page, rail
 from grading.screens.desk.page import claim_of, filters_of, new_claim, person
 from grading.screens.desk.panel import AnswerForm, effect
-from grading.screens.desk.story import Said
+from grading.screens.desk.story import FlashMessage
 
 REFUSED, STALE = 422, 409
 LONGEST_REASON = 5000
@@ -29,7 +29,7 @@ LONGEST_REASON = 5000
 def start(request: HttpRequest) -> HttpResponseBase:
     """Claim what should be looked at next and go there; the empty state where nothing waits."""
     if "view" in request.GET:
-        chosen = review.Filters.parse(QueryDict(request.GET["view"])).query
+        chosen = review.QueueFilters.parse(QueryDict(request.GET["view"])).query
         return redirect(reverse("admin:review") + (f"?{chosen}" if chosen else ""))
     found = _next(request, person(request))
     return page.empty(request) if found is None else redirect(_address(request, found.session))
@@ -58,7 +58,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
         return page.render(request, session, form=form)
     if not form.is_valid():
         return page.render(
-            request, session, form=form, said=Said(text=form.problem, grave=True, at="id_value"), status=REFUSED
+            request, session, form=form, said=FlashMessage(text=form.problem, grave=True, at="id_value"), status=REFUSED
         )
     was_open = ReviewItem.objects.open().filter(session=session).exists()
     try:
@@ -76,7 +76,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
     except review.StaleReview as error:
         return _stale(request, session, form, error)
     except review.ClaimLost as error:
-        return page.render(request, session, form=form, said=Said(text=str(error), grave=True), status=STALE)
+        return page.render(request, session, form=form, said=FlashMessage(text=str(error), grave=True), status=STALE)
     except review.CorrectionError as error:
         return _refused(request, session, form, str(error))
     return _go_on(request, given, was_open=was_open)
@@ -137,7 +137,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponseBase:
     try:
         back = answers.undo(given, person(request), reason=_reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, said=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session, saved=back.pk))
 
 
@@ -147,9 +147,9 @@ def hold(request: HttpRequest, pk: int) -> HttpResponseBase:
     given = get_object_or_404(ReviewAnswer.objects.select_related("session"), pk=pk)
     session = _session(given.session_id)
     try:
-        review.let_hold(given, person(request), _reason(request))
+        review.adopt(given, person(request), _reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, said=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
@@ -161,7 +161,7 @@ def assign(request: HttpRequest, pk: int) -> HttpResponseBase:
     name, wanted = request.POST.get("to", ""), request.POST.get("wanted", "")
     review.assign(item, get_object_or_404(User, username=name) if name else None, user)
     if wanted.isdecimal() and 1 <= int(wanted) <= page.MOST_WANTED:
-        review.want(item, int(wanted))
+        review.require_answers(item, int(wanted))
     return redirect(_address(request, session))
 
 
@@ -180,7 +180,7 @@ def _noted(request: HttpRequest, pk: int, note: Callable[[Session, User, str], o
     try:
         note(session, person(request), _reason(request))
     except review.CorrectionError as error:
-        return page.render(request, session, said=Said(text=str(error), grave=True), status=REFUSED)
+        return page.render(request, session, said=FlashMessage(text=str(error), grave=True), status=REFUSED)
     return redirect(_address(request, session))
 
 
@@ -212,7 +212,7 @@ def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: revi
     The page that comes back has seen the new state, so that submitting again is on purpose.
     """
     hides = review.hides_judge(session, person(request))
-    said = Said(
+    said = FlashMessage(
         text="The reward changed while you were looking. Nothing was saved; look again, then submit again.",
         grave=True,
         then=_told(error.seen, hides=hides),
@@ -237,5 +237,5 @@ def _refused(request: HttpRequest, session: Session, form: AnswerForm, problem: 
     if wants_reason and review.hides_judge(session, user):
         review.reveal(session, user, form.grade)
         problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
-    said = Said(text=problem, grave=True, at="id_reason" if wants_reason else "")
+    said = FlashMessage(text=problem, grave=True, at="id_reason" if wants_reason else "")
     return page.render(request, session, form=form, said=said, status=REFUSED)

@@ -7,7 +7,7 @@ from grading.monitoring import RULES
 from grading.review.calibration import ENOUGH, Calibration
 from grading.review.trust import Share
 from grading.reward.explain import number
-from grading.templatetags.house import is_advisory
+from grading.templatetags.gradingsite_tags import is_advisory
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 # What these find is told in words of its own.
@@ -15,7 +15,7 @@ TOLD = frozenset({"A1", "A2"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class TrustFacts:
     """What the answer rests on.
 
     `today`: provisional of today's rewards. `contradicted`: open items with a commit or pull request and no real
@@ -36,7 +36,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class NextStep:
     """The one thing to do: what the button says, the screen's name and its query."""
 
     words: str
@@ -45,40 +45,40 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TrustAnswer:
     word: str
     sentence: str
-    step: Step | None
+    step: NextStep | None
     is_bad: bool = False
 
 
-def answer(facts: Facts) -> Answer:
+def answer(facts: TrustFacts) -> TrustAnswer:
     """The worst that holds decides the word; the sentence says all that is true beside it."""
     others = [rule for rule in facts.alarms if rule not in TOLD and not is_advisory(rule)]
     step = next(_steps(facts, others), None)
     if not facts.any_sessions:
-        return Answer(
+        return TrustAnswer(
             word="Nothing to trust yet.",
             sentence="No session has come in. Connect an agent, or load the samples.",
             step=step,
         )
     if facts.trouble:
         told = ", and ".join(filter(None, (_provisional(facts.today), _against(facts.contradicted))))
-        return Answer(word="Not fully.", sentence=f"{facts.trouble}: {told}.", step=step, is_bad=True)
+        return TrustAnswer(word="Not fully.", sentence=f"{facts.trouble}: {told}.", step=step, is_bad=True)
     if facts.contradicted:
         rest = f"; {_provisional(facts.today)}" if facts.today.part else ""
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
-        return Answer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
+        return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
-        return Answer(word="Not fully.", sentence=_alarm(facts, others), step=step, is_bad=True)
+        return TrustAnswer(word="Not fully.", sentence=_alarm(facts, others), step=step, is_bad=True)
     return _without_trouble(facts, step)
 
 
-def _without_trouble(facts: Facts, step: Step | None) -> Answer:
+def _without_trouble(facts: TrustFacts, step: NextStep | None) -> TrustAnswer:
     compared = facts.compared
     if compared is not None and not compared.is_calibrated:
         so_far = f"{compared.whole.n} of the {ENOUGH} blind grades that it takes"
-        return Answer(
+        return TrustAnswer(
             word="Unproven.",
             sentence=f"No rule speaks against a reward and {_provisional(facts.today)}, but nobody knows how good the "
             f"judge is: {so_far} are in.",
@@ -86,10 +86,10 @@ def _without_trouble(facts: Facts, step: Step | None) -> Answer:
         )
     if facts.today.part:
         sentence = f"The judge is open; {_provisional(facts.today)} until a verdict or a person makes them final."
-        return Answer(word="Mostly.", sentence=sentence, step=step)
+        return TrustAnswer(word="Mostly.", sentence=sentence, step=step)
     word = "Yes." if facts.today.whole else "Yes, so far."
     sentence = f"{_capital(_provisional(facts.today))}, no rule speaks against one{_measured(facts.compared)}."
-    return Answer(word=word, sentence=sentence, step=step)
+    return TrustAnswer(word=word, sentence=sentence, step=step)
 
 
 def _provisional(today: Share) -> str:
@@ -109,7 +109,7 @@ def _against(contradicted: int) -> str:
     return f"{rewards} a commit or a pull request"
 
 
-def _alarm(facts: Facts, others: list[str]) -> str:
+def _alarm(facts: TrustFacts, others: list[str]) -> str:
     rule = others[0] if others else "A1"
     title = RULES[rule].title if rule in RULES else "a rule fired"
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
@@ -124,31 +124,31 @@ def _measured(compared: Calibration | None) -> str:
     return f", and the judge is {number(error.mean)} from people on average, over {whole.n} blind grades"
 
 
-def _steps(facts: Facts, others: list[str]) -> Iterator[Step]:
+def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
     """What there is to do, the most urgent first."""
     if not facts.any_sessions:
         if facts.may_operate:
-            yield Step(words="Connect an agent", screen="connect")
+            yield NextStep(words="Connect an agent", screen="connect")
         return
     verb, compared = "Review" if facts.may_review else "See", facts.compared
     if facts.contradicted:
-        yield Step(words=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
+        yield NextStep(words=f"{verb} the {count(facts.contradicted)}", screen="review", query="rule=A1")
     if facts.trouble:
-        yield Step(words="See the judge's quota", screen="quota")
+        yield NextStep(words="See the judge's quota", screen="quota")
     if others or "A1" in facts.alarms:
-        yield Step(words=f"Look at alarm {others[0] if others else 'A1'}", screen="alarms")
+        yield NextStep(words=f"Look at alarm {others[0] if others else 'A1'}", screen="alarms")
     if compared is not None and not compared.is_calibrated and facts.blind and facts.may_review:
         words = f"Grade {count(min(ENOUGH - compared.whole.n, facts.blind))} blind"
-        yield Step(words=words, screen="review", query="entered_as=slice")
+        yield NextStep(words=words, screen="review", query="entered_as=slice")
     if facts.today.part:
-        yield Step(
+        yield NextStep(
             words=f"See the {count(facts.today.part)} provisional", screen="sessions", query="behind=provisional"
         )
     if facts.queue:
-        yield Step(words=f"{verb} the {count(facts.queue)} waiting", screen="review")
+        yield NextStep(words=f"{verb} the {count(facts.queue)} waiting", screen="review")
     if facts.today.whole:
-        yield Step(words="See today's rewards", screen="sessions", query="behind=today")
-    yield Step(words="See the sessions", screen="sessions")
+        yield NextStep(words="See today's rewards", screen="sessions", query="behind=today")
+    yield NextStep(words="See the sessions", screen="sessions")
 
 
 def count(n: int) -> str:

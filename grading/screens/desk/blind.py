@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from grading.reward.explain import StepState
-from grading.screens.session.history import Entry as Line
+from grading.screens.session.history import HistoryLine
 from grading.vocabulary import Source
 
 
@@ -28,7 +28,7 @@ def _neutral(tile: dict[str, Any]) -> dict[str, Any]:
     return {**tile, "css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
 
 
-def history(lines: Iterable[Line]) -> Iterator[Line]:
+def history(lines: Iterable[HistoryLine]) -> Iterator[HistoryLine]:
     """The history without what judges said and what was settled and learned."""
     for line in lines:
         if line.while_blind:

@@ -14,7 +14,7 @@ from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
 from grading.screens.session import transcript
 from grading.screens.session import view as shown
-from grading.templatetags.house import CITATION, NUMBER
+from grading.templatetags.gradingsite_tags import CITATION, NUMBER
 from grading.vocabulary import Source
 
 LISTED = 50

@@ -38,8 +38,8 @@ def person(request: HttpRequest) -> User:
     return cast("User", request.user)
 
 
-def filters_of(request: HttpRequest) -> review.Filters:
-    return review.Filters.parse(request.GET)
+def filters_of(request: HttpRequest) -> review.QueueFilters:
+    return review.QueueFilters.parse(request.GET)
 
 
 def new_claim() -> str:
@@ -57,7 +57,7 @@ def render(
     session: Session,
     *,
     form: AnswerForm | None = None,
-    said: story.Said | None = None,
+    said: story.FlashMessage | None = None,
     status: int = 200,
 ) -> TemplateResponse:
     """The desk with this session on it; with what was typed, where a form came back."""
@@ -152,7 +152,7 @@ def taken_by(item: ReviewItem, user: User) -> str:
     return "It could not be taken just now; reload in a moment."
 
 
-def _saved(request: HttpRequest, user: User) -> story.Said | None:
+def _saved(request: HttpRequest, user: User) -> story.FlashMessage | None:
     """What the person's answer did, right after it: `?saved=` names it."""
     answer = request.GET.get("saved", "")
     if not answer.isdecimal() or len(answer) > 18:  # noqa: PLR2004 - no absurd numbers

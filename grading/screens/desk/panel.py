@@ -46,7 +46,7 @@ class AnswerForm(VerdictForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ArmChange:
     """What a grade would do to one arm of one bandit. The figures before are None where they are kept back."""
 
     bandit: str
@@ -68,7 +68,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class GradeEffect:
     """The panel for a grade being typed: `say` where it is none, `moves` None where it moves nothing or is hidden.
 
     `learners` is how many bandits learn from the session, so that the panel keeps room for them.
@@ -81,7 +81,7 @@ class Effect:
     say: str = ""
     blind: bool = False
     learners: int = 0
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ArmChange, ...] = ()
 
     @property
     def names(self) -> str:
@@ -108,7 +108,7 @@ def bands(session: Session) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-def effect(session: Session, settlement: Settlement | None, form: AnswerForm | None, *, blind: bool) -> Effect:
+def effect(session: Session, settlement: Settlement | None, form: AnswerForm | None, *, blind: bool) -> GradeEffect:
     """What submitting would do, before anything is saved. While `blind`, nothing of the reward as it is."""
     held, source, rows = held_value(settlement), settlement.source if settlement else "", bands(session)
     shown = None if blind else held
@@ -119,8 +119,8 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
     if value is None:
         typed = form is not None and bool(str(form.data.get("value", "")).strip())
         say = form.problem if form is not None and typed else ""
-        return Effect(scale=picture, held=shown, say=say, blind=blind, learners=learners)
-    return Effect(
+        return GradeEffect(scale=picture, held=shown, say=say, blind=blind, learners=learners)
+    return GradeEffect(
         scale=picture,
         value=value,
         held=shown,
@@ -136,14 +136,14 @@ def held_value(settlement: Settlement | None) -> float | None:
     return None if settlement is None or settlement.source == Source.FLOOR else settlement.value
 
 
-def changes(session: Session, value: float, *, blind: bool) -> list[Change]:
+def changes(session: Session, value: float, *, blind: bool) -> list[ArmChange]:
     """What a person's `value` in [0, 1] would do to each bandit that learns from this session."""
     return [_change(effect, blind=blind) for effect in review.preview(session, value)]
 
 
-def _change(told: review.Effect, *, blind: bool) -> Change:
+def _change(told: review.ArmEffect, *, blind: bool) -> ArmChange:
     was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (told.before, told.after))
-    return Change(
+    return ArmChange(
         bandit=told.bandit,
         arm=told.arm,
         chart=charts.before_after(None if blind else was, will),

@@ -13,15 +13,15 @@ from django.utils import timezone
 from bandit.models import Arm
 from grading import review
 from grading.models import Flag, ReviewItem, Session
-from grading.models.review import Entry, View
+from grading.models.review import FilteredList, QueueEntry
 from grading.review import seen, views
 
 LISTED = 100
 TITLES = {
-    Entry.RULE: "Raised by an alarm",
-    Entry.EVIDENCE: "New evidence",
-    Entry.PERSON: "Put here by people",
-    Entry.SLICE: "Random slice",
+    QueueEntry.RULE: "Raised by an alarm",
+    QueueEntry.EVIDENCE: "New evidence",
+    QueueEntry.PERSON: "Put here by people",
+    QueueEntry.SLICE: "Random slice",
 }
 
 
@@ -35,7 +35,7 @@ CHOICES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class QueueRow:
     """One session that waits. `held_by` names another person who has it now; `hidden` keeps the reward back."""
 
     session: Session
@@ -54,7 +54,7 @@ class Row:
 class Section:
     title: str
     count: int
-    rows: tuple[Row, ...]
+    rows: tuple[QueueRow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Rail:
         return self.total - sum(len(section.rows) for section in self.sections)
 
 
-def of(reviewer: User, filters: review.Filters, *, current: Session | None, grades: bool) -> Rail:
+def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None, grades: bool) -> Rail:
     """What `reviewer` sees of the queue: at most LISTED rows, in a constant number of queries.
 
     `grades`: they may grade, so that judges' answers are hidden from them until they have.
@@ -104,15 +104,17 @@ def of(reviewer: User, filters: review.Filters, *, current: Session | None, grad
     )
 
 
-def address(session: Session, filters: review.Filters, **more: str | int) -> str:
+def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:
     """Where the session's desk is, with the queue's filters kept."""
     query = "&".join(part for part in (filters.query, urlencode(more)) if part)
     return reverse("admin:review_session", args=[session.pk]) + (f"?{query}" if query else "")
 
 
-def _row(item: ReviewItem, reviewer: User, filters: review.Filters, current: Session | None) -> tuple[str, Row]:
+def _row(
+    item: ReviewItem, reviewer: User, filters: review.QueueFilters, current: Session | None
+) -> tuple[str, QueueRow]:
     told = vars(item)  # with what was annotated
-    return item.entered_as, Row(
+    return item.entered_as, QueueRow(
         session=item.session,
         value=told["reward_value"],
         source=told["reward_source"] or "",
@@ -134,10 +136,10 @@ def holder(item: ReviewItem | None, reviewer: User) -> str:
     return item.claimed_by.get_username()
 
 
-def _options(reviewer: User, filters: review.Filters) -> tuple[tuple[str, tuple[Option, ...]], ...]:
+def _options(reviewer: User, filters: review.QueueFilters) -> tuple[tuple[str, tuple[Option, ...]], ...]:
     waiting = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))
     arms = Arm.objects.filter(Exists(waiting)).order_by("name").values_list("name", flat=True)
-    kept = [(view.owner_id == reviewer.pk, view.name, view.query) for view in views.of(reviewer, View.REVIEW)]
+    kept = [(view.owner_id == reviewer.pk, view.name, view.query) for view in views.of(reviewer, FilteredList.REVIEW)]
     groups = (
         ("Queue", CHOICES),
         ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),

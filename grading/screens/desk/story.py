@@ -10,7 +10,7 @@ from grading.models.review import GRADING, Answer
 from grading.reward.explain import number
 from grading.screens.desk import blind
 from grading.screens.session import history
-from grading.templatetags.house import mean3
+from grading.templatetags.gradingsite_tags import mean3
 
 LISTED = 14
 VERBS = {
@@ -22,7 +22,7 @@ VERBS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class PanelLine:
     """A line of the panel's history. `undo` is an answer that this person can take back, `withdraw` a grade's row."""
 
     at: dt.datetime
@@ -34,7 +34,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class FlashMessage:
     """What the page says of what was just done, or refused (`grave`).
 
     `then`, `now` and `added`: what the page had shown, what holds, what came since. `more`: all that it did. `at`: the
@@ -51,13 +51,13 @@ class Said:
     undo: int | None = None
 
 
-def said(answer: ReviewAnswer) -> Said:
+def said(answer: ReviewAnswer) -> FlashMessage:
     """The line after saving: "Saved .80: cross-repo .583 → .603"."""
     did = effects_of(answer)
     first = did[0] if did else ""
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
     undo = None if undone or answer.answer == Answer.UNDO else answer.pk
-    return Said(text=words(answer) + (f": {first}" if first else ""), more=", ".join(did), undo=undo)
+    return FlashMessage(text=words(answer) + (f": {first}" if first else ""), more=", ".join(did), undo=undo)
 
 
 def effects_of(answer: ReviewAnswer) -> list[str]:
@@ -88,7 +88,7 @@ def lines(
     flags: list[Flag],
     said: list[ReviewAnswer],
     hides: bool,
-) -> list[Told]:
+) -> list[PanelLine]:
     """The latest of the session's history, newest first; without what is kept from this person."""
     found = history.of(session, received=received, grades=grades, settlements=settlements, flags=flags, entries=())
     if hides:
@@ -99,8 +99,8 @@ def lines(
     return sorted(told, key=lambda line: line.at, reverse=True)[:LISTED]
 
 
-def _of_entry(entry: history.Entry, answered: dict[int, ReviewAnswer], person: User) -> Told:
-    told = Told(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
+def _of_entry(entry: history.HistoryLine, answered: dict[int, ReviewAnswer], person: User) -> PanelLine:
+    told = PanelLine(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
     if entry.undo is None:
         return told
     answer = answered.get(entry.undo)
@@ -109,10 +109,10 @@ def _of_entry(entry: history.Entry, answered: dict[int, ReviewAnswer], person: U
     return replace(told, withdraw=entry.undo)
 
 
-def _of_answer(answer: ReviewAnswer, person: User) -> Told:
+def _of_answer(answer: ReviewAnswer, person: User) -> PanelLine:
     undone = getattr(answer, "undone_by", None) is not None
     mine = answer.reviewer == person and not undone
-    return Told(
+    return PanelLine(
         at=answer.created_at,
         what=f"{words(answer)} by {answer.reviewer.get_username()}" + ", undone later" * undone,
         detail=answer.reason,

@@ -10,10 +10,10 @@ from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.models import ReviewAnswer, Session
-from grading.models.review import Answer, View
+from grading.models.review import Answer, FilteredList
 from grading.review import audit, exported
-from grading.review.acts import Act, Kind
-from grading.review.audit import Cursor
+from grading.review.acts import HistoryEntry, HistoryKind
+from grading.review.audit import HistoryCursor
 from grading.screens.exports import view as exports
 from grading.screens.sessions import saved_views
 
@@ -22,7 +22,7 @@ MATCHES = 200
 DAY = forms.DateInput(attrs={"type": "date"})
 
 
-class Filters(forms.Form):
+class HistoryFilterForm(forms.Form):
     """What the history is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
 
     person = forms.ModelChoiceField(
@@ -32,7 +32,7 @@ class Filters(forms.Form):
         empty_label="any",
     )
     kind = forms.ChoiceField(
-        required=False, label="What", choices=[("", "any"), *((kind, kind.words) for kind in Kind)]
+        required=False, label="What", choices=[("", "any"), *((kind, kind.words) for kind in HistoryKind)]
     )
     arm = forms.ModelChoiceField(
         Arm.objects.filter(bandit__name="category"), required=False, to_field_name="name", empty_label="any"
@@ -42,14 +42,14 @@ class Filters(forms.Form):
     session = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "id"}))
     bulk = forms.CharField(required=False, max_length=36, widget=forms.HiddenInput)
 
-    def narrowed(self) -> audit.Filters:
+    def narrowed(self) -> audit.HistoryFilters:
         """The filters as the audit takes them."""
         self.is_valid()
         given = self.cleaned_data
         person, arm = given.get("person"), given.get("arm")
-        return audit.Filters(
+        return audit.HistoryFilters(
             person=person.username if person else "",
-            kind=Kind(given["kind"]) if given.get("kind") else None,
+            kind=HistoryKind(given["kind"]) if given.get("kind") else None,
             arm=arm.name if arm else "",
             sessions=_named(given["session"]) if given.get("session") else None,
             bulk=given.get("bulk", ""),
@@ -65,9 +65,9 @@ def _named(text: str) -> tuple[int, ...]:
 
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries."""
-    filters, query = Filters(request.GET), _query(request.GET)
+    filters, query = HistoryFilterForm(request.GET), _query(request.GET)
     narrowed = filters.narrowed()
-    page = audit.page(narrowed, before=Cursor.parse(request.GET.get("before", "")))
+    page = audit.page(narrowed, before=HistoryCursor.parse(request.GET.get("before", "")))
     context = {
         "title": "History",
         "filters": filters,
@@ -77,12 +77,12 @@ def show(request: HttpRequest) -> TemplateResponse:
         "query": query.urlencode(),
         "narrowed": any(query.values()),
         "bulk": bulk(narrowed.bulk) if narrowed.bulk else None,
-        "saved_views": saved_views.menu(request, View.HISTORY),
+        "saved_views": saved_views.menu(request, FilteredList.HISTORY),
     }
     return TemplateResponse(request, "history/history.html", context)
 
 
-def changed(act: Act) -> dict[str, Any] | None:
+def changed(act: HistoryEntry) -> dict[str, Any] | None:
     """Everything that an answer changed (I152), for its row; None where it says nothing."""
     effects = act.effects
     moved = [_moved(each) for each in effects.get("bandits", [])]
@@ -117,13 +117,13 @@ def bulk(name: str) -> dict[str, Any] | None:
 
 def export_csv(request: HttpRequest) -> StreamingHttpResponse:
     """What the page shows, all of it, as CSV."""
-    acts = audit.each(Filters(request.GET).narrowed())
+    acts = audit.each(HistoryFilterForm(request.GET).narrowed())
     return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
 
 
 def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
     """The same as JSONL, each line with everything that the act changed."""
-    acts = audit.each(Filters(request.GET).narrowed())
+    acts = audit.each(HistoryFilterForm(request.GET).narrowed())
     return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
 
 

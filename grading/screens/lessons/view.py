@@ -13,10 +13,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from bandit.core.effect import STRIKING, Effect, Kind, Verdict, Window
+from bandit.core.effect import STRIKING, EffectVerdict, StudyDesign, TreatmentEffect, Window
 from bandit.core.posterior import ArmPosterior
-from bandit.models import Arm, Assignment, Bandit
-from bandit.models import Kind as BanditKind
+from bandit.models import Arm, Assignment, Bandit, BanditKind
 from bandit.reading import posterior_of, version_of
 from grading.models import Session, SessionLesson
 from grading.reward import lessons
@@ -31,7 +30,7 @@ LATEST = 25
 class Stretch:
     """A window of one kind of figure; it `strikes` beyond ±.15 (I111)."""
 
-    kind: Kind
+    kind: StudyDesign
     window: Window
 
     @property
@@ -48,8 +47,8 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One lesson in the table: `spread` is half the central 90 % of its mean."""
+class LessonRow:
+    """One lesson in the table: `half_width` is half the central 90 % of its mean."""
 
     lesson: Lesson
     posterior: ArmPosterior
@@ -60,7 +59,7 @@ class Row:
         return [each for each in stretches(self.lesson) if each.strikes]
 
     @property
-    def spread(self) -> float:
+    def half_width(self) -> float:
         return (self.posterior.high - self.posterior.low) / 2
 
 
@@ -89,7 +88,7 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     used = sorted((each for each in readings.lessons if not each.left_out), key=_order)
     far = charts.reach(shown for each in used if (shown := _difference(each.effect)))
     rows = [
-        Row(
+        LessonRow(
             lesson=each,
             posterior=outlook.arms[each.arm.name],
             picture=charts.difference(_difference(each.effect), far),
@@ -139,15 +138,15 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
 def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> Headline:
     """What is said over all of them leaves out what the draws leave out (I113)."""
     effects = [each.effect for each in used]
-    causal = [each.difference.mean for each in effects if each.kind is Kind.CAUSAL and each.difference]
-    verdicts = Counter(each.verdict for each in effects if each.kind is Kind.CAUSAL)
+    causal = [each.difference.mean for each in effects if each.kind is StudyDesign.CAUSAL and each.difference]
+    verdicts = Counter(each.verdict for each in effects if each.kind is StudyDesign.CAUSAL)
     return Headline(
         lessons=len(used),
         left_out=len(left_out),
         kinds=Counter(each.kind.name.lower() for each in effects),
         mean=float(np.mean(causal)) if causal else None,
-        helping=verdicts[Verdict.HELPS],
-        harmful=verdicts[Verdict.HARMFUL],
+        helping=verdicts[EffectVerdict.HELPS],
+        harmful=verdicts[EffectVerdict.HARMFUL],
         striking=sum(each.striking for each in used),
     )
 
@@ -197,15 +196,17 @@ def _basis(bandit: Bandit, readings: Readings) -> dict[str, Any]:
     }
 
 
-def _difference(effect: Effect) -> charts.Difference | None:
+def _difference(effect: TreatmentEffect) -> charts.RewardDifference | None:
     found = effect.difference
     if found is None:
         return None
-    return charts.Difference(mean=found.mean, low=found.low, high=found.high, is_causal=effect.kind is Kind.CAUSAL)
+    return charts.RewardDifference(
+        mean=found.mean, low=found.low, high=found.high, is_causal=effect.kind is StudyDesign.CAUSAL
+    )
 
 
 def _order(lesson: Lesson) -> tuple[bool, int, float, str]:
     """To be looked at first; then causal, observational, cannot tell; the best first in each."""
-    kinds = list(Kind)
+    kinds = list(StudyDesign)
     found = lesson.effect.difference
     return not lesson.striking, kinds.index(lesson.effect.kind), 0.0 if found is None else -found.mean, lesson.arm.name

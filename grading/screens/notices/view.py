@@ -17,7 +17,7 @@ LISTED, LATEST = 100, 5
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    rules = [rule for rule in monitoring.RULES.values() if outbox.is_told(rule)]
+    rules = [rule for rule in monitoring.RULES.values() if outbox.notifies_externally(rule)]
     context = {"title": "Notices", "rules": rules, **card(LISTED)}
     return TemplateResponse(request, "notices/notices.html", context)
 

@@ -12,14 +12,14 @@ from django.utils import timezone
 from bandit import policies
 from bandit.core.caps import CapAdvice, advise
 from bandit.eligibility import LATEST, supply_bound
-from bandit.models import Bandit, Kind, PolicyVersion
-from bandit.policies import ArmCost, Preview
+from bandit.models import Bandit, BanditKind, PolicyVersion
+from bandit.policies import ArmCost, PolicyPreview
 from bandit.reading import policy_of, rows_of, site_day, version_of
 from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
 from grading.review import recalibration
 from grading.screens.arms.view import bandit_or_404
-from grading.screens.policy.policy_form import SOURCES, PolicyForm, changes, typed
+from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
 from grading.screens.scale.shifts import ONE_OF_100, ArmShift, arm_shifts, effect, share_effect
 
 LISTED = 50
@@ -37,21 +37,21 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
         return _put(request, held)
     if "to" in request.GET:
         return _earlier(request, held, request.GET["to"])
-    form = PolicyForm(request.GET or None, held=held)
+    form = BanditPolicyForm(request.GET or None, held=held)
     seen = _previewed(form, bandit) if "preview" in request.GET else None
     return _form_page(request, form, held) if seen is None else _preview_page(request, seen, form.cleaned_data["note"])
 
 
 def _bandit(name: str) -> Bandit:
     bandit = bandit_or_404(name)
-    if bandit.kind == Kind.NAMES:
+    if bandit.kind == BanditKind.NAMES:
         raise Http404(f"{name} has no policy: {bandit.get_kind_display()}")
     return bandit
 
 
 def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
     """Put the posted numbers in force as the version that the page was about."""
-    form = PolicyForm(request.POST, held=held)
+    form = BanditPolicyForm(request.POST, held=held)
     version, bandit = request.POST.get("version", ""), held.bandit
     if not version.isdecimal() or len(version) > 9:  # noqa: PLR2004 - more digits than versions
         messages.error(request, "Nothing was saved: the form lacked the version it was about. Look again and submit.")
@@ -92,7 +92,7 @@ def _earlier(request: HttpRequest, held: PolicyVersion, to: str) -> HttpResponse
     return _preview_page(request, seen, f"Back to version {earlier.version}.")
 
 
-def _previewed(form: PolicyForm, bandit: Bandit) -> Preview | None:
+def _previewed(form: BanditPolicyForm, bandit: Bandit) -> PolicyPreview | None:
     """What the form's numbers would do; None, and the form says why, where they cannot be."""
     if not form.is_valid():
         return None
@@ -103,7 +103,7 @@ def _previewed(form: PolicyForm, bandit: Bandit) -> Preview | None:
         return None
 
 
-def _preview_page(request: HttpRequest, seen: Preview, note: str) -> TemplateResponse:
+def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> TemplateResponse:
     bandit, said = seen.version.bandit, changes(seen.held, seen.version)
     shifts, bound = arm_shifts(seen.before, seen.after), supply_bound(bandit)
     context = {
@@ -112,9 +112,9 @@ def _preview_page(request: HttpRequest, seen: Preview, note: str) -> TemplateRes
         "seen": seen,
         "changes": said,
         "shifts": [{"row": row, "bound": bound.get(row.arm) if _is_raised(row) else None} for row in shifts],
-        "effect": share_effect(shifts) if bandit.kind == Kind.CHOICE else effect(shifts),
+        "effect": share_effect(shifts) if bandit.kind == BanditKind.CHOICE else effect(shifts),
         "at_decisions": any(_differs(seen, name) for name in policies.NUMBERS if name.startswith(AT_DECISIONS)),
-        "chooses": bandit.kind == Kind.CHOICE,
+        "chooses": bandit.kind == BanditKind.CHOICE,
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
         "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
         "note": note,
@@ -130,11 +130,11 @@ def _is_raised(row: ArmShift) -> bool:
     return row.share_after - row.share_before >= ONE_OF_100
 
 
-def _differs(seen: Preview, name: str) -> bool:
+def _differs(seen: PolicyPreview, name: str) -> bool:
     return bool(getattr(seen.held, name) != getattr(seen.version, name))
 
 
-def _form_page(request: HttpRequest, form: PolicyForm, held: PolicyVersion) -> TemplateResponse:
+def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion) -> TemplateResponse:
     bandit, now = held.bandit, timezone.now()
     costs = policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now)))
     context = {

@@ -8,17 +8,17 @@ from django.utils import timezone
 from grading.days import midnight
 from grading.judging.outlook import outages
 from grading.judging.outlook.outages import Period, Spell
-from grading.judging.outlook.standing import Standing
+from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob
 from grading.models.judging import Purpose
 from grading.screens import charts
-from grading.templatetags.house import lasting, moment
+from grading.templatetags.gradingsite_tags import duration, moment
 
 # Shorter ones are seen on the quota page.
 LEAST = dt.timedelta(minutes=10)
 
 
-def outage_marks(first: Standing | None, now: dt.datetime, days: int) -> list[charts.Outage]:
+def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> list[charts.OutageSpan]:
     """Oldest first, in four queries."""
     if first is None:
         return []
@@ -34,19 +34,19 @@ def outage_marks(first: Standing | None, now: dt.datetime, days: int) -> list[ch
     return sorted(marks, key=lambda mark: mark.since)
 
 
-def _period(period: Period, waits: dt.datetime | None, now: dt.datetime) -> charts.Outage:
+def _period(period: Period, waits: dt.datetime | None, now: dt.datetime) -> charts.OutageSpan:
     """`waits`: since when the oldest job that is open has been waiting."""
     what = period.words[:1].lower() + period.words[1:]
     if period.until is None:
         words = f"{what} since {moment(period.row.at)}"
     else:
-        lasted = lasting((period.until - period.since).total_seconds())
+        lasted = duration((period.until - period.since).total_seconds())
         words = f"{what} for {lasted}" + (", since judged" if waits is None or waits >= period.until else "")
-    return charts.Outage(
+    return charts.OutageSpan(
         since=timezone.localtime(period.since), until=timezone.localtime(period.until or now), words=words
     )
 
 
-def _spell(spell: Spell) -> charts.Outage:
-    words = f"judge overloaded for {lasting((spell.until - spell.since).total_seconds())}"
-    return charts.Outage(since=timezone.localtime(spell.since), until=timezone.localtime(spell.until), words=words)
+def _spell(spell: Spell) -> charts.OutageSpan:
+    words = f"judge overloaded for {duration((spell.until - spell.since).total_seconds())}"
+    return charts.OutageSpan(since=timezone.localtime(spell.since), until=timezone.localtime(spell.until), words=words)

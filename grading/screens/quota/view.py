@@ -9,17 +9,17 @@ from django.utils import timezone
 
 from grading.judging.lanes import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
-from grading.judging.outlook.attempts import Held
+from grading.judging.outlook.attempts import WaitingJobs
 from grading.judging.outlook.forecast import outlook
-from grading.judging.outlook.standing import Standing, headroom, standings
+from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
-from grading.screens.quota import quota_figures as figures
+from grading.screens.quota import figures
+from grading.screens.quota.cards import STATES, card, effect, unconfigured
 from grading.screens.quota.judge_state import until
-from grading.screens.quota.quota_cards import STATES, card, effect, unconfigured
-from grading.screens.quota.quota_policy import may_probe
-from grading.templatetags.house import clock
+from grading.screens.quota.policy import may_probe
+from grading.templatetags.gradingsite_tags import clock
 from grading.vocabulary import Reason
 
 
@@ -42,7 +42,9 @@ def show(request: HttpRequest) -> TemplateResponse:
     return TemplateResponse(request, "quota/quota.html", context)
 
 
-def _of_first(first: Standing | None, policy: JudgePolicy, held: Held, now: dt.datetime) -> dict[str, object]:
+def _of_first(
+    first: JudgeStanding | None, policy: JudgePolicy, held: WaitingJobs, now: dt.datetime
+) -> dict[str, object]:
     """What only a configured judge has: headroom, a forecast, outages, and a probe to send."""
     if first is None:
         return {"probe": "No judge is configured."}
@@ -69,7 +71,7 @@ def _of_first(first: Standing | None, policy: JudgePolicy, held: Held, now: dt.d
     }
 
 
-def _waits(quota: Quota, held: Held) -> str:
+def _waits(quota: Quota, held: WaitingJobs) -> str:
     """What held jobs wait for."""
     lanes = f"{held.new} new, {held.backlog} backlog; " if held.backlog else ""
     if quota.state == QuotaState.PAUSED:

@@ -15,13 +15,13 @@ from django.views.decorators.http import require_GET, require_POST
 from grading.judging.allowance import budget, quota
 from grading.judging.outlook import estimates
 from grading.judging.outlook.standing import DIMENSIONS
-from grading.judging.rubrics import again, plans, progress
+from grading.judging.rubrics import plans, progress, rejudge
 from grading.judging.rubrics.plans import Plan
 from grading.judging.rubrics.progress import Changes
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.screens.charts import runs as pictures
-from grading.screens.sessions.view import Filters, listed
+from grading.screens.sessions.view import SessionFilterForm, listed
 
 LISTED = 50
 WHY_LIMIT = 300
@@ -49,7 +49,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and found is not None:
         problem = _grown(found, request.POST)
         if not problem and found.ask:
-            run = again.start(
+            run = rejudge.start(
                 found.ask,
                 found.rubric,
                 by=request.user,  # type: ignore[arg-type] # the screen needs a login
@@ -74,7 +74,7 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     if "ticked" in query or "session" in query:
         sessions = Session.objects.filter(pk__in=ticked)
         return sessions, f"{len(ticked)} chosen session{'s' * (len(ticked) != 1)}", ""
-    filters = Filters(query)
+    filters = SessionFilterForm(query)
     if not filters.is_valid():
         return listed(), "", NO_SUCH_FILTER
     said = filters.words()
@@ -145,7 +145,7 @@ def run_progress(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    count = again.cancel(_run(pk), by=request.user)  # type: ignore[arg-type] # the screen needs a login
+    count = rejudge.cancel(_run(pk), by=request.user)  # type: ignore[arg-type] # the screen needs a login
     messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. What was asked goes on.")
     return redirect("admin:run", pk=pk)
 

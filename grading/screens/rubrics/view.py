@@ -17,7 +17,7 @@ from grading.judging.rubrics.verdicts import verdicts, with_verdict
 from grading.judging.rubrics.versions import Figures
 from grading.models import Grade, Rubric, RubricActivation, Session
 from grading.models.judging import Purpose
-from grading.screens.rubrics.rubric_preview import full_name
+from grading.screens.rubrics.preview import full_name
 from grading.vocabulary import WorkKind
 
 LISTED = 20

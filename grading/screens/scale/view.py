@@ -13,14 +13,14 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from bandit import calibrating
-from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, Judged, Key, Line, Scale, fit
+from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, CalibrationLine, JudgedSession, Key, Scale, fit
 from bandit.core.table import ABSTAINED
-from bandit.models import Bandit, CalibrationVersion, Kind
+from bandit.models import Bandit, BanditKind, CalibrationVersion
 from bandit.reading import version_of, weights_of
 from grading.reward import one_scale
 from grading.reward.explain import number, weight
 from grading.reward.one_scale import BY_ITSELF, SOURCES, START, Proposed
-from grading.reward.trajectory import View
+from grading.reward.trajectory import EvidenceView
 from grading.screens import charts
 from grading.screens.scale.shifts import ArmShift, arm_shifts, effect, share_effect
 from grading.screens.scale.switch import answer
@@ -31,11 +31,11 @@ LISTED, ARMS, SHOWN = 30, 40, 24
 # A move of less is not worth naming.
 LEAST_SAID = 0.005
 VIEWS = {
-    View.FULL: "full log",
-    View.PART: "part of the log",
-    View.FACTS: "facts and patch only",
-    View.LOOKED: "looked, found nothing to do",
-    View.FAILED: "seen to fail",
+    EvidenceView.FULL: "full log",
+    EvidenceView.PART: "part of the log",
+    EvidenceView.FACTS: "facts and patch only",
+    EvidenceView.LOOKED: "looked, found nothing to do",
+    EvidenceView.FAILED: "seen to fail",
     ANY: "any other",
     "": "–",
 }
@@ -59,7 +59,7 @@ class OnLine:
 class LineRow:
     """One line in words and numbers: `weight` is what a session read by it counts today, before any cap."""
 
-    line: Line
+    line: CalibrationLine
     view: str
     weight: float
     arms: Sequence[OnLine]
@@ -189,8 +189,8 @@ def _todo(held: CalibrationVersion | None, pairs: int) -> str:
     return ""
 
 
-def _rows(scale: Scale, pairs: Sequence[Judged], titles: Mapping[str, str], today: dt.date) -> list[LineRow]:
-    by_line: dict[Key, dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
+def _rows(scale: Scale, pairs: Sequence[JudgedSession], titles: Mapping[str, str], today: dt.date) -> list[LineRow]:
+    by_line: dict[Key, dict[str, list[JudgedSession]]] = defaultdict(lambda: defaultdict(list))
     for pair in pairs:
         by_line[pair.key][pair.arm].append(pair)
     weighs = scale.weights_on(today)
@@ -200,13 +200,16 @@ def _rows(scale: Scale, pairs: Sequence[Judged], titles: Mapping[str, str], toda
     return [_row(line, by_line.get(line.key, {}), titles, weighs) for line in sorted(rows, key=_order)]
 
 
-def _order(line: Line) -> tuple[int, bool, int]:
+def _order(line: CalibrationLine) -> tuple[int, bool, int]:
     places = (Source.TRAJECTORY.value, Source.JOURNAL.value, ABSTAINED)
     return places.index(line.source) if line.source in places else len(places), line.stands_in, -line.n
 
 
 def _row(
-    line: Line, pairs: Mapping[str, Sequence[Judged]], titles: Mapping[str, str], weighs: Mapping[str, float]
+    line: CalibrationLine,
+    pairs: Mapping[str, Sequence[JudgedSession]],
+    titles: Mapping[str, str],
+    weighs: Mapping[str, float],
 ) -> LineRow:
     arms = [_on_line(line, name, pairs.get(name, ()), titles.get(name, name)) for name in line.pairs]
     arms.sort(key=lambda each: (-each.pairs, each.arm))
@@ -230,7 +233,7 @@ def _row(
     )
 
 
-def _view(line: Line) -> str:
+def _view(line: CalibrationLine) -> str:
     """What such a grade rests on, or why there is none, in words."""
     if line.source == ABSTAINED and line.view in set(Reason):
         return Reason(line.view).words
@@ -239,7 +242,7 @@ def _view(line: Line) -> str:
     return VIEWS.get(line.view, line.view)
 
 
-def _on_line(line: Line, name: str, pairs: Sequence[Judged], title: str) -> OnLine:
+def _on_line(line: CalibrationLine, name: str, pairs: Sequence[JudgedSession], title: str) -> OnLine:
     n = len(pairs)
     fallback = sum(pair.fallback for pair in pairs) / n if n and line.source != ABSTAINED else None
     return OnLine(
@@ -275,7 +278,7 @@ def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool) -> ScaleCard:
     """What the card shows."""
     proposed = one_scale.proposal(bandit.name, now)
     shifts = arm_shifts(proposed.now, proposed.after)
-    chooses = bandit.kind == Kind.CHOICE
+    chooses = bandit.kind == BanditKind.CHOICE
     return ScaleCard(
         proposed=proposed,
         holds=in_words(bandit, proposed.held, timezone.localdate(now)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bandit.models import LedgerEntry
 from grading.models import Evidence, Flag, Grade, Session, Settlement
 from grading.reward.explain import ABSTAINS, HEADLINES, number
-from grading.templatetags.house import usd
+from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason, Source, Status
 
 UNSAID = {Reason.EXCLUDED: "excluded", Reason.WITHDRAWN: "undone"}
@@ -15,7 +15,7 @@ NO_SCORE = {Status.SCORED: "", Status.UNSCORED: "no score", Status.SKIPPED: "ski
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class HistoryLine:
     """One line: when, whose shape, what happened, and the details. `undo` is the grade that can still be withdrawn.
 
     `while_blind`: all that the line may say to a person from whom the judge's answer is kept; empty where it tells
@@ -38,10 +38,10 @@ def of(
     settlements: Iterable[Settlement],
     flags: Iterable[Flag],
     entries: Iterable[LedgerEntry],
-) -> list[Entry]:
+) -> list[HistoryLine]:
     """All of it in one list, oldest first; rows of one moment in the order in which one causes the next."""
     kinds = ", ".join(row.kind for row in received) or "metadata"
-    lines = [Entry(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
+    lines = [HistoryLine(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
     lines += [_grade(grade) for grade in grades]
     lines += [_settlement(settlement) for settlement in settlements]
     lines += [_ledger(entry) for entry in entries]
@@ -50,14 +50,14 @@ def of(
     return sorted(lines, key=lambda line: line.at.replace(microsecond=0))
 
 
-def _grade(grade: Grade) -> Entry:
+def _grade(grade: Grade) -> HistoryLine:
     reason = Reason(grade.reason)
     said = number(grade.value) if grade.value is not None else UNSAID.get(reason, NO_SCORE[Status(grade.status)])
     said = HEADLINES[reason].lower() if reason in ABSTAINS else said
     who = f" by {grade.author.get_username()}" if grade.author else ""
     given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
     withdrawn = getattr(grade, "withdrawn_by", None) is not None
-    return Entry(
+    return HistoryLine(
         at=grade.created_at,
         what=f"{grade.source.capitalize()}{who}{f', {grade.beside}' * grade.parallel}: {said}",
         detail="; ".join(
@@ -78,7 +78,7 @@ def _identity(grade: Grade) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _settlement(settlement: Settlement) -> Entry:
+def _settlement(settlement: Settlement) -> HistoryLine:
     finality = "final" if settlement.final else "provisional"
     if settlement.value is None:
         what = f"Settled without a reward, {finality}"
@@ -86,7 +86,7 @@ def _settlement(settlement: Settlement) -> Entry:
         what = f"Settled as not graded yet, {finality}"
     else:
         what = f"Settled at {number(settlement.value)}, {finality}"
-    return Entry(
+    return HistoryLine(
         at=settlement.created_at,
         what=what,
         detail=settlement.sentence,
@@ -95,11 +95,11 @@ def _settlement(settlement: Settlement) -> Entry:
     )
 
 
-def _ledger(entry: LedgerEntry) -> Entry:
+def _ledger(entry: LedgerEntry) -> HistoryLine:
     if entry.is_abstention:
         return _abstention(entry)
     verb = "Learned" if entry.op == LedgerEntry.Op.APPLY else "Unlearned"
-    return Entry(
+    return HistoryLine(
         at=entry.recorded_at,
         what=f"{verb} by the {entry.bandit.name} bandit",
         detail=f"{number(entry.value)} on {entry.arm}, revision {entry.revision}",
@@ -107,10 +107,10 @@ def _ledger(entry: LedgerEntry) -> Entry:
     )
 
 
-def _abstention(entry: LedgerEntry) -> Entry:
+def _abstention(entry: LedgerEntry) -> HistoryLine:
     verb = "Noted" if entry.op == LedgerEntry.Op.APPLY else "No longer noted"
     reason = Reason(entry.grader.view).words if entry.grader.view in set(Reason) else entry.grader.view
-    return Entry(
+    return HistoryLine(
         at=entry.recorded_at,
         what=f"{verb} as not graded by the {entry.bandit.name} bandit",
         detail=f"{reason}; no reward on {entry.arm}, revision {entry.revision}",
@@ -118,9 +118,9 @@ def _abstention(entry: LedgerEntry) -> Entry:
     )
 
 
-def _flag(flag: Flag) -> list[Entry]:
-    lines = [Entry(at=flag.raised_at, what=f"Flagged by {flag.rule}", detail=flag.detail, source="alarm")]
+def _flag(flag: Flag) -> list[HistoryLine]:
+    lines = [HistoryLine(at=flag.raised_at, what=f"Flagged by {flag.rule}", detail=flag.detail, source="alarm")]
     if flag.cleared_at:
         who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
-        lines.append(Entry(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
+        lines.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
     return lines

@@ -4,9 +4,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
-from grading.evidence import store as evidence
-from grading.evidence import transcripts
-from grading.evidence.transcripts import Page, Progress
+from grading.evidence import store, transcripts
+from grading.evidence.transcripts import IndexProgress, TranscriptPage
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 
@@ -16,10 +15,10 @@ CITED_LIMIT = 1000
 BAD_REQUEST, NOT_FOUND = 400, 404
 
 
-def page(session: Session, event: str) -> Page:
+def page(session: Session, event: str) -> TranscriptPage:
     """The page that holds event number `event`; the first for what is no number."""
     row = _row(session)
-    return Page(problem=NONE) if row is None else transcripts.page(row, _number(event) or 1)
+    return TranscriptPage(problem=NONE) if row is None else transcripts.page(row, _number(event) or 1)
 
 
 @require_GET
@@ -48,20 +47,20 @@ def find(request: HttpRequest, pk: int) -> JsonResponse:
         expected = f"q, 1 to {QUERY_LIMIT} characters to look for, and in after the number of an event"
         return JsonResponse({"error": f"Expected {expected}. Change what you look for."}, status=BAD_REQUEST)
     row = _row(get_object_or_404(Session, pk=pk))
-    found = Progress(problem=NONE) if row is None else transcripts.find(row, query, after)
-    if isinstance(found, Progress):
+    found = IndexProgress(problem=NONE) if row is None else transcripts.find(row, query, after)
+    if isinstance(found, IndexProgress):
         return _waiting(found)
     return JsonResponse({"hits": found.hits, "searched": found.searched, "more": found.more})
 
 
-def _waiting(found: Progress) -> JsonResponse:
+def _waiting(found: IndexProgress) -> JsonResponse:
     if found.problem:
         return JsonResponse({"error": found.problem}, status=NOT_FOUND)
     return JsonResponse({"reading": str(found)})
 
 
 def _row(session: Session) -> Evidence | None:
-    return evidence.usable(session, EvidenceKind.TRANSCRIPT)
+    return store.usable(session, EvidenceKind.TRANSCRIPT)
 
 
 def _marks(request: HttpRequest) -> tuple[str, str]:

@@ -11,8 +11,7 @@ from django.template.response import TemplateResponse
 
 from bandit import ledger
 from bandit.models import LedgerEntry
-from grading.evidence import ownership
-from grading.evidence import store as evidence
+from grading.evidence import ownership, store
 from grading.judging.rubrics.verdicts import staleness
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
@@ -32,11 +31,9 @@ from grading.reward.decide import (
 from grading.reward.explain import StepState, number, weight
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session import history, transcript
-from grading.screens.session import session_did as did
-from grading.screens.session import session_why as why
-from grading.screens.session.session_did import Log
-from grading.screens.session.session_why import Next
+from grading.screens.session import activity, history, reasons, transcript
+from grading.screens.session.activity import TranscriptEvents
+from grading.screens.session.reasons import NextJudging
 from grading.signals import Signals
 from grading.vocabulary import Reason, Source
 
@@ -68,26 +65,26 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SessionFacts:
     """What is known of a session, whatever is shown of it. `log` is the transcript that counts, `job` the judge's."""
 
     session: Session
     settlement: Settlement | None
     received: Sequence[Evidence]
     signals: Signals | None
-    log: Log
+    log: TranscriptEvents
     job: JudgeJob | None
-    comes: Next | None
+    comes: NextJudging | None
 
     @property
     def is_unreadable(self) -> bool:
         """Whether there is nothing that a judge could read."""
-        return why.has_nothing_to_read(self.settlement)
+        return reasons.has_nothing_to_read(self.settlement)
 
     @property
     def can_be_asked(self) -> bool:
         """Whether it makes sense to have the judge asked about it."""
-        is_open = self.comes is None and not why.has_no_reward(self.settlement)
+        is_open = self.comes is None and not reasons.has_no_reward(self.settlement)
         return bool(settings.ANTHROPIC_API_KEY) and is_open and not self.is_unreadable
 
 
@@ -109,17 +106,17 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     jobs = JudgeJob.objects.filter(session=session, purpose__in=[Purpose.VERDICT, Purpose.SAMPLE])
     latest = list(jobs.order_by("-pk"))
     job = next((each for each in latest if each.is_first), None)
-    comes = why.following(next((each for each in latest if each.is_open), job))
-    known = Known(
+    comes = reasons.following(next((each for each in latest if each.is_open), job))
+    known = SessionFacts(
         session=session,
         settlement=settlement,
         received=received,
         signals=signals_of(session),
-        log=Log(evidence.usable(session, EvidenceKind.TRANSCRIPT)),
+        log=TranscriptEvents(store.usable(session, EvidenceKind.TRANSCRIPT)),
         job=job,
         comes=comes,
     )
-    reader = one_scale.Reader()
+    reader = one_scale.ScaleReader()
     scaled = calibrated(session, settlement, grades, reader)
     tabs = _tabs(request, known)
     tab = next(each.name for each in tabs if each.current)
@@ -129,15 +126,15 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "settlement": settlement,
         "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
         "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,
-        "no_reward": why.has_no_reward(settlement),
-        "ungraded": why.is_ungraded(settlement),
+        "no_reward": reasons.has_no_reward(settlement),
+        "ungraded": reasons.is_ungraded(settlement),
         "stale": stale,
         "comes": comes,
         "judge": judge,
         "can_ask": known.can_be_asked,
-        "again_usd": why.last_cost(session) if judge else None,
+        "again_usd": reasons.last_cost(session) if judge else None,
         "flags": [flag for flag in flags if flag.cleared_at is None],
-        "cards": why.cards(settlement, grades, scored),
+        "cards": reasons.cards(settlement, grades, scored),
         "is_contested": is_contested(settlement, holds),
         "readings": readings(grades, judge),
         **_apart(holds.get(Source.JUDGE)),
@@ -158,16 +155,16 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "session/session.html", context)
 
 
-def _reasons(request: HttpRequest, known: Known) -> dict[str, Any]:
+def _reasons(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
     """Why there is no reward, or none yet, where that is so."""
     session, settlement, signals = known.session, known.settlement, known.signals
-    if why.has_no_reward(settlement):
-        tests = why.infrastructure(session, signals, known.log)
-        return {"ended_by": why.ended_by(session), "tests": tests, "rule_for_runs": why.rule_for_runs()}
-    if why.is_ungraded(settlement):
+    if reasons.has_no_reward(settlement):
+        tests = reasons.infrastructure(session, signals, known.log)
+        return {"ended_by": reasons.ended_by(session), "tests": tests, "rule_for_runs": reasons.rule_for_runs()}
+    if reasons.is_ungraded(settlement):
         may_operate = request.user.has_perm("grading.change_quota")
-        judge = why.judge_way(session, known.job, known.comes, may_operate=may_operate)
-        return {"ways": why.ways(session, signals, None if known.is_unreadable else judge, request.user)}
+        judge = reasons.judge_way(session, known.job, known.comes, may_operate=may_operate)
+        return {"ways": reasons.ways(session, signals, None if known.is_unreadable else judge, request.user)}
     return {}
 
 
@@ -179,7 +176,7 @@ def signals_of(session: Session) -> Signals | None:
         return None
 
 
-def _tabs(request: HttpRequest, known: Known) -> list[Tab]:
+def _tabs(request: HttpRequest, known: SessionFacts) -> list[Tab]:
     """The tabs that have something in them; the first one, unless another is asked for, or an event."""
     kinds = {row.kind for row in known.received}
     counts = {"transcript": known.log.last, "files": len(known.received)}
@@ -200,7 +197,7 @@ def _tabs(request: HttpRequest, known: Known) -> list[Tab]:
     ]
 
 
-def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
+def _pane(request: HttpRequest, tab: str, known: SessionFacts) -> dict[str, Any]:
     """What the chosen tab shows."""
     session, job = known.session, known.job
     if tab == "transcript":
@@ -217,7 +214,7 @@ def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
         return {"evidence": known.received}
     artifacts = list(session.artifacts.select_related("owned_by"))
     return {
-        "did": did.rows(session, known.signals, artifacts, known.log),
+        "did": activity.rows(session, known.signals, artifacts, known.log),
         "carried": ownership.carried(session),
         "part_of": ownership.part_of(session),
         "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
@@ -225,7 +222,7 @@ def _pane(request: HttpRequest, tab: str, known: Known) -> dict[str, Any]:
 
 
 def calibrated(
-    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: one_scale.Reader
+    session: Session, settlement: Settlement | None, grades: Sequence[Grade], reader: one_scale.ScaleReader
 ) -> dict[int | None, one_scale.Calibrated]:
     """Each fallback's grade of the chain on the judge's scale, by the row's id, where the calibration maps it; where it
     decides, what it was settled at.
@@ -246,7 +243,7 @@ def tiles(
     settlement: Settlement | None,
     *,
     stale: str = "",
-    comes: Next | None = None,
+    comes: NextJudging | None = None,
     scaled: Mapping[int | None, one_scale.Calibrated] | None = None,
 ) -> list[dict[str, Any]]:
     """The chain as stored in the settlement's steps, each with its tile's class; the judge's with why it is stale, or
@@ -263,10 +260,10 @@ def tiles(
         }
         for step in settlement.steps
     ]
-    if why.has_no_reward(settlement):
+    if reasons.has_no_reward(settlement):
         return [_gate(settlement.session), *map(_not_asked, shown)]
     for tile in shown:
-        if tile["source"] == Source.FLOOR and why.is_ungraded(settlement):
+        if tile["source"] == Source.FLOOR and reasons.is_ungraded(settlement):
             tile |= {"value": None, "headline": "–", "why": "Not graded yet; never learned"}
         if tile["source"] == Source.JUDGE:
             tile["stale"] = stale
@@ -277,7 +274,7 @@ def tiles(
 
 def _gate(session: Session) -> dict[str, Any]:
     """The tile before the first source: the outcome that stops the chain."""
-    headline = why.ended_by(session)
+    headline = reasons.ended_by(session)
     return {
         "source": "",
         "css": "gate",
@@ -401,7 +398,7 @@ def work(session: Session) -> list[dict[str, Any]]:
 def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
     """Some evidence as text, cut at `limit`; `problem` says in words why there is none."""
     try:
-        text = evidence.text(session, kind, limit)
+        text = store.text(session, kind, limit)
     except OSError as error:
         return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
     return {"text": text or "", "problem": "", "cut": text is not None and len(text.encode()) >= limit}
@@ -421,17 +418,17 @@ def _diff_class(line: str) -> str:
     return "hd" if line.startswith(DIFF_HEADS) else DIFF_CLASSES.get(line[:1], "")
 
 
-def _live(entries: list[LedgerEntry], reader: one_scale.Reader) -> list[dict[str, Any]]:
+def _live(entries: list[LedgerEntry], reader: one_scale.ScaleReader) -> list[dict[str, Any]]:
     """What counts in the bandits now: rewards that are applied and not reversed. `reader` is the category's."""
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
     held = [e for e in held if not e.is_abstention]
     names = {entry.bandit.name for entry in held}
-    readers = {name: reader if name == reader.bandit else one_scale.Reader(name) for name in names}
+    readers = {name: reader if name == reader.bandit else one_scale.ScaleReader(name) for name in names}
     return [_live_row(entry, readers[entry.bandit.name]) for entry in held]
 
 
-def _live_row(entry: LedgerEntry, reader: one_scale.Reader) -> dict[str, Any]:
+def _live_row(entry: LedgerEntry, reader: one_scale.ScaleReader) -> dict[str, Any]:
     """A reward with what it counts, and what it is read as where that is something else."""
     said = entry.grader
     key = (said.source, said.version, said.view)

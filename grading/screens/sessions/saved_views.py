@@ -9,16 +9,20 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from grading.models import SavedView
-from grading.models.review import View
+from grading.models.review import FilteredList
 from grading.review import views
 from grading.review.views import ViewError
 
 # The screen on which each list is.
-SCREEN = {View.SESSIONS: "admin:sessions", View.HISTORY: "admin:history", View.REVIEW: "admin:review"}
-TITLE = {View.SESSIONS: "Sessions", View.HISTORY: "History", View.REVIEW: "Review"}
+SCREEN = {
+    FilteredList.SESSIONS: "admin:sessions",
+    FilteredList.HISTORY: "admin:history",
+    FilteredList.REVIEW: "admin:review",
+}
+TITLE = {FilteredList.SESSIONS: "Sessions", FilteredList.HISTORY: "History", FilteredList.REVIEW: "Review"}
 
 
-def menu(request: HttpRequest, page: View, query: str | None = None) -> dict[str, Any]:
+def menu(request: HttpRequest, page: FilteredList, query: str | None = None) -> dict[str, Any]:
     """What `_saved_views.html` shows, as its `saved_views`: one query. `query` defaults to the address'."""
     try:
         filters = views.filters_of(request.GET.urlencode() if query is None else query)
@@ -45,7 +49,7 @@ def show(request: HttpRequest) -> HttpResponse:
     own = SavedView.objects.filter(owner=request.user.pk)
     lists = [
         {"title": TITLE[page], "url": reverse(SCREEN[page]), "views": [view for view in own if view.page == page]}
-        for page in View
+        for page in FilteredList
     ]
     context = {"title": "Saved views", "lists": [each for each in lists if each["views"]]}
     return TemplateResponse(request, "sessions/views.html", context)
@@ -53,9 +57,9 @@ def show(request: HttpRequest) -> HttpResponse:
 
 def _save(request: HttpRequest) -> HttpResponse:
     given = request.POST
-    if given.get("page") not in set(View):
+    if given.get("page") not in set(FilteredList):
         return HttpResponseNotFound()
-    page = View(given["page"])
+    page = FilteredList(given["page"])
     try:
         view = views.save(
             request.user,  # type: ignore[arg-type] # the screen needs a login
@@ -93,13 +97,13 @@ def detail(request: HttpRequest, pk: int) -> HttpResponse:
         else:
             messages.success(request, f"“{view.name}” is kept{' and shared' if view.shared else ''}.")
             return redirect("admin:views")
-    address = _address(View(view.page), view.query)
+    address = _address(FilteredList(view.page), view.query)
     asks = "delete" in request.GET
     context = {"title": view.name, "view": view, "problem": problem, "address": address, "asks": asks}
     return TemplateResponse(request, "sessions/view.html", context)
 
 
-def _address(page: View, query: str) -> str:
+def _address(page: FilteredList, query: str) -> str:
     try:
         filters = views.filters_of(query)
     except ViewError:

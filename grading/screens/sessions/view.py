@@ -13,7 +13,7 @@ from grading.judging.outlook.outages import waited_during
 from grading.judging.rubrics.verdicts import with_verdict
 from grading.models import Agent, Flag, JudgeJob, Session
 from grading.models.judging import Purpose
-from grading.models.review import View
+from grading.models.review import FilteredList
 from grading.models.sessions import SessionQuerySet
 from grading.review.trust import Behind, narrow
 from grading.screens.sessions import saved_views
@@ -22,7 +22,7 @@ from grading.vocabulary import Source
 PAGE_SIZE = 50
 
 
-class Filters(forms.Form):
+class SessionFilterForm(forms.Form):
     """What the list is narrowed to. Every field is optional; a value that doesn't exist is said and left out."""
 
     q = forms.CharField(required=False, max_length=200, label="Search")
@@ -101,7 +101,7 @@ def listed() -> SessionQuerySet:
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    filters = Filters(request.GET)
+    filters = SessionFilterForm(request.GET)
     page = Paginator(filters.narrow(listed()), PAGE_SIZE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
@@ -111,6 +111,6 @@ def show(request: HttpRequest) -> TemplateResponse:
         "page": page,
         "query": query.urlencode(),
         "narrowed": any(query.values()),
-        "saved_views": saved_views.menu(request, View.SESSIONS),
+        "saved_views": saved_views.menu(request, FilteredList.SESSIONS),
     }
     return TemplateResponse(request, "sessions/sessions.html", context)

@@ -9,7 +9,7 @@ from grading.judging.core import fact_sheet, prompt
 from grading.judging.core.prompt import Case
 from grading.reward.production import Production, Thing, collect
 from grading.signals import Commit, Effect, EffectKind, Signals, extract
-from grading.signals.facts import Facts
+from grading.signals.facts import ObservedFacts
 from grading.signals.patch import parse
 from tests.corpus import grammar, injections
 from tests.corpus.secrets import ALL
@@ -40,7 +40,7 @@ def test_it_says_what_was_confirmed_where_it_was_seen_and_at_which_event():
         *shell(10, "cat nothing", "cat: nothing: No such file or directory", failed=True),
     ]
     signals = extract(events)
-    facts = Facts(commits=(HASH, "9" * 40), pull_requests=(URL,))
+    facts = ObservedFacts(commits=(HASH, "9" * 40), pull_requests=(URL,))
     patch = parse("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n")
     made = sheet(signals, collect(signals, facts=facts, patch=patch))
     assert made.text.split("\n") == [
@@ -126,7 +126,7 @@ def test_nothing_that_an_agent_wrote_leaves_the_bar(text):
         effects=(Effect(kind=EffectKind.PR_OPENED, key=text, at=4), Effect(kind=EffectKind.PUSH, key=text, at=5)),
         test_runs=(found.TestRun(runner=text, passed=True, at=6),),
     )
-    production = collect(signals, facts=Facts(commits=(text,)))
+    production = collect(signals, facts=ObservedFacts(commits=(text,)))
     case = Case(metadata={}, signals=signals, production=production)
     made = prompt.build(case, RUBRIC, budget=24_000)
     lines = grammar.sheet(made.user)

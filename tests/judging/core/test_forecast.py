@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.judging.core.forecast import HORIZON, Allowance, Conditions, Ending, forecast, pace, past
+from grading.judging.core.forecast import HORIZON, Allowance, Conditions, ForecastEnding, forecast, pace, past
 from tests.examples import examples
 
 pytestmark = pytest.mark.pure
@@ -41,7 +41,7 @@ def test_without_a_verdict_to_measure_by_no_pace_is_known():
 
 def test_an_open_quota_drains_by_rate_less_arrivals():
     found = forecast(NOW, conditions(waiting=29, arrivals=3, rate=90))
-    assert found.ending is Ending.DRAINED
+    assert found.ending is ForecastEnding.DRAINED
     assert found.at == NOW + dt.timedelta(minutes=20)  # 29 / (90 − 3) h
     assert found.opening is None
 
@@ -55,24 +55,24 @@ def test_nothing_drains_before_the_quota_returns():
 
 def test_an_empty_queue_has_nothing_to_forecast():
     found = forecast(NOW, conditions(waiting=0))
-    assert (found.ending, found.curve) == (Ending.EMPTY, ((NOW, 0.0),))
+    assert (found.ending, found.curve) == (ForecastEnding.EMPTY, ((NOW, 0.0),))
 
 
 @pytest.mark.parametrize("arrivals", [90, 120])
 def test_more_coming_than_can_be_judged_never_drains(arrivals):
     found = forecast(NOW, conditions(arrivals=arrivals))
-    assert (found.ending, found.at) == (Ending.NEVER, None)
+    assert (found.ending, found.at) == (ForecastEnding.NEVER, None)
     assert found.curve[-1] == (NOW + dt.timedelta(days=1), pytest.approx(23 + (arrivals - 90) * 24))
 
 
 def test_nobody_knows_when_a_paused_judge_returns():
     found = forecast(NOW, conditions(opens_at=None))
-    assert found.ending is Ending.SHUT
+    assert found.ending is ForecastEnding.SHUT
     assert found.curve[-1][1] == pytest.approx(23 + 3 * 24)
 
 
 def test_an_unknown_rate_is_said_to_be_unknown():
-    assert forecast(NOW, conditions(rate=None)).ending is Ending.UNKNOWN
+    assert forecast(NOW, conditions(rate=None)).ending is ForecastEnding.UNKNOWN
 
 
 def test_a_spent_budget_waits_for_the_next_day():
@@ -93,7 +93,7 @@ def test_a_budget_below_what_arrives_never_drains():
     """72 a day come in. The queue of 36 at midnight is gone for a while, until the 72nd verdict of the day."""
     allowance = Allowance(left=0, daily=72, renews_at=MIDNIGHT)
     found = forecast(NOW, conditions(arrivals=3, rate=75, allowance=allowance))
-    assert (found.ending, found.at) == (Ending.BUDGET, None)
+    assert (found.ending, found.at) == (ForecastEnding.BUDGET, None)
     assert found.curve[2] == (MIDNIGHT + dt.timedelta(minutes=30), 0)
     assert found.curve[-1][1] > 0
 
@@ -107,7 +107,7 @@ def test_a_budget_missed_by_days_renews_each_day():
 
 
 def test_a_month_of_work_is_farther_than_the_horizon():
-    assert forecast(NOW, conditions(waiting=100_000, arrivals=0, rate=1)).ending is Ending.FAR
+    assert forecast(NOW, conditions(waiting=100_000, arrivals=0, rate=1)).ending is ForecastEnding.FAR
 
 
 @examples(300)
@@ -131,7 +131,7 @@ def test_any_forecast_ends_and_never_goes_back_or_below_zero(waiting, arrivals, 
     moments = [moment for moment, _ in found.curve]
     assert moments == sorted(moments)
     assert all(n >= 0 for _, n in found.curve)
-    assert (found.at is None) == (found.ending is not Ending.DRAINED)
+    assert (found.at is None) == (found.ending is not ForecastEnding.DRAINED)
     assert moments[-1] <= max(opens_at or NOW, NOW) + HORIZON + dt.timedelta(days=1)
 
 

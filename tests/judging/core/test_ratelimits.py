@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.judging.core.ratelimits import DIMENSIONS, Cost, Limit, RateLimits, parse
+from grading.judging.core.ratelimits import DIMENSIONS, CallCost, Limit, RateLimits, parse
 
 pytestmark = pytest.mark.pure
 
@@ -69,7 +69,7 @@ def test_nothing_in_a_header_breaks_the_reading(headers):
 
 
 def test_a_cost_counts_in_every_dimension():
-    cost = Cost(input_tokens=1000, output_tokens=200)
+    cost = CallCost(input_tokens=1000, output_tokens=200)
     assert cost.by_dimension() == {"requests": 1, "input_tokens": 1000, "output_tokens": 200, "tokens": 1200}
 
 

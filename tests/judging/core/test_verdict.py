@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from grading.backoff import backoff
 from grading.judging.core import retry
 from grading.judging.core.api_errors import classify, first_of_next_month
-from grading.judging.core.retry import Next, Step, Tried, after
-from grading.judging.core.verdict import Deferred, Graded, Invalid, Reached, Refused, Scope, read_reply, schema
+from grading.judging.core.retry import RetryDecision, RetryState, RetryStep, after
+from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Reached, Refused, read_reply, schema
 from grading.vocabulary import Reason
 
 pytestmark = pytest.mark.pure
@@ -187,47 +187,62 @@ def error(status, words="", *, kind="api_error", code="", **headers):
 USAGE = "You have reached your specified {}API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."
 TABLE = [
     # what comes back, reason, scope, when to ask again
-    (error(429, retry_after="7"), Reason.RATE_LIMITED, Scope.PACE, NOW + dt.timedelta(seconds=7)),
-    (error(429), Reason.RATE_LIMITED, Scope.PACE, NOW + dt.timedelta(seconds=30)),
+    (error(429, retry_after="7"), Reason.RATE_LIMITED, DeferralScope.PACE, NOW + dt.timedelta(seconds=7)),
+    (error(429), Reason.RATE_LIMITED, DeferralScope.PACE, NOW + dt.timedelta(seconds=30)),
     (
         error(429, code="ramp_limit_exceeded", retry_after="2"),
         Reason.RATE_LIMITED,
-        Scope.PACE,
+        DeferralScope.PACE,
         NOW + dt.timedelta(seconds=2),
     ),
-    (error(429, retry_after="nonsense"), Reason.RATE_LIMITED, Scope.PACE, NOW + dt.timedelta(seconds=30)),
-    (error(429, retry_after="86400"), Reason.QUOTA_EXHAUSTED, Scope.QUOTA, NOW + dt.timedelta(days=1)),
+    (error(429, retry_after="nonsense"), Reason.RATE_LIMITED, DeferralScope.PACE, NOW + dt.timedelta(seconds=30)),
+    (error(429, retry_after="86400"), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, NOW + dt.timedelta(days=1)),
     (
         error(429, code="enforced_spend_limit_reached"),
         Reason.QUOTA_EXHAUSTED,
-        Scope.QUOTA,
+        DeferralScope.QUOTA,
         dt.datetime(2026, 4, 1, tzinfo=dt.UTC),
     ),
-    (error(429, code="contract_spend_limit_reached"), Reason.QUOTA_EXHAUSTED, Scope.QUOTA, None),
-    (error(429, "Extra usage is required for long context requests"), Reason.INPUT_TOO_LARGE, Scope.INPUT, None),
-    (error(400, USAGE.format("")), Reason.QUOTA_EXHAUSTED, Scope.QUOTA, dt.datetime(2026, 4, 1, tzinfo=dt.UTC)),
+    (error(429, code="contract_spend_limit_reached"), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, None),
+    (
+        error(429, "Extra usage is required for long context requests"),
+        Reason.INPUT_TOO_LARGE,
+        DeferralScope.INPUT,
+        None,
+    ),
+    (error(400, USAGE.format("")), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, dt.datetime(2026, 4, 1, tzinfo=dt.UTC)),
     (
         error(400, USAGE.format("workspace ")),
         Reason.QUOTA_EXHAUSTED,
-        Scope.QUOTA,
+        DeferralScope.QUOTA,
         dt.datetime(2026, 4, 1, tzinfo=dt.UTC),
     ),
-    (error(400, "Your credit balance is too low to access the API."), Reason.QUOTA_EXHAUSTED, Scope.QUOTA, None),
-    (error(402, kind="billing_error"), Reason.QUOTA_EXHAUSTED, Scope.QUOTA, None),
-    (error(400, "prompt is too long: 250000 tokens > 200000 maximum"), Reason.INPUT_TOO_LARGE, Scope.INPUT, None),
-    (error(400, "something new"), Reason.NEEDS_ATTENTION, Scope.JOB, None),
-    (error(401), Reason.AUTH, Scope.CONFIGURATION, None),
-    (error(403), Reason.AUTH, Scope.CONFIGURATION, None),
-    (error(404, "model: x", kind="not_found_error"), Reason.NEEDS_ATTENTION, Scope.CONFIGURATION, None),
-    (error(408), Reason.TIMEOUT, Scope.JOB, None),
-    (error(413), Reason.INPUT_TOO_LARGE, Scope.INPUT, None),
-    (error(418), Reason.NEEDS_ATTENTION, Scope.JOB, None),
-    (error(422), Reason.NEEDS_ATTENTION, Scope.JOB, None),
-    (error(500), Reason.OVERLOADED, Scope.JOB, None),
-    (error(503, retry_after="9"), Reason.OVERLOADED, Scope.JOB, NOW + dt.timedelta(seconds=9)),
-    (error(504), Reason.TIMEOUT, Scope.JOB, None),
-    (error(529, kind="overloaded_error"), Reason.OVERLOADED, Scope.JOB, None),
-    (ValueError("a bug"), Reason.NEEDS_ATTENTION, Scope.JOB, None),
+    (
+        error(400, "Your credit balance is too low to access the API."),
+        Reason.QUOTA_EXHAUSTED,
+        DeferralScope.QUOTA,
+        None,
+    ),
+    (error(402, kind="billing_error"), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, None),
+    (
+        error(400, "prompt is too long: 250000 tokens > 200000 maximum"),
+        Reason.INPUT_TOO_LARGE,
+        DeferralScope.INPUT,
+        None,
+    ),
+    (error(400, "something new"), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
+    (error(401), Reason.AUTH, DeferralScope.CONFIGURATION, None),
+    (error(403), Reason.AUTH, DeferralScope.CONFIGURATION, None),
+    (error(404, "model: x", kind="not_found_error"), Reason.NEEDS_ATTENTION, DeferralScope.CONFIGURATION, None),
+    (error(408), Reason.TIMEOUT, DeferralScope.JOB, None),
+    (error(413), Reason.INPUT_TOO_LARGE, DeferralScope.INPUT, None),
+    (error(418), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
+    (error(422), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
+    (error(500), Reason.OVERLOADED, DeferralScope.JOB, None),
+    (error(503, retry_after="9"), Reason.OVERLOADED, DeferralScope.JOB, NOW + dt.timedelta(seconds=9)),
+    (error(504), Reason.TIMEOUT, DeferralScope.JOB, None),
+    (error(529, kind="overloaded_error"), Reason.OVERLOADED, DeferralScope.JOB, None),
+    (ValueError("a bug"), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
 ]
 
 
@@ -241,7 +256,7 @@ def test_every_error_has_one_meaning(came, reason, scope, retry_at):
 def test_an_unreadable_reset_is_none():
     said = "You have reached your specified API usage limits. You will regain access on 2026-13-45 at 00:00 UTC."
     found = classify(error(400, said), NOW)
-    assert (found.scope, found.retry_at) == (Scope.QUOTA, None)
+    assert (found.scope, found.retry_at) == (DeferralScope.QUOTA, None)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +280,7 @@ class Half(Random):
 
 
 def next_after(result, *, limit=3, base=SECOND, **tried):
-    return after(result, Tried(**tried), limit=limit, base=base, now=NOW, rng=Half())
+    return after(result, RetryState(**tried), limit=limit, base=base, now=NOW, rng=Half())
 
 
 def deferred(reason, scope, retry_at=None):
@@ -273,48 +288,52 @@ def deferred(reason, scope, retry_at=None):
 
 
 NEXT = [
-    (Graded(score=0, dimensions={}, rationale="", citations=()), {}, Next(step=Step.DONE)),
-    (Refused(detail="d"), {}, Next(step=Step.AGAIN, reason=Reason.REFUSED, detail="d")),
-    (Refused(detail="d"), {"bad_replies": 1}, Next(step=Step.GIVE_UP, reason=Reason.REFUSED, detail="d")),
-    (Invalid(detail="d"), {}, Next(step=Step.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d")),
-    (Invalid(detail="d"), {"bad_replies": 1}, Next(step=Step.GIVE_UP, reason=Reason.UNPARSABLE_VERDICT, detail="d")),
+    (Graded(score=0, dimensions={}, rationale="", citations=()), {}, RetryDecision(step=RetryStep.DONE)),
+    (Refused(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.REFUSED, detail="d")),
+    (Refused(detail="d"), {"bad_replies": 1}, RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.REFUSED, detail="d")),
+    (Invalid(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d")),
     (
-        deferred(Reason.INPUT_TOO_LARGE, Scope.INPUT),
+        Invalid(detail="d"),
+        {"bad_replies": 1},
+        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.UNPARSABLE_VERDICT, detail="d"),
+    ),
+    (
+        deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
         {},
-        Next(step=Step.AGAIN, reason=Reason.INPUT_TOO_LARGE, detail="d"),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.INPUT_TOO_LARGE, detail="d"),
     ),
     (
-        deferred(Reason.INPUT_TOO_LARGE, Scope.INPUT),
+        deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
         {"too_large": 1},
-        Next(step=Step.GIVE_UP, reason=Reason.INPUT_TOO_LARGE, detail="d"),
+        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.INPUT_TOO_LARGE, detail="d"),
     ),
     (
-        deferred(Reason.RATE_LIMITED, Scope.PACE),
+        deferred(Reason.RATE_LIMITED, DeferralScope.PACE),
         {"attempts": 99},
-        Next(step=Step.AGAIN, reason=Reason.RATE_LIMITED, detail="d"),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.RATE_LIMITED, detail="d"),
     ),
     (
-        deferred(Reason.QUOTA_EXHAUSTED, Scope.QUOTA),
+        deferred(Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA),
         {"attempts": 99},
-        Next(step=Step.AGAIN, reason=Reason.QUOTA_EXHAUSTED, detail="d"),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.QUOTA_EXHAUSTED, detail="d"),
     ),
     # second failure: ceiling 1 s · 2, half of it
     (
-        deferred(Reason.TIMEOUT, Scope.JOB),
+        deferred(Reason.TIMEOUT, DeferralScope.JOB),
         {"attempts": 1},
-        Next(step=Step.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=SECOND, counts=True),
     ),
     # third failure of three: ceiling 4 s
     (
-        deferred(Reason.TIMEOUT, Scope.JOB),
+        deferred(Reason.TIMEOUT, DeferralScope.JOB),
         {"attempts": 2},
-        Next(step=Step.GIVE_UP, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, counts=True),
+        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, counts=True),
     ),
     # an overloaded service is waited for, as long as it asks
     (
-        deferred(Reason.OVERLOADED, Scope.JOB, NOW + 90 * SECOND),
+        deferred(Reason.OVERLOADED, DeferralScope.JOB, NOW + 90 * SECOND),
         {"attempts": 2},
-        Next(step=Step.AGAIN, reason=Reason.OVERLOADED, detail="d", wait=90 * SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.OVERLOADED, detail="d", wait=90 * SECOND, counts=True),
     ),
 ]
 

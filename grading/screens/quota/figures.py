@@ -10,16 +10,16 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from grading.days import start_of_day
-from grading.judging.core.forecast import Ending
+from grading.judging.core.forecast import ForecastEnding
 from grading.judging.outlook import attempts, costs, outages
-from grading.judging.outlook.attempts import Held, Tally
-from grading.judging.outlook.forecast import Outlook
+from grading.judging.outlook.attempts import AttemptTally, WaitingJobs
+from grading.judging.outlook.forecast import QueueOutlook
 from grading.judging.outlook.outages import Period, Spell
-from grading.judging.outlook.standing import DIMENSIONS, Headroom, Standing
+from grading.judging.outlook.standing import DIMENSIONS, Headroom, JudgeStanding
 from grading.models import JudgePolicy
 from grading.reward.explain import weight
 from grading.screens import charts
-from grading.templatetags.house import moment, stamp, usd
+from grading.templatetags.gradingsite_tags import moment, stamp, usd
 
 DAYS = 14
 DAY_HOURS = 24
@@ -47,7 +47,7 @@ def gauges(headroom: Headroom, tightest: str | None, reserved: float) -> list[di
 # --- backlog ---------------------------------------------------------------------------------------------------------
 
 
-def arithmetic(outlook: Outlook) -> str:
+def arithmetic(outlook: QueueOutlook) -> str:
     """The rate with its sum: 1.58 verdicts a minute: .97 × 30,000 ÷ 18,400."""
     pace = outlook.pace
     if pace is None:
@@ -57,24 +57,24 @@ def arithmetic(outlook: Outlook) -> str:
     return f"{rate} verdicts a minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.each:,.0f} {what}"
 
 
-def sentence(outlook: Outlook) -> str:
+def sentence(outlook: QueueOutlook) -> str:
     """The forecast in words."""
     come = f"{outlook.arrivals:.1f} an hour come in" if outlook.arrivals else "none has come in since yesterday"
-    if outlook.forecast.ending is Ending.DRAINED:
+    if outlook.forecast.ending is ForecastEnding.DRAINED:
         return f"Gone at {moment(outlook.forecast.at)}; {come}."
     rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
     a_day, pays = DAY_HOURS * outlook.arrivals, 0.0 if outlook.allowance is None else outlook.allowance.daily
     return {
-        Ending.EMPTY: f"Nothing waits; {come}.",
-        Ending.NEVER: f"Never at this rate: {come}, and {rate:.1f} can be judged.",
-        Ending.BUDGET: f"Never on this budget: {a_day:.0f} a day come in, it pays for {pays:.0f}.",
-        Ending.SHUT: f"It grows until somebody lets the judge go on; {come}.",
-        Ending.UNKNOWN: f"Unknown: no limit and no verdict to go by yet; {come}.",
-        Ending.FAR: f"Not within thirty days; {come}.",
+        ForecastEnding.EMPTY: f"Nothing waits; {come}.",
+        ForecastEnding.NEVER: f"Never at this rate: {come}, and {rate:.1f} can be judged.",
+        ForecastEnding.BUDGET: f"Never on this budget: {a_day:.0f} a day come in, it pays for {pays:.0f}.",
+        ForecastEnding.SHUT: f"It grows until somebody lets the judge go on; {come}.",
+        ForecastEnding.UNKNOWN: f"Unknown: no limit and no verdict to go by yet; {come}.",
+        ForecastEnding.FAR: f"Not within thirty days; {come}.",
     }[outlook.forecast.ending]
 
 
-def backlog_chart(outlook: Outlook, *, small: bool = False) -> SafeString:
+def backlog_chart(outlook: QueueOutlook, *, small: bool = False) -> SafeString:
     past = [(timezone.localtime(at), waiting) for at, waiting in outlook.past]
     future = [(timezone.localtime(at), waiting) for at, waiting in outlook.forecast.curve]
     now, forecast = past[-1][0], outlook.forecast
@@ -100,7 +100,7 @@ class Spent:
 
     spend: costs.Spend
     budget: float | None
-    terms: tuple[costs.Term, ...]
+    terms: tuple[costs.CostTerm, ...]
     rest: float
     bar: SafeString | str
     left: float | None
@@ -125,7 +125,9 @@ def spent(now: dt.datetime, policy: JudgePolicy) -> Spent:
 # --- attempts --------------------------------------------------------------------------------------------------------
 
 
-def outcomes(tallies: list[Tally], held: Held, each_usd: float | None, waits: str) -> list[dict[str, Any]]:
+def outcomes(
+    tallies: list[AttemptTally], held: WaitingJobs, each_usd: float | None, waits: str
+) -> list[dict[str, Any]]:
     """Today's attempts by kind, and what is held, on one scale."""
     most = max([held.jobs, *(tally.attempts for tally in tallies)])
     calls = sum(tally.attempts for tally in tallies)
@@ -143,13 +145,13 @@ def outcomes(tallies: list[Tally], held: Held, each_usd: float | None, waits: st
     return [*rows, {"kind": None, "n": held.jobs, "bar": bar, "words": waits if held.jobs else ""}]
 
 
-def _colour(tally: Tally) -> str:
+def _colour(tally: AttemptTally) -> str:
     if tally.kind.name == "graded":
         return "f-judge"
     return "f-alarm" if tally.kind.is_trouble else "f-floor"
 
 
-def _words(tally: Tally, calls: int, each_usd: float | None) -> str:
+def _words(tally: AttemptTally, calls: int, each_usd: float | None) -> str:
     if tally.kind.name == "limited":
         share = 100 * tally.attempts / calls if calls else 0
         over = " and more" if share > 100 * TARGET_429 else ""
@@ -168,7 +170,7 @@ def _words(tally: Tally, calls: int, each_usd: float | None) -> str:
 # --- outages ---------------------------------------------------------------------------------------------------------
 
 
-def timeline(standing: Standing, periods: list[Period], spells: list[Spell], now: dt.datetime) -> SafeString:
+def timeline(standing: JudgeStanding, periods: list[Period], spells: list[Spell], now: dt.datetime) -> SafeString:
     """Two weeks of one judge, whole days: open, pacing, overloaded, out; hatched until the reset that lies ahead."""
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
     spans = [charts.Span(since=start, until=now, css="f-open", words="open")]
@@ -208,5 +210,5 @@ def sessions_during(period: Period) -> str:
     return f"{reverse('admin:sessions')}?{urlencode(window)}"
 
 
-def tallies_today(now: dt.datetime) -> list[Tally]:
+def tallies_today(now: dt.datetime) -> list[AttemptTally]:
     return attempts.tallies(costs.since(start_of_day(now)))

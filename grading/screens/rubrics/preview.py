@@ -8,7 +8,7 @@ from django.conf import settings
 from grading.judging import inputs, judges
 from grading.judging.allowance import limiter
 from grading.judging.core.prompt import CHARS_PER_TOKEN, Prompt
-from grading.judging.outlook.estimates import Estimate, estimate
+from grading.judging.outlook.estimates import CostEstimate, estimate
 from grading.models import Rubric, Session
 from grading.vocabulary import Reason
 
@@ -16,12 +16,12 @@ SEVERAL, RECENT = 2, 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class PromptPreview:
     """`prompt` is byte for byte what would be sent; None where the evidence cannot be read, and `problem` says why."""
 
     session: Session
     prompt: Prompt | None
-    estimate: Estimate
+    estimate: CostEstimate
     problem: str = ""
 
     @classmethod

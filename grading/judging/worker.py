@@ -18,14 +18,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from grading.evidence.material import judgeable
-from grading.judging import asking, client, inputs, judges, results
+from grading.judging import client, enqueuing, inputs, judges, results
 from grading.judging.allowance import budget, limiter, quota
 from grading.judging.allowance.limiter import Slot
 from grading.judging.allowance.quota import Permit
-from grading.judging.client import Answer
+from grading.judging.client import CallOutcome
 from grading.judging.core.prompt import Prompt
-from grading.judging.core.ratelimits import Cost
-from grading.judging.core.verdict import Deferred, Scope
+from grading.judging.core.ratelimits import CallCost
+from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
@@ -53,7 +53,7 @@ class Turn:
     probes: bool
 
 
-class Held(Enum):
+class HoldReason(Enum):
     """Why a turn ended without a call: the job needs none, or this judge's jobs have to wait."""
 
     NOT_NEEDED = "not needed"
@@ -68,11 +68,11 @@ def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
     calls, waiting, enough = 0, set[JudgeRole](), time.monotonic() + seconds
     while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
         outcome = take_turn(turn, rng or SystemRandom())
-        if outcome is Held.NO_ROOM:
+        if outcome is HoldReason.NO_ROOM:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
         if time.monotonic() > enough:
-            asking.ring()
+            enqueuing.ring()
             break
     return calls
 
@@ -133,7 +133,7 @@ def claim(job_id: int) -> Turn | None:
 # --- a turn ----------------------------------------------------------------------------------------------------------
 
 
-def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
+def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
     """From a claimed job to what came of asking, all on record."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
     ask_by_its_kind(turn.job, session)
@@ -141,10 +141,10 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     if not is_needed(turn, session, inputs_sha256):
         results.close(turn.job, turn.token, "its question was answered already")
         _return_probe(turn)
-        return Held.NOT_NEEDED
+        return HoldReason.NOT_NEEDED
     asked = _ask(turn, session)
     if asked is None:
-        return Held.NO_ROOM
+        return HoldReason.NO_ROOM
     attempt, answer = asked
     outcome = results.apply(attempt, answer, turn.judge, inputs_sha256=inputs_sha256, rng=rng)
     if outcome is AttemptOutcome.GRADED:
@@ -152,7 +152,7 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | Held:
     return outcome
 
 
-def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
+def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, CallOutcome] | None:
     """The call and its attempt; None where nothing may be sent now, and the job was given back."""
     shared = limiter.shared()
     # A prompt that was built before is not built again only to hear that there is no room yet.
@@ -165,7 +165,7 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, Answer] | None:
         attempt = begin(turn)
         if slot is not None:
             shared.settle(slot, None)
-        return None if attempt is None else (attempt, Answer(result=prompt))
+        return None if attempt is None else (attempt, CallOutcome(result=prompt))
     slot = slot or _room(turn, shared.estimate(turn.judge.name, prompt.characters))
     if slot is None:
         return None
@@ -215,21 +215,21 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
     except Exception as error:
         logger.exception("the prompt of session %s could not be made", session.pk)
         detail = f"The evidence could not be read: {type(error).__name__}: {error}"
-        return Deferred(reason=Reason.UNREADABLE, scope=Scope.JOB, detail=detail[:2000])
+        return Deferred(reason=Reason.UNREADABLE, scope=DeferralScope.JOB, detail=detail[:2000])
     too_large = job.attempt_rows.filter(reason=Reason.INPUT_TOO_LARGE)
     if smaller < 1 and too_large.filter(prompt_sha256=prompt.sha256).exists():
         detail = "The request was too large, and this session's evidence cannot be made smaller"
-        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=Scope.INPUT, detail=detail)
+        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=DeferralScope.INPUT, detail=detail)
     return prompt
 
 
-def _as_before(turn: Turn) -> Cost:
+def _as_before(turn: Turn) -> CallCost:
     """What the job's prompt was estimated at when there was no room for it."""
     usual = limiter.shared().estimate(turn.judge.name, 0)
-    return Cost(input_tokens=turn.job.input_tokens or 0, output_tokens=usual.output_tokens)
+    return CallCost(input_tokens=turn.job.input_tokens or 0, output_tokens=usual.output_tokens)
 
 
-def _room(turn: Turn, cost: Cost) -> Slot | None:
+def _room(turn: Turn, cost: CallCost) -> Slot | None:
     """Wait for the limiter, if it isn't long; else give the job back untouched, so that it stays the first in line."""
     may_take_all = turn.job.reserved or not turn.job.backlog
     spare = 0.0 if may_take_all else JudgePolicy.objects.current().reserved_share
@@ -279,11 +279,11 @@ def begin(
     return None
 
 
-def _account(judge: Judge, slot: Slot, answer: Answer, prompt: Prompt) -> None:
+def _account(judge: Judge, slot: Slot, answer: CallOutcome, prompt: Prompt) -> None:
     """Let the limiter know what the call really took, and what the provider says is left."""
     limiter.shared().settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
     quota.remember_limits(judge, answer.limits, timezone.now())
-    if isinstance(answer.result, Deferred) and answer.result.scope is Scope.PACE and answer.result.retry_at:
+    if isinstance(answer.result, Deferred) and answer.result.scope is DeferralScope.PACE and answer.result.retry_at:
         limiter.shared().hold(judge.name, answer.result.retry_at)
 
 
@@ -293,9 +293,9 @@ def afterwards(job: JudgeJob) -> None:
     """
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=job.session_id)
-        if asking.enqueue(session) is not None:
+        if enqueuing.enqueue(session) is not None:
             rewards.settle(session)
             return
-        asking.further_opinions(job)
-        if asking.read_again(session) is not None:
+        enqueuing.further_opinions(job)
+        if enqueuing.read_again(session) is not None:
             rewards.settle(session)

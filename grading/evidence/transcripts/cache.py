@@ -28,7 +28,7 @@ USE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class IndexProgress:
     """How far the building of an index is: the number of the last event, and of about how many; or what went wrong."""
 
     events: int = 0
@@ -43,14 +43,14 @@ class Progress:
         )
 
 
-def place(row: Evidence) -> Path:
+def path_of(row: Evidence) -> Path:
     """Where the index of a row is, or will be."""
     return _folder(row.sha256) / f"{row.sha256}.{VERSION}.sqlite3"
 
 
 def held(row: Evidence) -> Path | None:
     """The index of a row, marked as used, or None."""
-    path = place(row)
+    path = path_of(row)
     try:
         if time.time() - path.stat().st_mtime > USE_SECONDS:
             os.utime(path)
@@ -59,32 +59,32 @@ def held(row: Evidence) -> Path | None:
     return path
 
 
-def progress(row: Evidence) -> Progress | None:
+def progress(row: Evidence) -> IndexProgress | None:
     """What the builder of a row's index said last, or None where nobody is at work."""
-    path = place(row).with_suffix(".progress")
+    path = path_of(row).with_suffix(".progress")
     try:
         silent = time.time() - path.stat().st_mtime
-        said = Progress(**json.loads(path.read_text() or "{}"))
+        said = IndexProgress(**json.loads(path.read_text() or "{}"))
     except (OSError, ValueError):
         return None
     return said if silent < (FORGIVEN_SECONDS if said.problem else ALIVE_SECONDS) else None
 
 
-def say(row: Evidence, said: Progress) -> None:
+def say(row: Evidence, said: IndexProgress) -> None:
     """Write down how far a row's index is. Raises OSError where the folder cannot be written."""
-    path = place(row).with_suffix(".progress")
+    path = path_of(row).with_suffix(".progress")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(said)))
 
 
 def was_asked_for(row: Evidence) -> bool:
     """Whether somebody rang for the index, or began it, and it has not come."""
-    return place(row).with_suffix(".progress").exists()
+    return path_of(row).with_suffix(".progress").exists()
 
 
 def done(row: Evidence) -> None:
     with suppress(OSError):
-        place(row).with_suffix(".progress").unlink()
+        path_of(row).with_suffix(".progress").unlink()
 
 
 def forget(sha256: str) -> None:

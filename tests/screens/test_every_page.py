@@ -10,7 +10,7 @@ from grading import monitoring
 from grading.intake.submission import SubmittedSession
 from grading.models import Agent, Alarm, ApiToken, Quota, Session
 from grading.models.quota import QuotaState
-from grading.screens.house import judge_state
+from grading.screens.context import judge_state
 from grading.vocabulary import Reason
 from tests import cast
 

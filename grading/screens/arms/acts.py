@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from bandit import arms, merging
-from bandit.models import Arm, Kind
+from bandit.models import Arm, BanditKind
 from bandit.selection import posterior_of
 from grading.intake import naming
 from grading.screens.scale.shifts import ArmShift, arm_shifts, effect
@@ -45,7 +45,7 @@ def _merge(arm: Arm, post: Mapping[str, str], by: str, why: str) -> str:
 
 
 def _part(arm: Arm, post: Mapping[str, str], by: str, why: str) -> str:  # noqa: ARG001 - as the others
-    done = naming.part(arm, by=by, why=why)
+    done = naming.unmerge(arm, by=by, why=why)
     again = f"; {len(done.again)} that had changed since were settled again" if done.again else ""
     return f"{arm} is an arm of its own again: {rewards(done.moved)} came back{again}."
 
@@ -87,7 +87,7 @@ def _ask_merge(arm: Arm, said: Mapping[str, str]) -> dict[str, Any]:
         "heading": f"Merge {arm} into {into}",
         "words": f"{told}; {_own(shifts, into)}. {arm} and all its names mean {into} from then on. Nothing is deleted: "
         f"parting the two brings the same rewards back.",
-        "shifts": shifts if arm.bandit.kind != Kind.NAMES else [],
+        "shifts": shifts if arm.bandit.kind != BanditKind.NAMES else [],
         "pairs": _pairs(arm),
         "button": f"Merge {arm} into {into}: {rewards(seen.merged.moved)} move{'s' if seen.merged.moved == 1 else ''}",
     }

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from grading import judging
 from grading.judging import judges
-from grading.judging.outlook.estimates import Estimate, estimate, pace
-from grading.judging.rubrics import again, plans, progress, versions
+from grading.judging.outlook.estimates import CostEstimate, estimate, pace
+from grading.judging.rubrics import plans, progress, rejudge, versions
 from grading.judging.rubrics.plans import LeftOut
 from grading.models import JudgeJob, JudgePolicy, JudgeRun, Quota, Rubric, Session
 from grading.models.judging import JobState
@@ -59,7 +59,7 @@ def planned(*sessions) -> plans.Plan:
 
 def start(olga, *sessions) -> JudgeRun:
     plan = planned(*sessions)
-    return again.start(plan.ask, plan.rubric, by=olga, why="a test", estimated_usd=plan.estimate.usd)
+    return rejudge.start(plan.ask, plan.rubric, by=olga, why="a test", estimated_usd=plan.estimate.usd)
 
 
 def work() -> int:
@@ -76,7 +76,7 @@ def work() -> int:
 def test_what_is_unchanged_is_never_asked_twice(sim, olga):
     session = judged(sim)
     assert planned(session).left_out == {LeftOut.UNCHANGED: 1}
-    run = again.start([session.pk], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
+    run = rejudge.start([session.pk], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
     assert run_counts(run) == (0, {LeftOut.UNCHANGED: 1})
     assert len(sim.calls) == 1
 
@@ -161,7 +161,7 @@ def test_batches_cost_half(sim):
 
 
 def test_the_tightest_limit_sets_the_pace(sim):
-    made = Estimate(count=10, input_tokens=18_400, output_tokens=900, price_in=2, price_out=10, measured=1)
+    made = CostEstimate(count=10, input_tokens=18_400, output_tokens=900, price_in=2, price_out=10, measured=1)
     assert pace(made) is None
     judge = judges.first()
     limits = {"requests": 50, "input_tokens": 30_000, "output_tokens": 8_000}
@@ -206,7 +206,7 @@ def test_a_queued_job_joins_the_run_and_one_under_way_is_left(sim, olga):
     queued, under_way = judge_cast.job(), judge_cast.job()
     sessions = [queued.session, under_way.session]
     judging.claim(under_way.pk)
-    run = again.start([each.pk for each in sessions], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
+    run = rejudge.start([each.pk for each in sessions], Rubric.objects.active(), by=olga, why="", estimated_usd=None)
     queued.refresh_from_db()
     assert queued.run == run
     assert run_counts(run) == (1, {LeftOut.JUDGING: 1})
@@ -232,52 +232,52 @@ def test_going_back_to_an_earlier_rubric_takes_its_verdicts_again_unasked(sim, o
 
 def test_a_large_run_is_made_by_the_sweep_and_resumes_where_it_was(sim, olga, monkeypatch):
     sessions = [judge_cast.session() for _ in range(8)]
-    monkeypatch.setattr(again, "AT_ONCE", 0)
-    monkeypatch.setattr(again, "AT_A_TIME", 3)
+    monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
+    monkeypatch.setattr(rejudge, "CHUNK_SIZE", 3)
     run = start(olga, *sessions)
     assert run_counts(run) == (0, {})
-    assert again.place(limit=3) == 3
+    assert rejudge.enqueue(limit=3) == 3
     run.refresh_from_db()
     assert (run.placed, run.jobs.count(), progress.progress(run).to_place) == (3, 3, 5)
     # Whoever was making the others died; the next turn goes on.
-    again.place()
-    again.place()
+    rejudge.enqueue()
+    rejudge.enqueue()
     assert run_counts(run) == (8, {})
     assert progress.progress(run).moved == 0
 
 
 def test_a_crash_in_the_middle_makes_no_job_twice(sim, olga, monkeypatch):
     sessions = [judge_cast.session() for _ in range(4)]
-    monkeypatch.setattr(again, "AT_ONCE", 0)
+    monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
     run = start(olga, *sessions)
     with monkeypatch.context() as broken:
         broken.setattr(JudgeRun, "save", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("killed")))
         with pytest.raises(RuntimeError):
-            again.place()
+            rejudge.enqueue()
     assert run_counts(run) == (0, {})
-    again.place()
+    rejudge.enqueue()
     assert run_counts(run) == (4, {})
 
 
 def test_a_session_that_was_erased_does_not_hold_up_the_others(sim, olga):
     sessions = [judge_cast.session() for _ in range(3)]
-    run = again.start([0, *[each.pk for each in sessions]], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
+    run = rejudge.start([0, *[each.pk for each in sessions]], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
     assert run_counts(run) == (3, {LeftOut.GONE: 1})
 
 
 def test_a_session_that_cannot_be_looked_up_does_not_hold_up_the_others(sim, olga, caplog):
     others = [judge_cast.session().pk for _ in range(2)]
-    run = again.start(["garbled", *others], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
+    run = rejudge.start(["garbled", *others], Rubric.objects.active(), by=olga, why="", estimated_usd=0)
     assert run_counts(run) == (2, {LeftOut.UNREADABLE: 1})
     assert "cannot be judged again" in caplog.text
 
 
 def test_a_run_goes_on_under_the_rubric_that_is_put_in_force_meanwhile(sim, olga, monkeypatch):
     sessions = [judge_cast.session() for _ in range(2)]
-    monkeypatch.setattr(again, "AT_ONCE", 0)
+    monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
     run = start(olga, *sessions)
     rubric = new_rubric(olga)
-    again.place()
+    rejudge.enqueue()
     assert set(run.jobs.values_list("rubric", flat=True)) == {rubric.pk}
 
 
@@ -290,10 +290,10 @@ def test_calling_off_ends_what_is_queued_and_nothing_else(sim, olga):
     run = start(olga, *sessions)
     under_way = run.jobs.first()
     judging.claim(under_way.pk)
-    assert again.cancel(run, by=olga) == 2
+    assert rejudge.cancel(run, by=olga) == 2
     found = progress.progress(run)
     assert (found.cancelled, found.judging, found.is_over) == (2, 1, False)
-    assert again.cancel(run, by=olga) == 0
+    assert rejudge.cancel(run, by=olga) == 0
     assert not JudgeJob.objects.filter(state=JobState.QUEUED).exists()
 
 
@@ -303,16 +303,16 @@ def test_calling_off_leaves_what_would_be_judged_anyway(sim, olga):
     new_rubric(olga)
     run = start(olga, never, changed, plain, waiting.session)
     judge_cast.give(changed, "patch", b"+++ b/x\n+more\n")
-    assert again.cancel(run, by=olga) == 1
+    assert rejudge.cancel(run, by=olga) == 1
     still = JudgeJob.objects.filter(state=JobState.QUEUED, run=None)
     assert set(still.values_list("session", flat=True)) == {never.pk, changed.pk, waiting.session_id}
 
 
 def test_a_run_called_off_makes_no_more_jobs(sim, olga, monkeypatch):
-    monkeypatch.setattr(again, "AT_ONCE", 0)
+    monkeypatch.setattr(rejudge, "SYNC_LIMIT", 0)
     run = start(olga, judge_cast.session(), judge_cast.session())
-    again.cancel(run, by=olga)
-    assert again.place() == 0
+    rejudge.cancel(run, by=olga)
+    assert rejudge.enqueue() == 0
     found = progress.progress(JudgeRun.objects.get(pk=run.pk))
     assert (found.cancelled, found.is_over) == (2, True)
 
@@ -320,7 +320,7 @@ def test_a_run_called_off_makes_no_more_jobs(sim, olga, monkeypatch):
 def test_a_cancelled_job_does_not_keep_a_session_from_being_judged_later(sim, olga):
     session = judged(sim)
     new_rubric(olga)
-    again.cancel(start(olga, session), by=olga)
+    rejudge.cancel(start(olga, session), by=olga)
     assert start(olga, session).jobs.get().state == JobState.QUEUED
 
 

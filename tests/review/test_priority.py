@@ -10,13 +10,13 @@ from django.utils import timezone
 from bandit import ledger
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import Row
+from bandit.core.table import RewardRow
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit
 from grading import judging, tasks
 from grading.models import JudgeJob
 from grading.models.judging import JobState
-from grading.review import worth
+from grading.review import priority
 from tests import cast
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +26,9 @@ JUDGE = GraderKey(source="judge")
 
 
 def of(*, strength, chance, scale=2.0, weight=0.3):
-    values = worth.worth(strength=np.array([strength]), chance=np.array([chance]), scale=scale, weight=weight)
+    values = priority.expected_shift(
+        strength=np.array([strength]), chance=np.array([chance]), scale=scale, weight=weight
+    )
     return float(values[0])
 
 
@@ -64,14 +66,14 @@ def test_worth_is_the_expected_move_of_the_mean_times_the_chance():
 
 def test_worth_is_what_replacing_a_reward_really_does_to_the_mean():
     """Against the posterior itself, with a long-run centre that hardly moves, as the formula leaves that out."""
-    rows = [Row(arm="a", source="judge", day=dt.date(2020, 1, 1), n=10**6, s=5 * 10**11, q=25 * 10**16)]
+    rows = [RewardRow(arm="a", source="judge", day=dt.date(2020, 1, 1), n=10**6, s=5 * 10**11, q=25 * 10**16)]
     day, micro = dt.date(2026, 4, 1), 500_000
     policy = Policy(
         weights={"judge": 1.0, "trajectory": 0.3}, evidence_scale=2.0, half_life=21, long_run_half_life=10**6
     )
 
     def mean(source, value):
-        extra = Row(arm="a", source=source, day=day, n=1, s=value, q=value**2)
+        extra = RewardRow(arm="a", source=source, day=day, n=1, s=value, q=value**2)
         posterior = fold([*rows, extra], arms=["a"], policy=policy, today=day)
         return posterior.arms["a"].mean, posterior.alpha[0] + posterior.beta[0]
 
@@ -97,7 +99,7 @@ def test_a_verdict_on_what_counts_fully_already_still_moves_it():
 
 
 def test_arms_without_evidence_are_all_worth_the_same():
-    worths = worth.by_arm(NOW)
+    worths = priority.by_arm(NOW)
     assert set(worths) == set(Arm.objects.of("category").values_list("pk", flat=True))
     # 8 arms, each chosen 1 in 8; κ = 12, e = 1, w = .3: .159577/8 / 12.7 = .0015707
     assert set(worths.values()) == {0.0016}
@@ -107,20 +109,20 @@ def test_a_little_known_arm_that_is_often_chosen_is_worth_most():
     reward("code", 0.9, times=3)
     reward("infra", 0.9, times=60)
     reward("triage", 0.05, times=60)
-    worths = {Arm.objects.get(pk=pk).name: value for pk, value in worth.by_arm(NOW).items()}
+    worths = {Arm.objects.get(pk=pk).name: value for pk, value in priority.by_arm(NOW).items()}
     assert worths["code"] > worths["infra"] > worths["triage"] > 0
 
 
 def test_an_arm_that_cannot_be_chosen_is_not_ignored():
     Arm.objects.of("category").filter(name="code").update(paused=True)
-    worths = {Arm.objects.get(pk=pk).name: value for pk, value in worth.by_arm(NOW).items()}
+    worths = {Arm.objects.get(pk=pk).name: value for pk, value in priority.by_arm(NOW).items()}
     # half of an equal share, 1/16, for the paused one; 1/7 for the others: .159577/16/12.7 and .159577/7/12.7
     assert (worths["code"], worths["infra"]) == (0.00079, 0.0018)
 
 
 def test_a_bandit_without_arms_has_no_worths():
     Arm.objects.of("category").delete()
-    assert worth.by_arm(NOW) == {}
+    assert priority.by_arm(NOW) == {}
     job = queued(None)
     assert judging.prioritise(NOW) == 0
     assert held(job) == 0
@@ -133,7 +135,7 @@ def test_queued_jobs_have_the_worth_of_their_arms_and_valuable_ones_come_first()
     reward("triage", 0.05, times=60)
     routine, valuable, unknown = queued("triage"), queued("code"), queued(None)
     assert judging.prioritise(NOW) == 3
-    by_name = {Arm.objects.get(pk=pk).name: value for pk, value in worth.by_arm(NOW).items()}
+    by_name = {Arm.objects.get(pk=pk).name: value for pk, value in priority.by_arm(NOW).items()}
     assert held(routine) == by_name["triage"] < held(valuable) == by_name["code"]
     assert held(unknown) == sorted(by_name.values())[4]  # of eight, the middle one
     assert list(JudgeJob.objects.all())[-1] == routine

@@ -12,7 +12,7 @@ from grading import monitoring
 from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
-from grading.review.calibration import Standing
+from grading.review.calibration import CalibrationStatus
 from grading.screens.quota.judge_state import Banner, JudgeState, answering, banner, first_quota, judge_state
 
 NAV = (
@@ -35,12 +35,12 @@ class NavItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class PageContext:
     now: dt.datetime
     nav: tuple[NavItem, ...]
     judge: JudgeState
     # Whether anybody knows how good its grades are; None before its first verdict.
-    calibration: Standing | None
+    calibration: CalibrationStatus | None
     banner: Banner | None
     # Said by the banner, and acknowledged there.
     judge_alarm: Alarm | None
@@ -52,12 +52,12 @@ class House:
     may_remove_samples: bool
 
 
-def house(request: HttpRequest) -> House:
+def page_context(request: HttpRequest) -> PageContext:
     """Five queries, whatever the page, and one more while grades wait for the judge."""
     alarms, quota = tuple(monitoring.open_alarms()), first_quota()
     said = None if request.path == reverse("admin:quota") else banner(quota)
     counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
-    return House(
+    return PageContext(
         now=timezone.now(),
         nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),
         judge=answering(judge_state(quota), alarms),

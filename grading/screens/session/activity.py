@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from grading.evidence import material, ownership, transcripts
-from grading.evidence import store as evidence
-from grading.evidence.transcripts import Line as Event
-from grading.evidence.transcripts import Page
+from grading.evidence import material, ownership, store, transcripts
+from grading.evidence.transcripts import TranscriptLine, TranscriptPage
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.reward import sources, trajectory
@@ -28,7 +26,7 @@ NONE_OF = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ActivityItem:
     """One thing of a row: `code` in the font of code, then `text`; and the event that shows it."""
 
     text: str = ""
@@ -37,11 +35,11 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ActivityRow:
     """`kind` of thing, the first few of them, `more` that are not shown, what it means, and where it was `seen`."""
 
     kind: str
-    said: tuple[Said, ...]
+    said: tuple[ActivityItem, ...]
     more: int = 0
     note: str = ""
     seen: str = ""
@@ -53,37 +51,39 @@ class Row:
 
 
 @dataclass(slots=True)
-class Log:
+class TranscriptEvents:
     """The transcript that counts: single events of it, from pages that are read once. Nothing where there is none."""
 
     row: Evidence | None
-    pages: dict[int, Page] = field(default_factory=dict)
+    pages: dict[int, TranscriptPage] = field(default_factory=dict)
 
-    def page(self, number: int) -> Page:
+    def page(self, number: int) -> TranscriptPage:
         first = (number - 1) // transcripts.PAGE
         if first not in self.pages:
-            self.pages[first] = transcripts.page(self.row, number) if self.row else Page()
+            self.pages[first] = transcripts.page(self.row, number) if self.row else TranscriptPage()
         return self.pages[first]
 
     @property
     def last(self) -> int | None:
         return self.page(1).last
 
-    def event(self, number: int | None) -> Event | None:
+    def event(self, number: int | None) -> TranscriptLine | None:
         lines = self.page(number).lines if number else ()
         return next((line for line in lines if line.number == number), None)
 
-    def first_of(self, kind: str) -> Event | None:
+    def first_of(self, kind: str) -> TranscriptLine | None:
         """The first event of a kind, where it is on the first page."""
         return next((line for line in self.page(1).lines if line.kind == kind), None)
 
-    def last_error(self) -> Event | None:
+    def last_error(self) -> TranscriptLine | None:
         """The last API error, where it is on the last page."""
         lines = self.page(self.last).lines if self.last else self.page(1).lines
         return next((line for line in reversed(lines) if line.kind.startswith("API error")), None)
 
 
-def rows(session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: Log) -> list[Row]:
+def rows(
+    session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: TranscriptEvents
+) -> list[ActivityRow]:
     """Everything that was seen of a session, one row a kind; what there is none of is one row at the end."""
     things = by_kind(_things(session, signals, log))
     found = [
@@ -100,10 +100,13 @@ def rows(session: Session, signals: Signals | None, artifacts: Sequence[Artifact
     ]
     left = {"file" for each in artifacts if each.kind in LEFT_BEHIND}
     missing = _missing(things.keys() | left, signals)
-    return [*found, *([Row(kind="Not seen", said=(Said(text=missing.capitalize()),))] if missing else [])]
+    return [
+        *found,
+        *([ActivityRow(kind="Not seen", said=(ActivityItem(text=missing.capitalize()),))] if missing else []),
+    ]
 
 
-def _things(session: Session, signals: Signals | None, log: Log) -> Iterable[Thing]:
+def _things(session: Session, signals: Signals | None, log: TranscriptEvents) -> Iterable[Thing]:
     """What counts in the sum of evidence."""
     root = str(log.row.report.get("cwd", "")) if log.row else ""
     facts, foreign, globs = material.facts_of(session), ownership.foreign(session), sources.globs()
@@ -111,32 +114,34 @@ def _things(session: Session, signals: Signals | None, log: Log) -> Iterable[Thi
 
 
 def _patch(session: Session) -> Patch | None:
-    row = evidence.usable(session, EvidenceKind.PATCH)
+    row = store.usable(session, EvidenceKind.PATCH)
     try:
-        return None if row is None else parse_patch(evidence.text_of(row))
+        return None if row is None else parse_patch(store.text_of(row))
     except (OSError, ValueError):
         return None
 
 
-def _task(signals: Signals | None, log: Log) -> Iterator[Row]:
+def _task(signals: Signals | None, log: TranscriptEvents) -> Iterator[ActivityRow]:
     if signals is not None and signals.task:
         asked = log.first_of("Task")
-        yield Row(
-            kind="Task", said=(Said(text=signals.task[:SAID], event=asked.number if asked else None),), seen="log"
+        yield ActivityRow(
+            kind="Task",
+            said=(ActivityItem(text=signals.task[:SAID], event=asked.number if asked else None),),
+            seen="log",
         )
 
 
-def _blind(signals: Signals | None) -> Iterator[Row]:
+def _blind(signals: Signals | None) -> Iterator[ActivityRow]:
     """A log that came and says too little."""
     if signals is not None and signals.is_blind:
-        said = Said(text=trajectory.blindness(signals))
-        yield Row(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
+        said = ActivityItem(text=trajectory.blindness(signals))
+        yield ActivityRow(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
 
 
-def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> Row:
+def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> ActivityRow:
     subjects = {commit.hash: commit.subject for commit in signals.commits} if signals else {}
     seen = sorted({place for thing in things for place in thing.seen_in}, key=list(PLACES).index)
-    return Row(
+    return ActivityRow(
         kind=WORDS[kind][len(things) != 1].capitalize(),
         said=tuple(_said(thing, subjects) for thing in things[:SHOWN]),
         more=max(len(things) - SHOWN, 0),
@@ -144,40 +149,48 @@ def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> Row:
     )
 
 
-def _said(thing: Thing, subjects: dict[str, str]) -> Said:
+def _said(thing: Thing, subjects: dict[str, str]) -> ActivityItem:
     key = thing.key.removeprefix("https://")[:LONGEST]
     if thing.kind in {"commit", "bookkeeping_commit"}:
-        return Said(code=key[:8], text=subjects.get(thing.key, "")[:LONGEST], event=thing.at)
-    return Said(text=key, event=thing.at) if thing.kind in KEYS_ARE_WORDS else Said(code=key, event=thing.at)
+        return ActivityItem(code=key[:8], text=subjects.get(thing.key, "")[:LONGEST], event=thing.at)
+    return (
+        ActivityItem(text=key, event=thing.at)
+        if thing.kind in KEYS_ARE_WORDS
+        else ActivityItem(code=key, event=thing.at)
+    )
 
 
-def _left_behind(artifacts: Sequence[Artifact]) -> Iterator[Row]:
+def _left_behind(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
     """What the consumption grade counts, one row a kind; then what it leaves out, each with the reason."""
     for kind in LEFT_BEHIND:
         same = [each for each in artifacts if each.kind == kind and not each.left_out]
         if same:
             name = "Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}"
-            yield _artifacts(name, same, [Said(code=each.key[:LONGEST]) for each in same])
+            yield _artifacts(name, same, [ActivityItem(code=each.key[:LONGEST]) for each in same])
     out = [each for each in artifacts if each.left_out]
     if out:
-        yield _artifacts("Not counted", out, [Said(code=each.key[:LONGEST], text=each.left_out) for each in out])
+        yield _artifacts(
+            "Not counted", out, [ActivityItem(code=each.key[:LONGEST], text=each.left_out) for each in out]
+        )
 
 
-def _artifacts(kind: str, rows: Sequence[Artifact], said: Sequence[Said]) -> Row:
+def _artifacts(kind: str, rows: Sequence[Artifact], said: Sequence[ActivityItem]) -> ActivityRow:
     places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
     more = max(len(rows) - SHOWN, 0)
-    return Row(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
+    return ActivityRow(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
 
 
-def _checks(artifacts: Sequence[Artifact]) -> Iterator[Row]:
+def _checks(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
     failed = [each for each in artifacts if each.kind == ArtifactKind.CHECK_FAILED]
     if failed:
-        said = tuple(Said(code=each.key[:LONGEST], text=f"failed {each.seen_at}"[:LONGEST]) for each in failed[:SHOWN])
+        said = tuple(
+            ActivityItem(code=each.key[:LONGEST], text=f"failed {each.seen_at}"[:LONGEST]) for each in failed[:SHOWN]
+        )
         more = max(len(failed) - SHOWN, 0)
-        yield Row(kind=f"Check{'s' * (len(failed) != 1)}", said=said, more=more, seen="caller’s facts")
+        yield ActivityRow(kind=f"Check{'s' * (len(failed) != 1)}", said=said, more=more, seen="caller’s facts")
 
 
-def _tests(signals: Signals | None) -> Iterator[Row]:
+def _tests(signals: Signals | None) -> Iterator[ActivityRow]:
     runs = signals.test_runs if signals else ()
     if not runs:
         return
@@ -186,23 +199,25 @@ def _tests(signals: Signals | None) -> Iterator[Row]:
     shown = runs[-RUNS:]
     order = ", ".join(_result(passed=run.passed) for run in shown)
     before = f"{_count(len(runs) - RUNS, 'earlier run')}, then " if len(runs) > RUNS else ""
-    said = [Said(text=f"Last run: {ends}"[:SAID]), *(Said(event=run.at) for run in shown[-SHOWN:])]
+    said = [ActivityItem(text=f"Last run: {ends}"[:SAID]), *(ActivityItem(event=run.at) for run in shown[-SHOWN:])]
     note = f"{_count(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
-    yield Row(kind="Tests", said=tuple(said), note=note, seen="log")
+    yield ActivityRow(kind="Tests", said=tuple(said), note=note, seen="log")
 
 
 def _result(*, passed: bool) -> str:
     return "passed" if passed else "failed"
 
 
-def _calls(signals: Signals | None) -> Iterator[Row]:
+def _calls(signals: Signals | None) -> Iterator[ActivityRow]:
     if signals is None or signals.calls == 0:
         return
     kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
     used = ", ".join(f"{count} × {kind}" for kind, count in kinds)
     answered = "all" if signals.results >= signals.calls else f"{signals.results:,}"
     text = f"{signals.calls:,}, {answered} answered: {used}"
-    yield Row(kind="Tool calls", said=(Said(text=text[:SAID]),), note=_how_calls_went(signals), seen="log")
+    yield ActivityRow(
+        kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=_how_calls_went(signals), seen="log"
+    )
 
 
 def _how_calls_went(signals: Signals) -> str:
@@ -220,28 +235,28 @@ def _how_calls_went(signals: Signals) -> str:
     return ". ".join(said)
 
 
-def _errors(signals: Signals | None, log: Log) -> Iterator[Row]:
+def _errors(signals: Signals | None, log: TranscriptEvents) -> Iterator[ActivityRow]:
     if signals is None or not (signals.api_errors or signals.cut):
         return
     last = log.last_error()
     counts = ", ".join(f"{count} × {reason.replace('_', ' ')}" for reason, count in sorted(signals.api_errors.items()))
-    said = Said(code=last.told[:SAID], event=last.number) if last and last.told else Said(text=counts)
+    said = ActivityItem(code=last.told[:SAID], event=last.number) if last and last.told else ActivityItem(text=counts)
     note = "The log ends in it" if signals.cut else f"{counts}; the session went on" if signals.has_model_turn else ""
-    yield Row(kind="API error", said=(said,), note=note, seen="log")
+    yield ActivityRow(kind="API error", said=(said,), note=note, seen="log")
 
 
-def _run(session: Session) -> Iterator[Row]:
+def _run(session: Session) -> Iterator[ActivityRow]:
     if session.exit_code is not None:
-        yield Row(kind="Run", said=(Said(text=f"Exit status {session.exit_code}"),), seen="caller")
+        yield ActivityRow(kind="Run", said=(ActivityItem(text=f"Exit status {session.exit_code}"),), seen="caller")
 
 
-def _last_message(signals: Signals | None, log: Log) -> Iterator[Row]:
+def _last_message(signals: Signals | None, log: TranscriptEvents) -> Iterator[ActivityRow]:
     if signals is None or not signals.final_message:
         return
     message = log.event(signals.final_message)
     text = " ".join(message.told[: 4 * SAID].split()) if message else ""
     shown = f"“{text[:SAID]}{'…' * (len(text) > SAID)}”" if text else "In the transcript"
-    yield Row(kind="Last message", said=(Said(text=shown, event=signals.final_message),), seen="log")
+    yield ActivityRow(kind="Last message", said=(ActivityItem(text=shown, event=signals.final_message),), seen="log")
 
 
 def _missing(kinds: Iterable[str], signals: Signals | None) -> str:

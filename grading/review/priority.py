@@ -1,4 +1,4 @@
-"""What another grade is worth: how far it is expected to move what the bandit does next, in reward.
+"""Which sessions to grade first: those whose grade should move most what the bandit does next, in reward.
 
 Both queues are ordered by it: the judge's, and people's.
 """
@@ -22,7 +22,7 @@ SURPRISE = SPREAD * math.sqrt(2 / math.pi)
 PROVISIONAL = "trajectory"
 # P(best) costs arms × points; an order of jobs needs no more than this many cells, and no fewer points.
 CELLS, FEWEST_POINTS, MOST_POINTS = 1_000_000, 64, 1024
-# Worth is kept to so many digits, so that rows of like worth are written together and small moves write nothing.
+# Priorities are kept to so many digits: rows of like priority are written together, and small moves write nothing.
 DIGITS = 2
 
 
@@ -45,18 +45,18 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
     return chance * moved
 
 
-def worth(*, strength: Floats, chance: Floats, scale: float, weight: float) -> Floats:
+def expected_shift(*, strength: Floats, chance: Floats, scale: float, weight: float) -> Floats:
     """How far one verdict on each arm is expected to move the reward of the bandit's next choice, in [0, 1].
 
     With ε normal around 0 and standard deviation SPREAD, E|ε| = SPREAD·√(2/π) = SURPRISE, so
 
-        worth = SURPRISE · sensitivity
+        expected shift = SURPRISE · sensitivity
     """
     return SURPRISE * sensitivity(strength=strength, chance=chance, scale=scale, weight=weight)
 
 
 def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
-    """The worth of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`.
+    """The priority of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`.
 
     `surprise`: how far the grade is expected to lie from the one that holds.
     """

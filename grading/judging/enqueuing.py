@@ -226,7 +226,7 @@ def _read_again_where_missed(limit: int) -> int:
                 rewards.settle(locked)
                 count += 1
             else:
-                review.look(locked)
+                review.recheck(locked)
     return count
 
 

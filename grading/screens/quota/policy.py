@@ -16,7 +16,7 @@ from grading.models import JudgePolicy, Quota
 from grading.models.quota import QuotaState
 from grading.reward.explain import weight
 from grading.screens.quota.judge_state import first_quota
-from grading.templatetags.house import usd
+from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason
 
 LISTED = 50
@@ -103,7 +103,7 @@ def _share(label: str, help_text: str) -> forms.FloatField:
     return forms.FloatField(min_value=0, max_value=1, label=label, help_text=help_text, error_messages=said)
 
 
-class PolicyForm(forms.Form):
+class JudgePolicyForm(forms.Form):
     """The six numbers of a policy, with bounds. `confirmed` is asked for where more money may be spent."""
 
     daily_budget_usd = forms.FloatField(
@@ -169,7 +169,7 @@ def costs_more(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
 def policy(request: HttpRequest) -> HttpResponse:
     """The form, and every policy that ever held; going back to one posts its numbers through the same form."""
     held = JudgePolicy.objects.current()
-    form = PolicyForm(request.POST or None, held=held)
+    form = JudgePolicyForm(request.POST or None, held=held)
     if request.method == "POST" and form.is_valid():
         return _set(request, {name: form.cleaned_data[name] for name in NAMES})
     context = {"title": "Judge policy", "form": form, "held": held, "history": history()}

@@ -19,7 +19,7 @@ from grading.reward.explain import number
 from grading.reward.outcomes import KILLED
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
-from grading.screens.session.session_did import Log
+from grading.screens.session.activity import TranscriptEvents
 from grading.signals import Signals
 from grading.vocabulary import NO_REWARD, Outcome, Reason, Source
 
@@ -29,7 +29,7 @@ STREAKS = "A14"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
+class NextJudging:
     """What comes next from the judge: `words` in brief; `reading`: the number of a further one; `at`: not before then;
     `usd`: about what it will cost.
     """
@@ -50,11 +50,11 @@ class Way:
     detail: str
     link: str = ""
     url: str = ""
-    following: Next | None = None
+    following: NextJudging | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class MetCondition:
     """One test that held, in words, and the event that shows it."""
 
     title: str
@@ -63,7 +63,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class ReasonCard:
     """One card of reasons: the template's `name`, a title, and its grade. `decides`: the reward is this grade."""
 
     name: str
@@ -92,18 +92,20 @@ def has_nothing_to_read(settlement: Settlement | None) -> bool:
     return any(step["source"] == Source.JUDGE and step["reason"] == Reason.NO_EVIDENCE for step in steps)
 
 
-def following(job: JudgeJob | None) -> Next | None:
+def following(job: JudgeJob | None) -> NextJudging | None:
     """What comes next where a job is open: two queries."""
     if job is None or not job.is_open:
         return None
     reading = None if job.is_first else job.sample
     if job.state != JobState.QUEUED:
-        return Next(words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading)
+        return NextJudging(
+            words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading
+        )
     at = not_before(job.next_attempt_at, first_quota())
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
     words = "has it in the queue" + ", drawn at random to speak for others like it" * job.reserved
-    return Next(words=words, place=_place(job), reading=reading, at=late, usd=costs.spend(graded).each_usd)
+    return NextJudging(words=words, place=_place(job), reading=reading, at=late, usd=costs.spend(graded).each_usd)
 
 
 def _place(job: JudgeJob) -> str:
@@ -145,7 +147,7 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
     return found
 
 
-def judge_way(session: Session, job: JudgeJob | None, comes: Next | None, *, may_operate: bool) -> Way:
+def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None, *, may_operate: bool) -> Way:
     title = "The judge’s verdict"
     if comes is not None:
         detail = f"The judge {comes.words}{f', {comes.place}' * bool(comes.place)}"
@@ -175,26 +177,26 @@ def _looking(session: Session, signals: Signals | None, user: User | AnonymousUs
     )
 
 
-def infrastructure(session: Session, signals: Signals | None, log: Log) -> list[Held]:
+def infrastructure(session: Session, signals: Signals | None, log: TranscriptEvents) -> list[MetCondition]:
     """The tests that held where infrastructure ended a session, each with what shows it."""
     found, error = [], log.last_error()
     number, text = (error.number, error.told[:200]) if error else (None, "")
     if signals is not None and not signals.has_model_turn and signals.api_errors:
-        found.append(Held(title="The log holds no model turn, only API errors", detail=text, event=number))
+        found.append(MetCondition(title="The log holds no model turn, only API errors", detail=text, event=number))
     elif signals is not None and trajectory.was_cut(signals):
-        found.append(Held(title="An API error ends the log", detail=text or signals.cut, event=number))
+        found.append(MetCondition(title="An API error ends the log", detail=text or signals.cut, event=number))
         found.append(_unfinished(signals))
     if session.exit_code is not None and session.exit_code >= KILLED:
         ended = f"Exit status {session.exit_code}: signal {session.exit_code - KILLED}, as the caller reports it"
-        found.append(Held(title="The runner ended it by a signal", detail=ended))
+        found.append(MetCondition(title="The runner ended it by a signal", detail=ended))
         found += [_unfinished(signals)] if signals is not None and not trajectory.was_cut(signals) else []
-    return found or [Held(title=session.outcome_reason)]
+    return found or [MetCondition(title=session.outcome_reason)]
 
 
-def _unfinished(signals: Signals) -> Held:
+def _unfinished(signals: Signals) -> MetCondition:
     work = f"{signals.calls} tool call{'s' * (signals.calls != 1)}" if signals.calls else "no tool call"
     detail = f"After {work}: no final message, no merge, no green tests"
-    return Held(title="The work was not finished before it", detail=detail)
+    return MetCondition(title="The work was not finished before it", detail=detail)
 
 
 def rule_for_runs() -> monitoring.Rule | None:
@@ -213,7 +215,7 @@ def last_cost(session: Session) -> float | None:
     return paid.filter(job__purpose=Purpose.VERDICT).order_by("-pk").values_list("cost_usd", flat=True).first()
 
 
-def cards(settlement: Settlement | None, grades: Sequence[Grade], scored: dict[Source, Grade]) -> list[Card]:
+def cards(settlement: Settlement | None, grades: Sequence[Grade], scored: dict[Source, Grade]) -> list[ReasonCard]:
     """A card for each source that scored, and for the person who spoke; what decides comes first."""
     found = [_card(source, grade, settlement) for source, grade in scored.items()]
     found += _person(settlement, grades)
@@ -229,17 +231,17 @@ NAMES = {
 }
 
 
-def _card(source: Source, grade: Grade, settlement: Settlement | None) -> Card:
+def _card(source: Source, grade: Grade, settlement: Settlement | None) -> ReasonCard:
     decides = settlement is not None and settlement.source == source
     value = number(settlement.value if settlement is not None and decides else grade.value)
     title = f"Why {value}" if decides else f"{NAMES[source]} {value}"
-    return Card(name=TEMPLATES[source], title=title, decides=decides, grade=grade)
+    return ReasonCard(name=TEMPLATES[source], title=title, decides=decides, grade=grade)
 
 
-def _person(settlement: Settlement | None, grades: Sequence[Grade]) -> Iterable[Card]:
+def _person(settlement: Settlement | None, grades: Sequence[Grade]) -> Iterable[ReasonCard]:
     if settlement is None or settlement.source != Source.HUMAN:
         return
     held = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
     if held is not None:
         title = "Why it is excluded" if held.value is None else f"Why {number(held.value)}"
-        yield Card(name="person", title=title, decides=True, grade=held)
+        yield ReasonCard(name="person", title=title, decides=True, grade=held)

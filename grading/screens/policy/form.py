@@ -8,10 +8,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from bandit.core.caps import CapAdvice
-from bandit.models import Bandit, Kind, PolicyVersion
+from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import NEVER, numbers_of
 from bandit.reading import weights_of
-from grading.templatetags.house import plain
+from grading.templatetags.gradingsite_tags import plain
 from grading.vocabulary import Source
 
 SOURCES = tuple(source.value for source in Source if source.value != NEVER)
@@ -30,17 +30,17 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class FieldGroup:
     """Numbers that do one thing together, for the kinds of bandits that use them."""
 
     title: str
     numbers: tuple[Number, ...]
-    kinds: frozenset[str] = frozenset({Kind.CHOICE, Kind.MANY})
+    kinds: frozenset[str] = frozenset({BanditKind.CHOICE, BanditKind.MANY})
 
 
-CHOICE, MANY = frozenset({Kind.CHOICE}), frozenset({Kind.MANY})
+CHOICE, MANY = frozenset({BanditKind.CHOICE}), frozenset({BanditKind.MANY})
 GROUPS = (
-    Group(
+    FieldGroup(
         title="Memory",
         numbers=(
             Number(name="half_life_days", label="Half-life", unit="days", help="Evidence this old counts half."),
@@ -59,7 +59,7 @@ GROUPS = (
             ),
         ),
     ),
-    Group(
+    FieldGroup(
         title="Belief",
         numbers=(
             Number(
@@ -83,7 +83,7 @@ GROUPS = (
             ),
         ),
     ),
-    Group(
+    FieldGroup(
         title="Choosing",
         kinds=CHOICE,
         numbers=(
@@ -104,7 +104,7 @@ GROUPS = (
             ),
         ),
     ),
-    Group(
+    FieldGroup(
         title="Reading sessions",
         kinds=CHOICE,
         numbers=(
@@ -134,7 +134,7 @@ GROUPS = (
             ),
         ),
     ),
-    Group(
+    FieldGroup(
         title="Lessons",
         kinds=MANY,
         numbers=(
@@ -156,11 +156,11 @@ GROUPS = (
 )
 
 
-def groups_of(bandit: Bandit) -> list[Group]:
+def groups_of(bandit: Bandit) -> list[FieldGroup]:
     return [group for group in GROUPS if bandit.kind in group.kinds]
 
 
-class PolicyForm(forms.Form):
+class BanditPolicyForm(forms.Form):
     """The numbers of one bandit's policy. What they may be, `bandit.policies` says."""
 
     note = forms.CharField(max_length=500, required=False)
@@ -191,7 +191,7 @@ class PolicyForm(forms.Form):
         for name, messages in said.items():
             self.add_error(name if name in self.fields else None, messages)
 
-    def grouped(self) -> Iterator[tuple[Group, list[tuple[Number, forms.BoundField]]]]:
+    def grouped(self) -> Iterator[tuple[FieldGroup, list[tuple[Number, forms.BoundField]]]]:
         for group in groups_of(self.bandit):
             yield group, [(number, self[number.name]) for number in group.numbers]
 

@@ -18,7 +18,7 @@ from grading.judging.rubrics import examples, versions
 from grading.judging.rubrics.examples import Example
 from grading.models import Grade, Rubric
 from grading.reward.explain import weight
-from grading.screens.rubrics.rubric_preview import Preview, find_session, recent_sessions
+from grading.screens.rubrics.preview import PromptPreview, find_session, recent_sessions
 from grading.vocabulary import Source
 
 OFFERED = 12
@@ -193,4 +193,4 @@ def _preview(unsaved: Rubric | None, named: str) -> dict[str, Any]:
     session, missing = find_session(named)
     if unsaved is None or session is None:
         return {"preview": None, "missing": missing}
-    return {"preview": Preview.of(session, unsaved), "missing": missing}
+    return {"preview": PromptPreview.of(session, unsaved), "missing": missing}

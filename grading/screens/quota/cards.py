@@ -8,12 +8,12 @@ from django.db.models import Count, OuterRef, Q, Subquery, Sum
 from django.utils import timezone
 
 from bandit.models import Bucket
-from grading.judging.outlook.standing import Standing
+from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob, JudgePolicy, Quota, Settlement
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.screens.quota.judge_state import RECENT_DAYS, never_judged, until
-from grading.templatetags.house import clock, lasting, usd
+from grading.templatetags.gradingsite_tags import clock, duration, usd
 from grading.vocabulary import Reason, Source
 
 STATES = tuple(str(state) for state in QuotaState)
@@ -21,10 +21,10 @@ ROLES = {JudgeRole.FIRST: "First judge", JudgeRole.FALLBACK: "Fallback", JudgeRo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class JudgeCard:
     """One judge's state. `quote` is what its provider, or the person who paused it, said."""
 
-    standing: Standing | None
+    standing: JudgeStanding | None
     role: str
     heading: str
     since: str
@@ -33,10 +33,10 @@ class Card:
     trouble: bool = False
 
 
-def card(standing: Standing, policy: JudgePolicy, now: dt.datetime) -> Card:
+def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> JudgeCard:
     quota = standing.quota
     said = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
-    return Card(
+    return JudgeCard(
         standing=standing,
         role=ROLES[standing.judge.role],
         heading=_heading(quota),
@@ -47,11 +47,11 @@ def card(standing: Standing, policy: JudgePolicy, now: dt.datetime) -> Card:
     )
 
 
-def unconfigured() -> Card:
+def unconfigured() -> JudgeCard:
     """For a site without a judge: one query."""
     sessions = never_judged()
     count = "1 session" if sessions == 1 else f"{sessions:,} sessions"
-    return Card(
+    return JudgeCard(
         standing=None,
         role=ROLES[JudgeRole.FIRST],
         heading="No judge is configured",
@@ -76,9 +76,9 @@ def _since(quota: Quota, now: dt.datetime) -> str:
         return "not asked yet"
     at = timezone.localtime(quota.changed_at)
     day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
-    said = f"since {day}{at:%H:%M}, {lasting((now - quota.changed_at).total_seconds())}"
+    said = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
     if quota.state == QuotaState.EXHAUSTED and quota.until is not None and quota.until > now:
-        said += f"; returns in {lasting((quota.until - now).total_seconds())}"
+        said += f"; returns in {duration((quota.until - now).total_seconds())}"
     return said
 
 
@@ -110,7 +110,7 @@ def _who(quota: Quota) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class WaitingEffect:
     """What waiting for the judge means now: sessions by what holds for them, and what the floor has taught."""
 
     provisional: int
@@ -131,7 +131,7 @@ class Effect:
         )
 
 
-def effect() -> Effect:
+def effect() -> WaitingEffect:
     """Two queries."""
     live = Settlement.objects.filter(session=OuterRef("session")).order_by("-revision")
     jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
@@ -141,4 +141,4 @@ def effect() -> Effect:
         provisional=Count("pk", filter=~ungraded), ungraded=Count("pk", filter=ungraded)
     )
     learned = Bucket.objects.filter(grader__source=Source.FLOOR).aggregate(n=Sum("n"))["n"] or 0
-    return Effect(**found, floor_learned=learned if settings.EVIDENCE_WEIGHTS[Source.FLOOR] else 0)
+    return WaitingEffect(**found, floor_learned=learned if settings.EVIDENCE_WEIGHTS[Source.FLOOR] else 0)

@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from grading import monitoring, review
 from grading.backoff import backoff
-from grading.judging import asking, judges, results
+from grading.judging import enqueuing, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.lanes import one_by_one
-from grading.judging.working import ready
+from grading.judging.worker import ready
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
@@ -83,7 +83,7 @@ def look_again(now: dt.datetime) -> None:
     """Let the rules look again at sessions whose work has waited too long: nothing else may ever happen to them."""
     for key in monitoring.overdue(now).values_list("pk", flat=True)[:NOTED_PER_SWEEP]:
         with transaction.atomic():
-            review.look(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
+            review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
 
 
 def _note(obstacle: quota.Obstacle | None) -> None:
@@ -94,7 +94,7 @@ def _note(obstacle: quota.Obstacle | None) -> None:
         said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
     else:
         waiting = waiting.exclude(reason=obstacle.reason)
-        said = asking.held_up(obstacle)
+        said = enqueuing.held_up(obstacle)
     for job in waiting.select_related("session")[:NOTED_PER_SWEEP]:
         results.note(job, said)
 

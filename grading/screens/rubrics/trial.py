@@ -16,7 +16,7 @@ from grading.judging.rubrics import trials
 from grading.judging.rubrics.verdicts import answers, staleness, verdicts
 from grading.models import Grade, Rubric, Session
 from grading.models.judging import Purpose
-from grading.screens.rubrics.rubric_preview import Preview, find_session, full_name, recent_sessions
+from grading.screens.rubrics.preview import PromptPreview, find_session, full_name, recent_sessions
 
 
 def show(request: HttpRequest, pk: int) -> HttpResponse:
@@ -70,7 +70,7 @@ def _compared(rubric: Rubric, session: Session) -> dict[str, Any]:
         **state,
         "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,
         "stale_why": staleness(held, Rubric.objects.active(session.work)),
-        "preview": Preview.of(session, rubric),
+        "preview": PromptPreview.of(session, rubric),
     }
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from grading import review
 from grading.evidence.material import JUDGED_KINDS, judgeable
-from grading.judging import asking
+from grading.judging import enqueuing
 from grading.judging.rubrics.plans import LeftOut
 from grading.judging.rubrics.verdicts import answers, verdicts
 from grading.models import Evidence, Grade, JudgeJob, JudgeRun, Rubric, Session
@@ -21,8 +21,8 @@ from grading.vocabulary import NO_REWARD, Reason, WorkKind
 logger = logging.getLogger(__name__)
 
 # Sessions dealt with in one transaction, and in one turn of the beat; a run of so few is dealt with at once.
-AT_A_TIME, A_TURN = 25, 250
-AT_ONCE = 50
+CHUNK_SIZE, BATCH_SIZE = 25, 250
+SYNC_LIMIT = 50
 IDENTITY = ("source", "inputs_sha256", "version", "model", "route", "rubric")
 
 
@@ -35,14 +35,14 @@ def start(sessions: Sequence[int], rubric: Rubric, *, by: User, why: str, estima
     run = JudgeRun.objects.create(
         rubric=rubric, by=by, why=why, estimated_usd=estimated_usd, sessions=list(sessions), total=len(sessions)
     )
-    if run.total <= AT_ONCE:
-        while _place_some(run.pk):
+    if run.total <= SYNC_LIMIT:
+        while _enqueue_some(run.pk):
             pass
         run.refresh_from_db(fields=["placed", "left_out"])
     return run
 
 
-def place(*, limit: int = A_TURN) -> int:
+def enqueue(*, limit: int = BATCH_SIZE) -> int:
     """Go on making the jobs of runs that have not got all of theirs, for up to about `limit` sessions; how many.
 
     Whoever calls, and however often: the row says where to go on, and is locked meanwhile.
@@ -52,7 +52,7 @@ def place(*, limit: int = A_TURN) -> int:
         run = JudgeRun.objects.filter(cancelled_at=None, placed__lt=F("total")).order_by("pk").only("pk").first()
         if run is None:
             break
-        count += _place_some(run.pk)
+        count += _enqueue_some(run.pk)
     return count
 
 
@@ -86,7 +86,7 @@ def _needed_anyway(run: JudgeRun) -> list[int]:
 # --- making jobs ------------------------------------------------------------------------------------------------------
 
 
-def _place_some(run_id: int) -> int:
+def _enqueue_some(run_id: int) -> int:
     """Deal with the next few sessions of a run, in one transaction; how many."""
     with transaction.atomic():
         run = JudgeRun.objects.select_for_update().select_related("rubric").get(pk=run_id)
@@ -94,14 +94,14 @@ def _place_some(run_id: int) -> int:
             return 0
         # The rubrics in force, which may have changed since the run was started.
         rubrics = Rubric.objects.in_force()
-        for session_id in run.sessions[run.placed : run.placed + AT_A_TIME]:
+        for session_id in run.sessions[run.placed : run.placed + CHUNK_SIZE]:
             why = _place_safely(session_id, run, rubrics)
             if why is not None:
                 run.left_out[why] = run.left_out.get(why, 0) + 1
-        run.placed = min(run.placed + AT_A_TIME, run.total)
+        run.placed = min(run.placed + CHUNK_SIZE, run.total)
         run.save(update_fields=["placed", "left_out"])
-        asking.ring()
-        return AT_A_TIME
+        enqueuing.ring()
+        return CHUNK_SIZE
 
 
 def _place_safely(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
@@ -168,4 +168,4 @@ def _take(job: JudgeJob, known: Grade) -> None:
     job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, timezone.now()
     job.save()
     rewards.settle(session)
-    review.look(session)
+    review.recheck(session)

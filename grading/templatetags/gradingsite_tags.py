@@ -125,7 +125,7 @@ def percent(value: float | None) -> str:
 
 
 @register.filter
-def lasting(seconds: float | None) -> str:
+def duration(seconds: float | None) -> str:
     """34 min, 7 h 36 min, 2 d."""
     if seconds is None:
         return DASH
@@ -141,7 +141,7 @@ def lasting(seconds: float | None) -> str:
 
 @register.filter
 def age(moment: dt.datetime | None) -> str:
-    return DASH if moment is None else lasting(max((timezone.now() - moment).total_seconds(), 0))
+    return DASH if moment is None else duration(max((timezone.now() - moment).total_seconds(), 0))
 
 
 @register.filter
@@ -150,7 +150,7 @@ def age_short(moment: dt.datetime | None) -> str:
     if moment is None:
         return DASH
     seconds = max((timezone.now() - moment).total_seconds(), 0)
-    return f"{seconds // HOUR:.0f} h" if HOUR <= seconds < DAY else lasting(seconds)
+    return f"{seconds // HOUR:.0f} h" if HOUR <= seconds < DAY else duration(seconds)
 
 
 @register.filter
