@@ -1,4 +1,4 @@
-"""Chance that nobody outside can foresee, and that a retry repeats: a keyed hash of what is drawn for."""
+"""Random numbers that nobody outside can predict and that a retry repeats: a keyed hash of what is drawn for."""
 
 import hashlib
 import hmac

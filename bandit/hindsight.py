@@ -1,4 +1,4 @@
-"""The log read again with another policy: at each draw, what it would have said from what was known then."""
+"""Replaying the log under another policy: the odds it would have given each draw, from what was known then."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

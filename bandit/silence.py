@@ -1,4 +1,4 @@
-"""Arms of whose abstentions nobody knows what they were worth, and how far they would move if silence were bad news."""
+"""Arms whose abstentions nobody has judged, and how far each would move if those sessions were failures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping

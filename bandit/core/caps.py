@@ -1,4 +1,4 @@
-"""How much a source that is known to be off may amount to, from sessions that a person graded too.
+"""Caps on the evidence of a source that is known to be biased, from sessions that a person graded too.
 
 Any number of such rewards has a mean squared error of at least b² + σ_f²/n_f: b is the mean of (machine − human) over
 n_f pairs, and σ_f² the variance of single differences. A pseudo-observation is one throw of a coin, of variance

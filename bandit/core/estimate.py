@@ -1,4 +1,4 @@
-"""A number with its doubt: what a mean is, and between which bounds it probably lies."""
+"""An estimated mean, its standard error and its 90 % interval."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Rewards of a source that is known to be off, moved at read by what people's grades say it is off by.
+"""Correcting a biased source's rewards when they are read, by the bias that people's grades show.
 
 With δ the offset of a stratum (arm, source, stratum), and its day's sums N, S = Σr and Q = Σr²:
 

@@ -1,4 +1,4 @@
-"""The draw: a hash in place of a die, so that asking again gives the same answer."""
+"""Thompson sampling with a hash for its random number, so that asking again gives the same answer."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""The site people see: an admin site of ours at /, one module a screen."""
+"""The pages that people see: our own admin site at /, one folder for each screen."""

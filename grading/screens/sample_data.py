@@ -1,4 +1,4 @@
-"""Samples: take the bundled sessions out again, with everything that they taught."""
+"""Samples: remove the bundled sessions and everything that was learned from them."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse

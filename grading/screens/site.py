@@ -1,4 +1,4 @@
-"""The admin site is the site: its index is the dashboard, its everyday screens are views of ours."""
+"""The site is a Django admin site: its index is the dashboard, and its everyday screens are our own views."""
 
 from collections.abc import Callable
 from functools import wraps
