@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from bandit import ledger
-from bandit.core.names import canonical, nearest
 from bandit.models import Arm, ArmAlias, ArmEvent, Bandit
+from bandit.names import canonical, nearest
 
 Act = ArmEvent.Act
 LONGEST, WHY = 100, 500

@@ -12,10 +12,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from bandit.core.names import checked_id
 from bandit.core.thompson import uniform
 from bandit.eligibility import context_of, out_of_use
 from bandit.models import Arm, Assignment, Bandit, BanditKind
+from bandit.names import checked_id
 from bandit.reading import version_of
 
 
@@ -44,7 +44,7 @@ def assign(
     Asked again with the same `decision_id`, the same rows come back, whatever became of policy and arms; arms that are
     new to it are drawn and added. `context` is the circumstance, as the name of an arm of the bandit's baseline.
     Raises UnknownBandit, UnknownArm (of an arm or a context; nothing is then written), Taken, or ValueError for an id
-    as in `core.names.checked_id`, or a bandit that takes one of its arms only.
+    as in `names.checked_id`, or a bandit that takes one of its arms only.
     """
     checked_id(decision_id)
     with transaction.atomic():

@@ -11,8 +11,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from bandit.core.names import canonical, nearest
 from bandit.core.table import ABSTAINED
+from bandit.names import canonical, nearest
 
 MICRO = 1_000_000
 

@@ -9,7 +9,6 @@ from typing import Any
 from django.db import transaction
 
 from bandit.core.feedback import Feedback
-from bandit.core.names import checked_id
 from bandit.core.posterior import Posterior
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import (
@@ -22,6 +21,7 @@ from bandit.eligibility import (
     reason_against,
 )
 from bandit.models import Arm, Bandit, BanditKind, Selection
+from bandit.names import checked_id
 from bandit.reading import Outlook, chances, policy_with, posterior_of, read, site_day, version_of, with_baseline
 from bandit.whatif import HypotheticalReward, what_if_many, what_if_rectified, what_if_without
 

@@ -11,13 +11,11 @@ from django.core.files.uploadhandler import FileUploadHandler, SkipFile
 from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
-from pydantic import ValidationError
 
-from grading.intake.submission import Problem, SubmittedSession, refusals, too_large
+from grading.intake.submission import Problem, SubmittedSession, read_metadata, too_large
 
 EVIDENCE_PARTS = ("transcript", "journal", "patch", "facts")
 PARTS = ("metadata", *EVIDENCE_PARTS)
-METADATA_LIMIT = 65_536
 # What the parts' headers and the metadata may add to the evidence.
 SLACK = 1 << 20
 
@@ -81,7 +79,8 @@ def read(request: HttpRequest) -> Submission:
     submission = Submission(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in bounded.oversized])
     submission.problems += _unexpected(request)
     submission.files = {name: parts[name] for name in EVIDENCE_PARTS if name in parts}
-    submission.metadata = _metadata(parts.get("metadata"), submission.problems)
+    submission.metadata, refused = read_metadata(parts.get("metadata"))
+    submission.problems += refused
     return submission
 
 
@@ -102,19 +101,6 @@ def _unexpected(request: HttpRequest) -> Iterator[Problem]:
             yield _problem(name[:80], "unknown_part", f"parts named {', '.join(PARTS)}", repr(name[:80]))
         elif len(request.POST.getlist(name)) + len(request.FILES.getlist(name)) > 1:
             yield _problem(name, "repeated_part", f"one part named {name}", "several; the last one was taken")
-
-
-def _metadata(part: IO[bytes] | None, problems: list[Problem]) -> SubmittedSession | None:
-    if part is None:
-        problems.append(
-            _problem("metadata", "missing", 'a part named metadata: JSON with at least "session_id"', "none")
-        )
-        return None
-    try:
-        return SubmittedSession.model_validate_json(part.read(METADATA_LIMIT))
-    except ValidationError as error:
-        problems.extend(refusals("metadata", error))
-        return None
 
 
 def _problem(part: str, code: str, expected: str, got: str) -> Problem:

@@ -34,29 +34,22 @@ class SessionClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReading:
-    """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words."""
+    """What a file turned out to be. `problem` says why it must not be used for grading, `detail` in words.
+
+    Of a transcript: `title` is a name for the session, the log's own or else the first line of what was asked; the
+    times are those of its first and last moments, as far as a clock could have shown them.
+    """
 
     format: str = ""
     coverage: float | None = None
     report: dict[str, Any] = field(default_factory=dict)
-    header: TranscriptHeader | None = None
+    model: str = ""
+    title: str = ""
+    started_at: dt.datetime | None = None
+    ended_at: dt.datetime | None = None
     signals: Signals | None = None
     problem: Reason = Reason.NONE
     detail: str = ""
-
-    @property
-    def title(self) -> str:
-        """A name for the session: the log's own, else the first line of what was asked."""
-        named = "" if self.header is None else self.header.title or ""
-        return named or ("" if self.signals is None else self.signals.task)
-
-    @property
-    def started_at(self) -> dt.datetime | None:
-        return None if self.header is None else _plausible(self.header.started_at)
-
-    @property
-    def ended_at(self) -> dt.datetime | None:
-        return None if self.header is None else _plausible(self.header.ended_at)
 
 
 def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
@@ -73,22 +66,33 @@ def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
         with store.open(row) as stream:
             reader = formats.read(stream, row.filename)
             noted = records.Noted(reader)
-            found = signals.extract(noted)
+            found = signals.extract(noted.events())
     except formats.UnknownFormat as error:
         return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
     except formats.EmptyTranscript:
         return EvidenceReading(problem=Reason.UNREADABLE, detail="An empty file")
-    header, report = reader.header, reader.report
+    header, report, coverage = reader.summary()
     problem, detail = _judged(row, claim, header, report)
     records.keep(row, noted.records(found))
+    said = plain_json(
+        {
+            "report": _summary(header, report),
+            "detail": detail,
+            "title": header.title or found.task,
+            "model": header.model or "",
+        }
+    )
     return EvidenceReading(
         format=reader.format,
-        coverage=report.coverage,
-        report=plain_json(_summary(header, report)),
-        header=header,
+        coverage=coverage,
+        report=said["report"],
+        model=said["model"],
+        title=said["title"],
+        started_at=_plausible(header.started_at),
+        ended_at=_plausible(header.ended_at),
         signals=found,
         problem=problem,
-        detail=plain_text(detail, 500),
+        detail=said["detail"][:500],
     )
 
 

@@ -17,7 +17,7 @@ from grading import formats, signals
 from grading.evidence import store
 from grading.formats.events import Boundary, Event
 from grading.models import Evidence
-from grading.signals import Signals
+from grading.signals import EffectKind, Signals
 from grading.signals.links import pull_request
 
 MAX_RECORDS: Final = 1_000_000
@@ -56,7 +56,7 @@ class Noted:
         self._resumed = False
         self._restart()
 
-    def __iter__(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
         return chain.from_iterable(map(self._note, self._reader.batches()))
 
     def _note(self, events: list[Event]) -> list[Event]:
@@ -111,7 +111,8 @@ class Noted:
 
 
 def _addresses(found: Signals) -> Iterator[str]:
-    for address in found.pull_requests[:MAX_CLAIMS]:
+    opened = [effect.key for effect in found.effects if effect.kind is EffectKind.PR_OPENED]
+    for address in opened[:MAX_CLAIMS]:
         try:
             yield pull_request(address)
         except ValueError:
@@ -133,7 +134,7 @@ def of(row: Evidence) -> Records:
     try:
         with store.open(row) as stream:
             noted = Noted(formats.read(stream, row.filename))
-            found = noted.records(signals.extract(noted))
+            found = noted.records(signals.extract(noted.events()))
     except (formats.UnknownFormat, formats.EmptyTranscript):
         found = Records()
     keep(row, found)

@@ -11,7 +11,6 @@ from grading.evidence.reading import EvidenceReading
 from grading.intake.naming import named
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
-from grading.plain import plain_text
 from grading.vocabulary import Outcome
 
 
@@ -19,9 +18,8 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
     """Fill what is blank in the session's row; whether anything changed, and what was not known by its name (L13)."""
     problems: list[Problem] = []
     before = _state(session)
-    header = transcript.header
-    session.title = session.title or said.title or plain_text(transcript.title, 300)
-    session.model = plain_text((header and header.model) or "", 120) or session.model or said.model or ""
+    session.title = session.title or said.title or _cut(transcript.title, 300)
+    session.model = _cut(transcript.model, 120) or session.model or said.model or ""
     session.model_arm = named(session.model)
     _times(session, said, transcript)
     if session.exit_code is None:
@@ -37,6 +35,10 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
     if changed:
         session.save()
     return changed, problems
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _state(session: Session) -> dict[str, Any]:

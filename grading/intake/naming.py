@@ -9,9 +9,9 @@ from django.db import transaction
 from django.db.models import Count, Max
 
 from bandit import arms, merging
-from bandit.core.names import canonical
 from bandit.merging import Unmerged
 from bandit.models import Arm, ArmAlias, UnknownArm
+from bandit.names import canonical
 from grading import wakeup
 from grading.models import Session
 from grading.models.sessions import SessionQuerySet

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Self
+from typing import IO, Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +24,7 @@ from grading.signals.links import pull_request
 from grading.vocabulary import Outcome, Reason
 
 FACTS_LIMIT = 1_000
+METADATA_LIMIT = 65_536
 LESSONS_LIMIT = 200
 TOO_LARGE = "too_large"
 
@@ -207,6 +208,18 @@ class Facts(BaseModel):
     pull_requests: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
     checks: list[Any] = Field(default_factory=list, max_length=FACTS_LIMIT)
     exit_code: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+
+
+def read_metadata(part: IO[bytes] | None) -> tuple[SubmittedSession | None, list[Problem]]:
+    """The metadata of a submission, JSON of at most METADATA_LIMIT bytes; without it, what is wrong."""
+    if part is None:
+        expected = 'a part named metadata: JSON with at least "session_id"'
+        todo = "correct it and send it again"
+        return None, [Problem(part="metadata", code="missing", expected=expected, got="none", todo=todo)]
+    try:
+        return SubmittedSession.model_validate_json(part.read(METADATA_LIMIT)), []
+    except ValidationError as error:
+        return None, [*refusals("metadata", error)]
 
 
 def refusals(part: str, error: ValidationError, *, todo: str = "correct it and send it again") -> Iterable[Problem]:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from grading.signals import EffectKind, Signals
-from grading.signals.changes import FileChange, path_matches
+from grading.signals.changes import matching
 from grading.signals.facts import NOTHING_FOREIGN, Foreign, ObservedFacts
 from grading.signals.links import pull_request
 from grading.signals.patch import Patch
@@ -201,26 +201,30 @@ def _effects(signals: Signals | None) -> Iterator[Thing]:
 
 
 def _files(signals: Signals | None, patch: Patch | None, root: str, artifacts: Sequence[str]) -> Iterator[Thing]:
-    def is_artifact(change: FileChange) -> bool:
-        return any(path_matches(change.path, glob, root) for glob in artifacts)
-
+    shown, patches = signals.files if signals else (), patch.files if patch else ()
+    left = matching({change.path for change in (*shown, *patches)}, artifacts, root) if artifacts else set()
     changed: dict[str, int] = {}
-    for change in signals.files if signals else ():
-        if not is_artifact(change):
+    for change in shown:
+        if change.path not in left:
             changed.setdefault(_relative(change.path, root), change.at)
-    patches = patch.files if patch else ()
-    patched = dict.fromkeys(_relative(change.path, root) for change in patches if not is_artifact(change))
-    for path in [*changed, *(path for path in patched if path not in changed)]:
-        kind = "bookkeeping_file" if is_bookkeeping((path,)) else "file"
+    patched = dict.fromkeys(_relative(change.path, root) for change in patches if change.path not in left)
+    paths = [*changed, *(path for path in patched if path not in changed)]
+    bookkeeping = _bookkeeping(paths)
+    for path in paths:
+        kind = "bookkeeping_file" if path in bookkeeping else "file"
         seen = _seen(TRANSCRIPT if path in changed else "", PATCH if path in patched else "")
         yield Thing(kind=kind, key=path, seen_in=seen, at=changed.get(path))
 
 
 def is_bookkeeping(paths: Sequence[str]) -> bool:
     """Whether all of these paths, at least one, are files a loop writes about itself, or scratch files."""
-    return bool(paths) and all(
-        SCRATCH.fullmatch(path) is not None or any(path_matches(path, glob) for glob in BOOKKEEPING) for path in paths
-    )
+    return bool(paths) and set(paths) <= _bookkeeping(paths)
+
+
+def _bookkeeping(paths: Sequence[str]) -> set[str]:
+    scratch = {path for path in paths if SCRATCH.fullmatch(path)}
+    others = [path for path in paths if path not in scratch]
+    return scratch | (matching(others, BOOKKEEPING) if others else set())
 
 
 def _seen(*places: str) -> tuple[str, ...]:

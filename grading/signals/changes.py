@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -85,6 +85,11 @@ def path_matches(path: str, glob: str, root: str = "") -> bool:
         return regex.fullmatch(clean.removeprefix("./")) is not None
     parts = [part for part in clean.split("/") if part][-20:]
     return any(regex.fullmatch("/".join(parts[start:])) for start in range(len(parts)))
+
+
+def matching(paths: Iterable[str], globs: Sequence[str], root: str = "") -> set[str]:
+    """Those of these paths that one of the globs names."""
+    return {path for path in paths if any(path_matches(path, glob, root) for glob in globs)}
 
 
 def is_absolute(path: str) -> bool:

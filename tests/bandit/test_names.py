@@ -4,8 +4,8 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from bandit.core.names import canonical, nearest
 from bandit.models import Arm, ArmAlias, Bandit, UnknownArm, UnknownBandit
+from bandit.names import canonical, nearest
 
 
 @pytest.mark.parametrize(
