@@ -104,6 +104,12 @@ class LedgerChange:
         return bool(self.applied or self.reversed)
 
 
+def set_rewards(credited: Mapping[str, Mapping[str, Credit]], **said: Any) -> None:
+    """`set_reward` of one observation in several bandits, by name; the rest is as there."""
+    for bandit, credits in credited.items():  # noqa: A001 - the domain's word
+        set_reward(bandit=bandit, credits=credits, **said)
+
+
 def set_reward(
     *,
     bandit: str,

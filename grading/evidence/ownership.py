@@ -6,11 +6,11 @@ The rule itself is `grading.evidence.owner_rule`; what follows from it is kept b
 whenever evidence comes or goes, and never depends on the order in which one agent's evidence came.
 """
 
-from grading.evidence.claims import claim, contended, foreign
+from grading.evidence.claims import claim, foreign
 from grading.evidence.links import part_of, parts
 from grading.evidence.locking import alone, locked
 from grading.evidence.logs import is_torn, tells
-from grading.evidence.shown import Carried, carried, events, files
+from grading.evidence.shown import Carried, carried, events, files, of_other_agents
 from grading.evidence.updating import give_up, relatives, update
 
 __all__ = [
@@ -18,13 +18,13 @@ __all__ = [
     "alone",
     "carried",
     "claim",
-    "contended",
     "events",
     "files",
     "foreign",
     "give_up",
     "is_torn",
     "locked",
+    "of_other_agents",
     "part_of",
     "parts",
     "relatives",

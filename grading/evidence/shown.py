@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from grading import formats
-from grading.evidence import copies, links, records, store
+from grading.evidence import claims, copies, links, records, store
 from grading.formats.events import Boundary, Event
 from grading.models import Evidence, Session, SessionLog
 
@@ -30,6 +30,20 @@ def carried(session: Session) -> list[Carried]:
         if int(key) in owners
     ]
     return sorted(found, key=lambda each: (-each.records, each.session.pk))
+
+
+def of_other_agents(session: Session) -> list[str]:
+    """What the session claims or has in its log that sessions of other agents had before, in words."""
+    claimed = [
+        f"{row.get_kind_display()} {row.key}: session {row.owned_by.external_id} of {row.owned_by.agent}"
+        for row in claims.contended(session)
+        if row.owned_by is not None
+    ]
+    return claimed + [
+        f"{each.records:,} of {each.total:,} records: session {each.session.external_id} of {each.session.agent}"
+        for each in carried(session)
+        if each.session.agent_id != session.agent_id
+    ]
 
 
 def is_copy(log: SessionLog) -> bool:

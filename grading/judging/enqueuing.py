@@ -17,7 +17,6 @@ from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import JobState, JudgeRole, Purpose
 from grading.review.shares import falls_into
 from grading.reward import rereading, reserving, rewards
-from grading.reward.decide import current
 from grading.reward.grade import SourceGrade, unscored
 from grading.vocabulary import NO_REWARD, Reason, Source, Status
 
@@ -33,11 +32,11 @@ def enqueue(session: Session) -> JudgeJob | None:
     """
     open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
     held, rubric = judgeable(session), Rubric.objects.active(session.work)
-    unread = _unread(session)
+    verdict, unread = rewards.verdict_of(session)
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED)
         queued.update(stale=True, unread=unread, backlog=False)
-    if open_job is not None or not _is_wanted(session, inputs.inputs_sha256(held), unread):
+    if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
     if said is not None:
@@ -48,21 +47,11 @@ def enqueue(session: Session) -> JudgeJob | None:
     return add(session, rubric, reason=reason, unread=unread)
 
 
-def _unread(session: Session) -> str:
-    """The fingerprint of the evidence that the session's verdict has not read; empty where it is fresh or there is
-    none.
-    """
-    grades = list(session.grades.chain())
-    judge, now = current(rewards.views(grades)).get(Source.JUDGE), rewards.shown(grades)
-    return now.fingerprint if judge is not None and judge.stale and now is not None else ""
-
-
-def _is_wanted(session: Session, inputs_sha256: str, unread: str) -> bool:
+def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unread: str) -> bool:
     """Whether to ask for a verdict: there is none; or it has not read something for which nobody has been asked yet.
 
     A verdict of which it is not known what it read counts for exactly the files that it was given on.
     """
-    verdict = session.grades.chain().verdicts().first_readings().order_by("-pk").first()
     if verdict is None:
         return True
     if verdict.evidence.get("read"):

@@ -11,7 +11,7 @@ from django.utils.text import Truncator
 
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
-from grading.vocabulary import NO_REWARD, Outcome, WorkKind
+from grading.vocabulary import Outcome, WorkKind
 
 # What the bandits know sessions by: this and the session's key.
 OBSERVATION = "session:"
@@ -138,14 +138,6 @@ class Session(models.Model):
         if category is not None and category.is_consumption:
             return WorkKind.CONSUMPTION
         return WorkKind.LOOKING if category is not None and category.is_looking else WorkKind.PRODUCTION
-
-    @property
-    def unsupported_claim(self) -> str:
-        """The outcome that was claimed, would leave the session without a reward, and is not what happened, in words;
-        empty where there is none.
-        """
-        is_one = self.outcome_claimed in NO_REWARD and self.outcome not in NO_REWARD
-        return f"{self.outcome_claimed} ({self.claim_reason})" if is_one else ""
 
     @property
     def duration_seconds(self) -> float | None:

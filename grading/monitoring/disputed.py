@@ -70,7 +70,7 @@ class Contested(FlagRule):
     every = SOMETIMES
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
-        if not contests(holds) or Source.HUMAN in holds or session.outcome in NO_REWARD:
+        if Source.HUMAN in holds or not _is_judged(holds) or session.outcome in NO_REWARD or not contests(holds):
             return ""
         above = f"what it left behind would be worth {number(gap(holds))} more than the judge says"
         if holds[Source.JUDGE].is_answered:
@@ -114,9 +114,9 @@ class ClaimedAbove(FlagRule):
     every = SOMETIMES
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
-        if gap(holds) <= CONTESTED_ABOVE or not is_claimed(holds):
+        if Source.HUMAN in holds or not _is_judged(holds) or session.outcome in NO_REWARD:
             return ""
-        if Source.HUMAN in holds or session.outcome in NO_REWARD:
+        if gap(holds) <= CONTESTED_ABOVE or not is_claimed(holds):
             return ""
         return (
             f"the agent claims to have left behind what would be worth {number(gap(holds))} more than the judge says; "
@@ -129,3 +129,7 @@ class ClaimedAbove(FlagRule):
                 about=name[:150],
                 detail=f"{count} sessions of {name} in seven days claim far more than the judge saw. {self.todo}",
             )
+
+
+def _is_judged(holds: Holds) -> bool:
+    return Source.JUDGE in holds and holds[Source.JUDGE].value is not None

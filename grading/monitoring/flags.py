@@ -22,9 +22,10 @@ from grading.monitoring.repeated import Repeated
 from grading.monitoring.rule import Finding, Severity
 from grading.monitoring.ungraded import ImpossiblePair
 from grading.monitoring.weekly import is_too_often
-from grading.reward.decide import Holds, current
-from grading.reward.rewards import settle, views
-from grading.vocabulary import Reason, Source
+from grading.reward import rewards
+from grading.reward.decide import Holds
+from grading.reward.rewards import settle
+from grading.vocabulary import NO_REWARD, Reason, Source
 
 GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
 SHOWN = 5
@@ -50,19 +51,12 @@ class Contended(FlagRule):
             )
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
-        said = [
-            f"{row.get_kind_display()} {row.key}: session {row.owned_by.external_id} of {row.owned_by.agent}"
-            for row in ownership.contended(session)
-            if row.owned_by is not None
-        ]
-        said += [
-            f"{each.records:,} of {each.total:,} records: session {each.session.external_id} of {each.session.agent}"
-            for each in ownership.carried(session)
-            if each.session.agent_id != session.agent_id
-        ]
+        said = ownership.of_other_agents(session)
+        if not said:
+            return ""
         more = f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
         words = f"session {session.external_id} of {session.agent} claims what another agent's session claimed first: "
-        return words + "; ".join(said[:SHOWN]) + more if said else ""
+        return words + "; ".join(said[:SHOWN]) + more
 
 
 class UnreadableLog(FlagRule):
@@ -107,10 +101,10 @@ class UnsupportedOutcome(FlagRule):
     settled = "its log or its exit status supports it now"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
-        claim = session.unsupported_claim
-        return (
-            f"submitted as {claim}, which neither its log nor its exit status shows; graded as usual" if claim else ""
-        )
+        if session.outcome_claimed not in NO_REWARD or session.outcome in NO_REWARD:
+            return ""
+        claim = f"{session.outcome_claimed} ({session.claim_reason})"
+        return f"submitted as {claim}, which neither its log nor its exit status shows; graded as usual"
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         for agent, count in too_often_by_agent(flags, only_open=True):
@@ -141,7 +135,7 @@ def inspect_flags(session: Session, now: dt.datetime) -> None:
     session where its flags changed.
     """
     held = {flag.rule: flag for flag in Flag.objects.filter(session=session)}
-    holds = current(views(session.grades.chain()))
+    holds = rewards.holding(session)
     changes = [_state(session, rule, held.get(rule.id), rule.finding(session, holds, now)) for rule in FLAG_RULES]
     if any(changes):
         settle(session)

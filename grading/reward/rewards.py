@@ -11,8 +11,7 @@ from bandit import ledger
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm
-from grading.evidence import ownership
-from grading.models import Flag, Grade, Session, Settlement
+from grading.models import Flag, Grade, Session, SessionLog, Settlement
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import Purpose
 from grading.reward import reserving
@@ -76,6 +75,17 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
 def holding(session: Session) -> Holds:
     """The grade that holds for each source."""
     return current(views(session.grades.chain()))
+
+
+def verdict_of(session: Session) -> tuple[Grade | None, str]:
+    """The judge's latest first reading; and the fingerprint of the evidence that the verdict which holds has not read,
+    empty where it is fresh or there is none.
+    """
+    grades = list(session.grades.chain())
+    judge, now = current(views(grades)).get(Source.JUDGE), shown(grades)
+    unread = now.fingerprint if judge is not None and judge.stale and now is not None else ""
+    read = [row for row in grades if row.source == Source.JUDGE and row.status == Status.SCORED and row.sample == 1]
+    return max(read, key=lambda row: row.pk, default=None), unread
 
 
 def view_of(grade: Grade) -> str:
@@ -179,7 +189,8 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
             outcome_reason=locked.outcome_reason,
             vetoes=vetoes(locked),
         )
-        parent = ownership.part_of(locked)
+        log: SessionLog | None = getattr(locked, "log", None)
+        parent = None if log is None else log.part_of
         if parent is not None and resolution.source is not Source.HUMAN:
             resolution = _left_to(parent, resolution)
         name_engine(locked)
@@ -241,17 +252,15 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         if credit is not None:
             grader = replace(credit.grader, context=each.context, salience=each.salience)
             own[each.arm.name] = replace(credit, grader=grader, cost_usd=session.cost_usd)
-    for bandit, credits in credited.items():  # noqa: A001 - the ledger's word
-        ledger.set_reward(
-            bandit=bandit,
-            observation=session.observation,
-            credits=credits,
-            effective_day=timezone.localdate(session.ended_at),
-            settlement=f"settlement:{settlement.pk}",
-            policy_version=settlement.policy_version,
-            provisional=not settlement.final,
-            renew=renew,
-        )
+    ledger.set_rewards(
+        credited,
+        observation=session.observation,
+        effective_day=timezone.localdate(session.ended_at),
+        settlement=f"settlement:{settlement.pk}",
+        policy_version=settlement.policy_version,
+        provisional=not settlement.final,
+        renew=renew,
+    )
     if credit is not None and credit.grader.source == ABSTAINED:
         reserving.draw(session)
 
