@@ -7,10 +7,10 @@ from datetime import date, datetime
 from functools import cached_property
 
 from bandit import ledger
-from bandit.core.posterior import Posterior, fold
+from bandit.core.posterior import Posterior, chances, fold
 from bandit.eligibility import consumption_feedback
 from bandit.models import Bandit, PolicyVersion, Selection
-from bandit.reading import chances, entries_of, policy_with, rows_of, site_day, with_baseline
+from bandit.reading import entries_of, policy_with, rows_of, site_day, with_baseline
 from bandit.whatif import row_of
 
 

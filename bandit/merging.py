@@ -12,8 +12,9 @@ from django.db.models import Max
 
 from bandit import ledger
 from bandit.arms import Act, done, in_turn
+from bandit.core.posterior import Outlook, chances
 from bandit.models import Arm, LedgerEntry, LedgerEntryQuerySet
-from bandit.reading import Outlook, chances, evidence_of, outlook, site_day
+from bandit.reading import evidence_of, outlook, site_day
 from bandit.whatif import row_of
 
 MERGE = "merge:"
@@ -96,7 +97,9 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     posterior = outlook(row, policy, moved, today).posterior
     odds = chances(posterior.chance_of_best(before.chances.keys() - {arm.name}), policy.floor)
     return MergePreview(
-        merged=_counted(moving, doubles), before=before, after=Outlook(posterior=posterior, chances=odds)
+        merged=_counted(moving, doubles),
+        before=before,
+        after=Outlook(posterior=posterior, chances=odds, arms=posterior.arms),
     )
 
 

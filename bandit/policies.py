@@ -14,18 +14,11 @@ from django.utils import timezone
 
 from bandit.core.evidence import EvidenceTable
 from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
+from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.ledger import touch
 from bandit.models import Bandit, PolicyVersion
-from bandit.reading import (
-    Outlook,
-    outlook,
-    policy_with,
-    rows_of,
-    site_day,
-    version_of,
-    with_baseline,
-)
+from bandit.reading import outlook, policy_with, rows_of, site_day, version_of, with_baseline
 from bandit.versions import require_next
 
 ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})

@@ -4,24 +4,22 @@ There are two clocks (N13). A reading of the day `today` leaves out what happene
 out what was learnt later: rewards, corrections, policies and rectifiers alike, whatever they were about.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
-import numpy as np
 from django.conf import settings
 from django.db.models import BigIntegerField, Case, Sum, Value, When
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
 from bandit import calibrating, rectifying
-from bandit.core.evidence import oldest_day
 from bandit.core.policy import Policy
-from bandit.core.posterior import ArmPosterior, Posterior, fold
-from bandit.core.propensity import propensities
-from bandit.core.residual import Baseline, baseline
+from bandit.core.posterior import Outlook, Posterior, fold
+from bandit.core.posterior import outlook as outlook_on
+from bandit.core.residual import Baseline, baseline, freed
 from bandit.core.table import ABSTAINED, MOMENTS, RewardRow
 from bandit.models import (
     Arm,
@@ -62,6 +60,15 @@ class BanditReading:
         """As the posterior's; remembered."""
         return dict(_chance_of_best(self, tuple(sorted(set(names)))))
 
+    def outlook(self, choosable: tuple[str, ...]) -> Outlook:
+        """What follows where these arms can be chosen; remembered."""
+        return _outlook(self, choosable)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _outlook(reading: BanditReading, choosable: tuple[str, ...]) -> Outlook:
+    return outlook_on(reading.posterior, choosable)
+
 
 @lru_cache(maxsize=REMEMBERED)
 def _chance_of_best(reading: BanditReading, names: tuple[str, ...]) -> dict[str, float]:
@@ -95,26 +102,6 @@ def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Ba
 def _read(asked: Question) -> BanditReading:
     rows = rows_of(asked.bandit, asked.policy, asked.today)
     return BanditReading(rows=rows, posterior=fold(rows, arms=asked.arms, policy=asked.policy, today=asked.today))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outlook:
-    """A bandit's posterior, and how often each arm that can be chosen at all would be chosen from it.
-
-    `chances` leaves out paused, retired and merged arms; it knows nothing of supply, limits and feedback, which are a
-    decision's own.
-    """
-
-    posterior: Posterior
-    chances: Mapping[str, float]
-
-    @property
-    def arms(self) -> Mapping[str, ArmPosterior]:
-        return self.posterior.arms
-
-    def share_of_next_100(self, arm: str) -> float:
-        """Expected number of the next hundred decisions that choose this arm."""
-        return 100 * self.chances.get(arm, 0.0)
 
 
 def site_day(now: datetime) -> date:
@@ -180,27 +167,28 @@ def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | No
     From the buckets, or from the ledger itself where only what was recorded by `known_by` counts. Abstentions are among
     them where the policy's scale has something to say of them, and else nowhere.
     """
-    read = (oldest_day(policy.long_run_half_life, today), today)
+    read = days_read(policy, today)
     if known_by is None:
-        buckets = Bucket.objects if _reads_all(policy) else Bucket.objects.rewards()
+        buckets = Bucket.objects if policy.reads_abstentions else Bucket.objects.rewards()
         held = buckets.filter(bandit=bandit, effective_day__range=read, n__gt=0)
         return [_row(*each) for each in held.values_list(*KEY, *MOMENTS).order_by()]
     entries = entries_of(bandit, policy).filter(effective_day__range=read, recorded_at__lte=known_by)
     return [_row(*each) for each in entries.values_list(*KEY).annotate(**signed_sums()).order_by()]
 
 
+def days_read(policy: Policy, today: date) -> tuple[date, date]:
+    """The first and the last day whose rewards count on the day `today`."""
+    return date.fromordinal(max(1, today.toordinal() - policy.days_read)), today
+
+
 def entries_of(bandit: Bandit, policy: Policy) -> LedgerEntryQuerySet:
     """The ledger's rows that this policy reads."""
-    return (LedgerEntry.objects if _reads_all(policy) else LedgerEntry.objects.rewards()).filter(bandit=bandit)
-
-
-def _reads_all(policy: Policy) -> bool:
-    return policy.scale is not None and policy.scale.reads_abstentions
+    return (LedgerEntry.objects if policy.reads_abstentions else LedgerEntry.objects.rewards()).filter(bandit=bandit)
 
 
 def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
     """How many observations of each arm could not be graded, over the same days: one query."""
-    days = {"bandit": bandit, "effective_day__range": (oldest_day(policy.long_run_half_life, today), today)}
+    days = {"bandit": bandit, "effective_day__range": days_read(policy, today)}
     if known_by is None:
         counted = Bucket.objects.abstentions().filter(**days).order_by().values_list("arm__name")
         return {arm: int(n) for arm, n in counted.annotate(total=Sum("n")) if n}
@@ -281,7 +269,7 @@ def with_baseline(
     found = baseline_of(bandit, today, known_by, moved)
     if found is None:
         return policy
-    return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
+    return freed(policy, found)
 
 
 def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[RewardRow]]:
@@ -307,6 +295,15 @@ def baseline_of(
     return replace(found, offsets={**offsets, **found.offsets})
 
 
+def outlooks_of(bandits: Iterable[str], now: datetime) -> dict[tuple[str, str], tuple[float, float]]:
+    """What these bandits believe at `now` of each arm: its mean and its share of the next hundred, by bandit and arm.
+
+    Raises UnknownBandit.
+    """
+    found = {bandit: posterior_of(bandit, now).by_arm() for bandit in bandits}
+    return {(bandit, arm): said for bandit, arms in found.items() for arm, said in arms.items()}
+
+
 def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None) -> Outlook:
     """What the bandit believes at `now`, or what it would have, had it known nothing after `known_by`.
 
@@ -318,23 +315,14 @@ def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None
         return outlook(row, policy, rows_of(row, policy, today, known_by), today)
     arms = row.arms.all()
     reading = read(row, policy, [arm.name for arm in arms], today)
-    best = reading.chance_of_best(_choosable(arms))
-    return Outlook(posterior=reading.posterior, chances=chances(best, policy.floor))
-
-
-def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
-    """π over the arms of `best`: P(best), times an arm's factor if it has one, above the floor. Empty for no arms."""
-    if not best:
-        return {}
-    scaled = np.array([chance * (factors or {}).get(name, 1.0) for name, chance in best.items()])
-    return dict(zip(best, propensities(scaled, floor=floor).tolist(), strict=True))
+    return reading.outlook(tuple(sorted(_choosable(arms))))
 
 
 def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
     arms = bandit.arms.all()
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
-    return Outlook(posterior=posterior, chances=chances(posterior.chance_of_best(_choosable(arms)), policy.floor))
+    return outlook_on(posterior, _choosable(arms))
 
 
 def _choosable(arms: Iterable[Arm]) -> list[str]:

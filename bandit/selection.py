@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 
 from bandit.core.feedback import Feedback
-from bandit.core.posterior import Posterior
+from bandit.core.posterior import Outlook, Posterior, chances
 from bandit.core.thompson import draw, uniform
 from bandit.eligibility import (
     UNFINISHED,
@@ -22,7 +22,7 @@ from bandit.eligibility import (
 )
 from bandit.models import Arm, Bandit, BanditKind, Selection
 from bandit.names import checked_id
-from bandit.reading import Outlook, chances, policy_with, posterior_of, read, site_day, version_of, with_baseline
+from bandit.reading import policy_with, posterior_of, read, site_day, version_of, with_baseline
 from bandit.whatif import HypotheticalReward, what_if_many, what_if_rectified, what_if_without
 
 __all__ = [

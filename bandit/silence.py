@@ -7,11 +7,10 @@ from datetime import date, datetime
 
 from django.db.models import Exists, OuterRef
 
-from bandit.core.evidence import oldest_day
 from bandit.core.policy import Policy
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import evidence_of, outlook, site_day
+from bandit.reading import days_read, evidence_of, outlook, site_day
 
 # What abstentions that are read alike share: day, context and salience.
 Alike = tuple[date, str, int]
@@ -45,7 +44,7 @@ def heard(
     One query, which looks no further in an arm than to the first. What was reversed meanwhile does not count.
     """
     known = {} if known_by is None else {"recorded_at__lte": known_by}
-    days = (oldest_day(policy.long_run_half_life, today), today)
+    days = days_read(policy, today)
     abstained = LedgerEntry.objects.abstentions().filter(
         bandit=OuterRef("bandit"), observation=OuterRef("observation"), **known
     )
@@ -113,7 +112,7 @@ def _silent(
     bandit: Bandit, policy: Policy, today: date, aside: Collection[str]
 ) -> dict[str, tuple[list[str], Counter[Alike]]]:
     """What abstains now, by arm: the observations, and how many of them are alike."""
-    days = (oldest_day(policy.long_run_half_life, today), today)
+    days = days_read(policy, today)
     entries = LedgerEntry.objects.abstentions().live().filter(bandit=bandit, effective_day__range=days).order_by("pk")
     found: dict[str, tuple[list[str], Counter[Alike]]] = defaultdict(lambda: ([], Counter()))
     columns = ("arm__name", "observation", "effective_day", "grader__context", "grader__salience")

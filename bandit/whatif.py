@@ -6,11 +6,12 @@ from datetime import date, datetime
 
 from bandit import ledger
 from bandit.core.calibration import Scale
+from bandit.core.posterior import Outlook
 from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
 from bandit.ledger import GraderKey
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
-from bandit.reading import Outlook, evidence_of, outlook, policy_of, rows_of, site_day, with_baseline
+from bandit.reading import evidence_of, outlook, policy_of, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,15 +23,8 @@ COMMON_RANGE = (1.0, 30.0)
 LEAST_VARIANCE = 0.02
 # The scale starts from "no better than a coin" with this many pseudo-grades behind it, so that it moves smoothly.
 SCALE_PRIOR = 10.0
-# Evidence older than this many long half-lives is left out: a thousandth of its mass.
-HALF_LIVES_READ = 10
 
 Sums = tuple[Floats, Floats, Floats]
-
-
-def oldest_day(long_run_half_life: float, today: date) -> date:
-    """The first day whose rewards still count on the day `today`; the half-life is in days."""
-    return date.fromordinal(max(1, today.toordinal() - math.floor(HALF_LIVES_READ * long_run_half_life)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +47,7 @@ class EvidenceTable:
         the start where there is no verdict to go by. Abstentions without one are left out. Raises KeyError for a row of
         an arm not in `names`.
         """
-        oldest = oldest_day(policy.long_run_half_life, today)
-        held = [row for row in rows if oldest <= row.day <= today]
+        held = [row for row in rows if 0 <= (today - row.day).days <= policy.days_read]
         kinds = {(row.source, row.standing) for row in held}
         sources = tuple(sorted({source for source, _standing in kinds}))
         lines = () if policy.scale is None else _lines(policy.scale, held, sources, today)

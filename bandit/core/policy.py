@@ -1,10 +1,14 @@
 """How a bandit's evidence is read: the numbers of one policy."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bandit.core.calibration import Scale
 from bandit.core.rectify import Stratum, check_offsets
+
+# Evidence older than this many long half-lives is left out: a thousandth of its mass.
+HALF_LIVES_READ = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,5 +46,11 @@ class Policy:
     standings: Mapping[str, float] = field(default_factory=dict, repr=False)
     scale: Scale | None = field(default=None, repr=False)
 
+    # What the rows to be read are chosen by: how many days back, and whether abstentions are among them.
+    days_read: int = field(init=False, repr=False, compare=False, default=0)
+    reads_abstentions: bool = field(init=False, repr=False, compare=False, default=False)
+
     def __post_init__(self) -> None:
         check_offsets(self.rectifier)
+        object.__setattr__(self, "days_read", math.floor(HALF_LIVES_READ * self.long_run_half_life))
+        object.__setattr__(self, "reads_abstentions", self.scale is not None and self.scale.reads_abstentions)

@@ -33,7 +33,7 @@ from scipy.special import betaincinv
 
 from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
-from bandit.core.propensity import p_best
+from bandit.core.propensity import p_best, propensities
 from bandit.core.table import NO_LINE, Floats, RewardRow, Table, positions
 
 TAIL = 0.05
@@ -113,6 +113,41 @@ class Posterior:
             return {}
         at = [position[name] for name in chosen]
         return dict(zip(chosen, p_best(self.alpha[at], self.beta[at]).tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A bandit's posterior, and how often each arm that can be chosen at all would be chosen from it.
+
+    `chances` leaves out paused, retired and merged arms; it knows nothing of supply, limits and feedback, which are a
+    decision's own.
+    """
+
+    posterior: Posterior
+    chances: Mapping[str, float]
+    arms: Mapping[str, ArmPosterior]
+
+    def share_of_next_100(self, arm: str) -> float:
+        """Expected number of the next hundred decisions that choose this arm."""
+        return 100 * self.chances.get(arm, 0.0)
+
+    def by_arm(self) -> dict[str, tuple[float, float]]:
+        """The mean of each arm, and its share of the next hundred."""
+        return {name: (arm.mean, self.share_of_next_100(name)) for name, arm in self.arms.items()}
+
+
+def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
+    """What follows from a posterior, where these arms can be chosen."""
+    best = posterior.chance_of_best(choosable)
+    return Outlook(posterior=posterior, chances=chances(best, posterior.policy.floor), arms=posterior.arms)
+
+
+def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
+    """π over the arms of `best`: P(best), times an arm's factor if it has one, above the floor. Empty for no arms."""
+    if not best:
+        return {}
+    scaled = np.array([chance * (factors or {}).get(name, 1.0) for name, chance in best.items()])
+    return dict(zip(best, propensities(scaled, floor=floor).tolist(), strict=True))
 
 
 def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:

@@ -35,6 +35,11 @@ class Baseline:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def freed(policy: Policy, found: Baseline) -> Policy:
+    """The policy, reading rewards freed of this baseline."""
+    return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
+
+
 def baseline(rows: Iterable[RewardRow], *, policy: Policy, today: date, least: int = LEAST) -> Baseline:
     """The baseline of the day `today` from the rewards of the days before it, whose arms are the contexts.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from bandit.selection import posterior_of
+from bandit.reading import outlooks_of
 from grading import monitoring
 from grading.models import Flag, Session, Settlement
 from grading.reward import rewards
@@ -29,11 +29,8 @@ class Measured:
 def measure(session: Session) -> Measured:
     """All of it as it is now."""
     now = timezone.now()
-    arms: dict[tuple[str, str], tuple[float, float]] = {}
     own = frozenset((each.bandit, each.arm.name) for each in rewards.learners(session))
-    for bandit, _arm in sorted(own):
-        outlook = posterior_of(bandit, now)
-        arms |= {(bandit, name): (arm.mean, outlook.share_of_next_100(name)) for name, arm in outlook.arms.items()}
+    arms = outlooks_of(sorted({bandit for bandit, _arm in own}), now)
     flags = Flag.objects.open().filter(session=session).values_list("rule", flat=True)
     said = {(alarm.rule, alarm.about): alarm.detail for alarm in monitoring.open_alarms()}
     return Measured(reward=rewards.live(session), own=own, arms=arms, flags=frozenset(flags), alarms=said)

@@ -18,9 +18,10 @@ from django.utils import timezone
 
 from bandit import calibrating, ledger
 from bandit.core.calibration import CalibrationLine, JudgedSession, Key, Scale, fit
+from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, Bucket, CalibrationVersion
-from bandit.reading import Outlook, version_of, weights_of
+from bandit.reading import version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session

@@ -8,10 +8,9 @@ from typing import Any
 
 from django.db.models import Count, Sum
 
-from bandit.core.evidence import oldest_day
 from bandit.core.table import MICRO
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import sign_of_entry
+from bandit.reading import days_read, sign_of_entry
 from bandit.silence import heard
 from grading.models import Flag, JudgeJob, Session
 from grading.monitoring import UNHEARD
@@ -84,7 +83,7 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
 
 def _productive(belief: Belief, at: Moments) -> dict[str, int]:
     """Live rewards above .5 by arm: applies less reverses, so that the past is counted as it was."""
-    read = (oldest_day(belief.policy.long_run_half_life, at.day), at.day)
+    read = days_read(belief.policy, at.day)
     entries = LedgerEntry.objects.filter(bandit=belief.bandit, effective_day__range=read)
     entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
     if at.known_by is not None:

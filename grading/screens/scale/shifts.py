@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from bandit.reading import Outlook
+from bandit.core.posterior import Outlook
 from grading.screens import charts
 
 # An arm that moves by less is not worth naming on a button.
