@@ -12,7 +12,7 @@ from django.db.models import Max
 
 from bandit import ledger
 from bandit.arms import Act, done, in_turn
-from bandit.core.posterior import Outlook, chances
+from bandit.core.posterior import Outlook, chances, with_chances
 from bandit.models import Arm, LedgerEntry, LedgerEntryQuerySet
 from bandit.reading import evidence_of, outlook, site_day
 from bandit.whatif import row_of
@@ -99,7 +99,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     return MergePreview(
         merged=_counted(moving, doubles),
         before=before,
-        after=Outlook(posterior=posterior, chances=odds, arms=posterior.arms),
+        after=with_chances(posterior, odds),
     )
 
 

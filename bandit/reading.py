@@ -139,11 +139,11 @@ def policy_from(
     version: PolicyVersion, rectifier: Rectifier | None = None, calibration: CalibrationVersion | None = None
 ) -> Policy:
     """A version of a policy as the core reads it, saved or not."""
-    scale = calibrating.scale_of(calibration)
     names = [str(version)]
     names += [] if rectifier is None else [f"rectifier/{rectifier.version}"]
     names += [] if calibration is None else [f"calibration/{calibration.version}"]
-    return Policy(
+    return Policy.of(
+        None if calibration is None or not calibration.enabled else calibration.scale,
         half_life=version.half_life_days,
         long_run_half_life=version.long_run_half_life_days,
         prior_strength=version.prior_strength,
@@ -157,7 +157,6 @@ def policy_from(
         evidence_cap=version.evidence_cap,
         cost_weight=version.cost_weight,
         standings=settings.STANDING_WEIGHTS,
-        scale=scale,
     )
 
 
@@ -300,7 +299,7 @@ def outlooks_of(bandits: Iterable[str], now: datetime) -> dict[tuple[str, str], 
 
     Raises UnknownBandit.
     """
-    found = {bandit: posterior_of(bandit, now).by_arm() for bandit in bandits}
+    found = {bandit: posterior_of(bandit, now).by_arm for bandit in bandits}
     return {(bandit, arm): said for bandit, arms in found.items() for arm, said in arms.items()}
 
 

@@ -120,26 +120,30 @@ class Outlook:
     """A bandit's posterior, and how often each arm that can be chosen at all would be chosen from it.
 
     `chances` leaves out paused, retired and merged arms; it knows nothing of supply, limits and feedback, which are a
-    decision's own.
+    decision's own. `by_arm`: the mean of each arm, and its share of the next hundred decisions.
     """
 
     posterior: Posterior
     chances: Mapping[str, float]
     arms: Mapping[str, ArmPosterior]
+    by_arm: Mapping[str, tuple[float, float]]
 
     def share_of_next_100(self, arm: str) -> float:
         """Expected number of the next hundred decisions that choose this arm."""
-        return 100 * self.chances.get(arm, 0.0)
-
-    def by_arm(self) -> dict[str, tuple[float, float]]:
-        """The mean of each arm, and its share of the next hundred."""
-        return {name: (arm.mean, self.share_of_next_100(name)) for name, arm in self.arms.items()}
+        return self.by_arm[arm][1] if arm in self.by_arm else 0.0
 
 
 def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
     """What follows from a posterior, where these arms can be chosen."""
     best = posterior.chance_of_best(choosable)
-    return Outlook(posterior=posterior, chances=chances(best, posterior.policy.floor), arms=posterior.arms)
+    return with_chances(posterior, chances(best, posterior.policy.floor))
+
+
+def with_chances(posterior: Posterior, chosen: Mapping[str, float]) -> Outlook:
+    """The same where these are the chances to be chosen."""
+    arms = posterior.arms
+    by_arm = {name: (arm.mean, 100 * chosen.get(name, 0.0)) for name, arm in arms.items()}
+    return Outlook(posterior=posterior, chances=chosen, arms=arms, by_arm=by_arm)
 
 
 def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:

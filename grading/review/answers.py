@@ -143,13 +143,14 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
             raise CorrectionError("An undo is not undone; give the answer anew.")
         if ReviewAnswer.objects.filter(undoes=answer).exists():
             raise corrections.AlreadyUndone
-        seen, before = records.seen_now(session, rewards.live(session)), measure(session)
+        before = measure(session)
+        seen = records.seen_now(session, before.reward)
         if answer.grade is not None:
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
             monitoring.reopen_flags(session, why=monitoring.DISMISSED)
         monitoring.refresh()
-        effects = changes(before, measure(session))
+        effects = changes(before, measure(session, before))
         said: dict[str, Any] = {"reason": reason.strip(), "undoes": answer, "effects": effects}
         row = records.append(session, reviewer, Answer.UNDO, seen=seen, **said)
         _item_follows(session, reviewer)
@@ -179,7 +180,8 @@ def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: Revi
 
 def _graded(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer:
     """A verdict that becomes the reward, with all that it changed."""
-    seen, before = records.seen_now(session, rewards.live(session)), measure(session)
+    before = measure(session)
+    seen = records.seen_now(session, before.reward)
     corrections.record_correction(
         session,
         reviewer,
@@ -190,7 +192,7 @@ def _graded(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAn
         seen_evidence=said.seen_evidence,
     )
     monitoring.refresh()
-    effects = changes(before, measure(session))
+    effects = changes(before, measure(session, before))
     made: dict[str, Any] = {"seen": seen, "grade": persons_grade(session), "effects": effects}
     return records.append(session, reviewer, said.answer, value=said.value, **made, **said.columns)
 

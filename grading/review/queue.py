@@ -20,7 +20,6 @@ from grading.review.filters import QueueFilters, offered_to, waiting
 from grading.review.impact import first_guess, prioritise
 from grading.review.seen import is_outdated, persons_grade
 from grading.review.shares import falls_into
-from grading.reward import rewards
 from grading.vocabulary import NO_REWARD
 
 __all__ = [
@@ -135,9 +134,10 @@ def take_off(session: Session, by: User, **said: Any) -> ReviewAnswer:
     """Dismiss a session that the caller has locked: the answer, with what it changed. Its flags go, and its machines'
     reward out of their stratum.
     """
-    seen, before = records.seen_now(session, rewards.live(session)), measure(session)
+    before = measure(session)
+    seen = records.seen_now(session, before.reward)
     close(session, ItemState.DISMISSED, by)
-    effects = changes(before, measure(session))
+    effects = changes(before, measure(session, before))
     return records.append(session, by, Answer.CANNOT_JUDGE, seen=seen, effects=effects, **said)
 
 
