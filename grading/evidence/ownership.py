@@ -9,8 +9,8 @@ whenever evidence comes or goes, and never depends on the order in which one age
 from grading.evidence.claims import claim, foreign
 from grading.evidence.links import part_of, parts
 from grading.evidence.locking import alone, locked
-from grading.evidence.logs import is_torn, tells
-from grading.evidence.shown import Carried, carried, events, files, of_other_agents
+from grading.evidence.logs import tells
+from grading.evidence.shown import Carried, carried, events, files, of_other_agents, shares
 from grading.evidence.updating import give_up, relatives, update
 
 __all__ = [
@@ -22,12 +22,12 @@ __all__ = [
     "files",
     "foreign",
     "give_up",
-    "is_torn",
     "locked",
     "of_other_agents",
     "part_of",
     "parts",
     "relatives",
+    "shares",
     "tells",
     "update",
 ]

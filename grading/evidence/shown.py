@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from grading import formats
-from grading.evidence import claims, copies, links, records, store
+from grading.evidence import claims, copies, links, logs, records, store
 from grading.formats.events import Boundary, Event
 from grading.models import Evidence, Session, SessionLog
 
@@ -16,6 +16,22 @@ class Carried:
     session: Session
     records: int
     total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogShares:
+    """Whose a session's log is: what of it was carried over, the session whose part it is, and whether it came in parts
+    of which none contains the others.
+    """
+
+    carried: list[Carried]
+    part_of: Session | None
+    is_torn: bool
+
+
+def shares(session: Session) -> LogShares:
+    """Whose the session's log is."""
+    return LogShares(carried=carried(session), part_of=links.part_of(session), is_torn=logs.is_torn(session))
 
 
 def carried(session: Session) -> list[Carried]:

@@ -6,7 +6,7 @@
 (['Fix it'], 'gptme', 1.0)
 """
 
-from io import BufferedReader, RawIOBase
+from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, Final
 
 from grading.formats.claude_code import ClaudeCode
@@ -43,27 +43,29 @@ def read(stream: BinaryIO, filename: str = "", *, max_line: int = MAX_LINE) -> T
     is raised, then or while iterating, whatever the bytes are (the stream's own errors apart). The caller closes the
     stream. Lines over `max_line` bytes are skipped and counted.
     """
-    head = _head(stream)
+    head, is_all = _head(stream)
     if not head.strip():
-        if stream.read(1):
+        if not is_all and stream.read(1):
             raise UnknownFormat("white space only", expected=FORMATS, head=head, filename=filename)
         raise EmptyTranscript(filename)
     detection = detect(head, filename)
     if detection.format is None:
         raise UnknownFormat(detection.reason, expected=FORMATS, head=head, filename=filename)
-    whole = BufferedReader(_Rejoined(head, stream), HEAD)
+    whole = BytesIO(head) if is_all else BufferedReader(_Rejoined(head, stream), HEAD)
     return TranscriptReader(whole, PARSERS[detection.format], max_line=max_line)
 
 
-def _head(stream: BinaryIO) -> bytes:
-    """At least `HEAD` bytes, and on to the end of a line where one is longer; at most `MAX_HEAD`."""
+def _head(stream: BinaryIO) -> tuple[bytes, bool]:
+    """At least `HEAD` bytes, and on to the end of a line where one is longer; at most `MAX_HEAD`. And whether they are
+    all that there is.
+    """
     head = bytearray()
     while len(head) < HEAD or (len(head) < MAX_HEAD and head.count(b"\n") < 2):  # noqa: PLR2004 - one whole line and more
         piece = stream.read(HEAD)
         if not piece:
-            break
+            return bytes(head), True
         head += piece
-    return bytes(head)
+    return bytes(head), False
 
 
 class _Rejoined(RawIOBase):

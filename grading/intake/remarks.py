@@ -33,7 +33,8 @@ def _of_the_facts(session: Session, said: FactsFile) -> Iterator[Problem]:
 
 
 def _of_the_log(session: Session) -> Iterator[Problem]:
-    for each in ownership.carried(session):
+    shares = ownership.shares(session)
+    for each in shares.carried:
         whose = _named(each.session, session)
         yield _remark(
             "carried",
@@ -41,15 +42,14 @@ def _of_the_log(session: Session) -> Iterator[Problem]:
             got=f"{each.records:,} of its {each.total:,} records belong to {whose}, which is credited for them",
             todo="nothing, if it was resumed, forked or copied from there; else have a person look at both",
         )
-    parent = ownership.part_of(session)
-    if parent is not None:
+    if shares.part_of is not None:
         yield _remark(
             "part_of_another_session",
             expected="a session of its own",
-            got=f"the log of a subagent of session {parent.external_id}, which has its work and its reward",
+            got=f"the log of a subagent of session {shares.part_of.external_id}, which has its work and its reward",
             todo="nothing",
         )
-    if ownership.is_torn(session):
+    if shares.is_torn:
         yield _remark(
             "log_in_parts",
             expected="a log that contains those sent before",

@@ -314,7 +314,7 @@ def _keep_artifacts(
 ) -> None:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
     found = [item for item in found if item.kind in KINDS]
-    texts = plain_json([[item.key, item.left_out, item.where] for item in found])
+    texts = plain_json([[item.key, item.left_out, item.where] for item in found]) if found else []
     now = {
         (item.kind, _cut(key, 500), item.origin): (item, _cut(left_out, LEFT_OUT), _cut(where, 300))
         for item, (key, left_out, where) in zip(found, texts, strict=True)
