@@ -34,9 +34,9 @@ PRODUCTION = ("bandit", "grading", "gradingsite")
 ROOMS = ("bandit", "grading")
 LONGEST = 120
 # Laws, alarm rules and incidents are named like this, wherever it stands. A spreadsheet's cell (!A0), an escaped byte
-# (%A3) and a linter's code (A001, N818) are written otherwise.
+# (%A3) and a linter's code of three digits are written otherwise.
 CODE = re.compile(r"(?<![!%])\b(?:[ALN][1-9]\d?|I0[1-9]|I[1-9]\d{1,2})\b")
-# In prose any letter with a number is a code: nobody writes R2 or D1 who does not mean a list somewhere.
+# In prose any letter with a number is a code: whoever writes one means a list somewhere.
 PROSE = re.compile(r"(?<![!%])\b[A-Z]\d{1,3}\b")
 NOQA = re.compile(r"noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -259,7 +259,7 @@ CHAIN_SCALE = {
     )
     for source in ("trajectory", "journal")
 }
-# The most that machines can say of a session whose caller saw a mandatory check fail (I45).
+# The most that machines can say of a session whose caller saw a mandatory check fail.
 VETO_CAP = env_number("GRADE_VETO_CAP", 0.2, low=0, high=1)
 EVIDENCE_WEIGHTS = {
     "human": 1.0,
@@ -279,7 +279,7 @@ STANDING_WEIGHTS = {
 }
 
 # --- review --------------------------------------------------------------------------------------------
-# The chance with which a session comes before a person whatever it looks like: calibration rests on these (I146).
+# The chance with which a session comes before a person whatever it looks like: calibration rests on these.
 REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)
 
 # --- evidence ---------------------------------------------------------------------------------------------------------

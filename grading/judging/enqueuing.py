@@ -170,7 +170,7 @@ def read_again(session: Session) -> JudgeJob | None:
 def further_opinions(job: JudgeJob) -> list[JudgeJob]:
     """After a verdict: the same judge once more, and another family's opinion, for fixed shares of all sessions.
 
-    Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen (I41).
+    Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen.
     """
     if not job.is_first:
         return []

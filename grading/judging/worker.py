@@ -188,7 +188,7 @@ def ask_by_its_kind(job: JudgeJob, session: Session) -> None:
 
 
 def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
-    """Unchanged inputs under the same identity are not paid for twice (I42), unless that is what the job is for."""
+    """Unchanged inputs under the same identity are not paid for twice, unless that is what the job is for."""
     if turn.job.purpose == Purpose.REPEAT:
         return True
     if turn.job.purpose == Purpose.SAMPLE:

@@ -22,7 +22,7 @@ IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = ImpossiblePair.id, JudgeOu
 
 
 def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
-    """Whether open alarms say that the first judge does not answer: an open quota alone does not mean it does (I90)."""
+    """Whether open alarms say that the first judge does not answer: an open quota alone does not mean it does."""
     return any(alarm.rule == JUDGE_OUT and alarm.about == about(JudgeRole.FIRST) for alarm in alarms)
 
 

@@ -142,7 +142,7 @@ def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
 
 
 def _bad_news(before: str, is_self: bool) -> str:  # noqa: FBT001 (named by its only caller)
-    """Why a word of failure is not held against the session (I03: only where it assesses itself)."""
+    """Why a word of failure is not held against the session: only where it assesses itself."""
     if not is_self:
         return "not in the session's own assessment"
     return "negated" if journal_words.UNBLOCKED.search(before) else ""

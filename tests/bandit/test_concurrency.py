@@ -1,4 +1,4 @@
-"""Eight writers at once, a fifth of what they send delivered again: every sum exact (L4, N12, I58)."""
+"""Eight writers at once, a fifth of what they send delivered again: every sum exact (L4, I58)."""
 
 import random
 import threading

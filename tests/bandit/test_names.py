@@ -1,4 +1,4 @@
-"""One name for one thing (L13, N10): spellings meet, strangers are refused with the nearest name."""
+"""One name for one thing (L13): spellings meet, strangers are refused with the nearest name."""
 
 import pytest
 from django.core.exceptions import ValidationError

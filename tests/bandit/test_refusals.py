@@ -1,4 +1,4 @@
-"""What the database itself refuses, on both databases (N3)."""
+"""What the database itself refuses, on both databases."""
 
 import pytest
 from django.db import IntegrityError, connection, transaction
