@@ -1,4 +1,8 @@
-"""Is the reward true? Validity rules flag sessions on the spot and raise alarms; coverage is another number (L10)."""
+"""Is the reward true? Validity rules flag sessions on the spot and raise alarms; coverage is another number (L10).
+
+In: every session as it is settled, and all rows now and then. Out: flags (for the review queue), alarms, notices.
+Start with `rule` (what a rule is) and `watch` (which there are, and when they look); docs/laws.md has a line for each.
+"""
 
 from collections.abc import Iterable
 
