@@ -95,11 +95,14 @@ def test_each_of_a_newcomers_questions_has_an_answer_in_two_look_ups():
         assert 1 <= len([each for each in QUOTED.findall(answer) if "/" in each]) <= 2
 
 
-def test_every_door_says_what_comes_in_and_where_to_start():
-    doors = [each.parent for each in (ROOT / "grading").glob("*/__init__.py")]
+def test_every_door_says_what_comes_in_what_goes_out_and_where_to_start():
     django = {"management", "migrations", "templatetags"}
-    for door in [*(door for door in doors if door.name not in django), ROOT / "bandit", ROOT / "bandit" / "core"]:
+    doors = [each.parent for each in (ROOT / "grading").glob("*/__init__.py") if each.parent.name not in django]
+    for door in [*doors, ROOT / "bandit", ROOT / "bandit" / "core"]:
         text = ast.get_docstring(ast.parse(told(door / "__init__.py"))) or ""
-        assert "In: " in text, door
-        assert "Out: " in text, door
-        assert "Start" in text, door
+        came, _, start = text.partition("Start with ")
+        assert "In: " in came, door
+        assert "Out: " in came, door
+        first = [quoted.split(".")[0] for quoted in QUOTED.findall(start)]
+        assert first, door
+        assert [name for name in first if not ((door / f"{name}.py").exists() or (door / name).is_dir())] == [], door
