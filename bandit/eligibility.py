@@ -162,7 +162,7 @@ def consumption_today(bandit: Bandit, today: date) -> int:
 def consumption_feedback(
     rows: list[RewardRow], names: list[str], version: PolicyVersion, today: date
 ) -> dict[str, Feedback]:
-    """Seed 000's boost or penalty of each consumption arm, from the rewards that carry weight."""
+    """The boost or penalty of each consumption arm, from the rewards that carry weight."""
     sizes = Sizes(
         boost=version.consumption_boost,
         penalty=version.consumption_penalty,

@@ -49,7 +49,8 @@ numbers are replayed in `tests/stories/test_seed_000.py`.
 **Seed 001, the signal that lied.** Two sessions with real pull requests were graded .1. Three faults met: all sessions
 wrote their log to one shared path, so that the judge was given another's; the judge's quota was gone, and its failure
 became a bare "no value"; and the trajectory of a worktree was a stub without calls. The fallback's floor was learned
-as if it were a grade, and monitoring counted that everything had been graded. It is replayed end to end in
+as if it were a grade, where what their journals said is worth .32, and monitoring counted that everything had been
+graded. It is replayed end to end in
 `tests/stories/test_seed_001.py`.
 """
 

@@ -20,7 +20,7 @@ MAX_LINE = 2_000
 MAX_HITS = 100
 # Beyond this many hits of a kind more words are not more work.
 MAX_COUNT = 3
-# Chosen so that one submitted pull request is worth the founding document's 0.32.
+# Chosen so that one submitted pull request is worth 0.32, as in the founding story.
 WEIGHTS = MappingProxyType({"merged": 0.75, "submitted": 0.62, "fixed": 0.45, "pushed": 0.40, "completed": 0.35})
 
 

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FOLDERS = ("bandit", "benchmarks", "bin", "docs", "grading", "gradingsite", "templates", "tests")
 # `a/path.py: name` in backticks, or a path alone.
-QUOTED = re.compile(r"`([^`\n]+)`")
+QUOTED = re.compile(r"`([^`]+)`")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 PATH = re.compile(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)\)")
 ROW = re.compile(r"^\| (A\d+) \|(?P<says>[^|]+)\|(?P<why>[^|]+)\|(?P<test>[^|]+)\|$", re.MULTILINE)
@@ -46,7 +47,8 @@ def names_in(path):
 
 def missing(page):
     """What the page names that is not there."""
-    for quoted in QUOTED.findall(told(page)):
+    for found in QUOTED.findall(FENCED.sub("", told(page))):
+        quoted = " ".join(found.split())
         where, _, name = quoted.partition(": ")
         if not PATH.fullmatch(where):
             continue
@@ -65,6 +67,23 @@ def test_every_path_and_name_on_a_page_exists(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_link_between_pages_leads_somewhere(page):
     assert [link for link in LINK.findall(told(page)) if not (page.parent / link).exists()] == []
+
+
+def test_every_word_on_the_page_of_words_is_one_of_the_code_or_the_screens():
+    used, left = told(ROOT / "docs" / "words.md").split("## No longer used")
+    rows = [row for row in re.findall(r"^\| (.+?) \| (.+?) \|$", used, re.MULTILINE) if row[0] != "word"]
+    replaced = [row for row in re.findall(r"^\| (.+?) \| (.+?) \|$", left, re.MULTILINE) if row[0] != "then"]
+    words = [*(word for word, _meaning in rows), *(now for _then, now in replaced)]
+    product = said()
+    assert [word for group in words for word in group.split(", ") if word.strip("`").lower() not in product] == []
+    assert [word for word, _ in rows] == sorted({word for word, _ in rows}, key=str.lower)
+
+
+def said():
+    """All that the product's modules and templates say."""
+    folders = ("bandit", "grading", "gradingsite", "templates")
+    files = [path for folder in folders for glob in ("*.py", "*.html") for path in (ROOT / folder).rglob(glob)]
+    return "\n".join(told(path) for path in files).lower()
 
 
 def test_every_code_and_page_that_is_named_anywhere_is_explained():
