@@ -31,7 +31,7 @@ HEAD = """\
 # Incidents
 
 What went wrong in agents that learned from grades, and what stops it here. The codes are those of a published series
-of incidents of one autonomous agent; each that concerns this project is replayed by tests against the real thing:
+of incidents of one autonomous agent; what concerns this project is replayed by tests against the real thing:
 intake through its own function, the SDK over a socket to the simulated judge, rows in the database. A fault is
 **impossible** by construction, raises an **alarm** (its code is in [laws.md](laws.md)) or a flag within so many
 sessions, is **told** on the page it concerns or refused before it happens, or is **repaired** to the last bit.
@@ -54,6 +54,19 @@ graded. It is replayed end to end in
 `tests/stories/test_seed_001.py`.
 """
 
+TAIL = """\
+## Not replayed
+
+| incident | what it was | why not |
+|---|---|---|
+| I39 | the judge prefers brevity | nothing compares the trend of verdicts with that of what was left behind |
+| I77 | learning that nobody samples | reads of a posterior are not recorded |
+| I80 | one penalty for any loop | there is no penalty for loops |
+| I100, I101 | endless work of little worth | nothing but people's grades says what work is worth |
+| I103, I105 | recommendations and dispatches that nobody takes up | an agent's own business |
+| I117 | triggers of lessons too broad, or ignored | the caller's; the page says how often a lesson matches |
+"""
+
 
 def main() -> None:
     PAGE.write_text(page(), encoding="utf-8")
@@ -74,7 +87,7 @@ def page() -> str:
         lines.append(f"### {', '.join(codes)}: {title}\n\n{how}\n")
         held = dict.fromkeys(test for code in codes for test in tests[code])
         lines.append("\n".join(f"- `{test}`" for test in held) + "\n")
-    return "\n".join(lines)
+    return "\n".join([*lines, TAIL])
 
 
 def described() -> dict[tuple[str, ...], tuple[str, str]]:
