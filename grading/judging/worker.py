@@ -63,7 +63,7 @@ class HoldReason(Enum):
 def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
     """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls.
 
-    After so many seconds it rings and makes way: the worker's other messages, the sweep's among them, come first.
+    After so many seconds it wakes another worker; the other messages, the sweep's among them, come first.
     """
     calls, waiting, enough = 0, set[JudgeRole](), time.monotonic() + seconds
     while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
@@ -72,7 +72,7 @@ def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
         if time.monotonic() > enough:
-            enqueuing.ring()
+            enqueuing.wake_workers()
             break
     return calls
 
