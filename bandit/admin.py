@@ -50,7 +50,7 @@ MOMENTS: "Mapping[type[Field[Any, Any]], Mapping[str, Any]]" = {
 
 
 class KeepAdmin(AnyModelAdmin):
-    """Rows that may be added and changed, and never deleted: arms retire (I57)."""
+    """Rows that may be added and changed, and never deleted: arms retire."""
 
     view_on_site = False
     formfield_overrides = MOMENTS

@@ -1,4 +1,4 @@
-"""What people do to arms: each act one function, in the bandit's turn, that leaves an event with who and why (I57)."""
+"""What people do to arms: each act one function, in the bandit's turn, that leaves an event with who and why."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,7 +79,7 @@ def resume(arm: Arm, *, by: str, why: str = "") -> Arm:
 
 
 def retire(arm: Arm, *, by: str, why: str = "") -> Arm:
-    """Not chosen any more. Its record stays, and what still comes for it is recorded (I57, I114)."""
+    """Not chosen any more. Its record stays, and what still comes for it is recorded."""
     with in_turn(arm) as held:
         _require(held.retired_at is None, held, "retired already")
         return done(held, Act.RETIRED, by=by, why=why, retired_at=timezone.now())
@@ -92,7 +92,7 @@ def bring_back(arm: Arm, *, by: str, why: str = "") -> Arm:
 
 
 def put_on_probation(arm: Arm, *, by: str, why: str = "") -> Arm:
-    """Few sessions a day, in low-stakes work, until some have earned a reward (I102)."""
+    """Few sessions a day, in low-stakes work, until some have earned a reward."""
     with in_turn(arm) as held:
         _require(not held.probation, held, "on probation already")
         return done(held, Act.TRIED, by=by, why=why, probation=True)

@@ -1,4 +1,4 @@
-"""Buckets are sums of the ledger: recompute them, compare, and put right those that differ (N2).
+"""Buckets are sums of the ledger: recompute them, compare, and put right those that differ.
 
 Nobody is held up meanwhile. Rows of the ledger never change, so nearly all of it is added up without a lock; each
 bandit's writers then wait while the few rows that came in since are added, and its buckets looked at.

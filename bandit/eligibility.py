@@ -1,4 +1,4 @@
-"""What may be chosen at all, decided before any draw (N11), and what reading has led to lately."""
+"""What may be chosen at all, decided before any draw, and what reading has led to lately."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selec
 from bandit.reading import weights_of
 
 NO_WORK, NOT_OFFERED = "no work available", "not in the supply given"
-# An arm that others ran for so many times in a row today is left out until the day is over (I85).
+# An arm that others ran for so many times in a row today is left out until the day is over.
 SUBSTITUTED = 3
-# So many decisions in a row that came to no finished session are worth a word (I84).
+# So many decisions in a row that came to no finished session are worth a word.
 UNFINISHED = 10
-# An arm is bound by supply that had no work in so many of the latest decisions (I97).
+# An arm is bound by supply that had no work in so many of the latest decisions.
 LATEST, BOUND = 20, 16
 
 
@@ -82,7 +82,7 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
 
 
 def _against_trial(arm: Arm, now: Circumstances) -> str:
-    """Why an arm on probation may not be tried now (I88, I102)."""
+    """Why an arm on probation may not be tried now."""
     if now.context is not None and not now.context.is_low_stakes:
         return f"on probation: tried in low-stakes work only, and {now.context.name} is not"
     used, limit = now.decided.get(arm.pk, 0), now.version.probation_per_day
@@ -131,7 +131,7 @@ def is_unfinished(arm: Arm) -> bool:
 
 def supply_bound(bandit: Bandit) -> dict[str, int]:
     """The arms that had no work in most of the latest decisions, and in how many of LATEST: a greater chance brings
-    them nothing (I97).
+    them nothing.
     """
     missing = Counter(
         arm
@@ -162,7 +162,7 @@ def consumption_today(bandit: Bandit, today: date) -> int:
 def consumption_feedback(
     rows: list[RewardRow], names: list[str], version: PolicyVersion, today: date
 ) -> dict[str, Feedback]:
-    """Seed 000's boost or penalty of each consumption arm, from the rewards that carry weight."""
+    """The boost or penalty of each consumption arm, from the rewards that carry weight."""
     sizes = Sizes(
         boost=version.consumption_boost,
         penalty=version.consumption_penalty,

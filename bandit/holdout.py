@@ -1,7 +1,7 @@
-"""A randomised holdout: each of several arms that match is taken or, by a small chance, held out (I115).
+"""A randomised holdout: each of several arms that match is taken or, by a small chance, held out.
 
 What is held out by chance and by nothing else tells what an arm causes. Each draw is a row with its chance, written
-when the work begins (I108); it gives no reward (L12).
+when the work begins; it gives no reward (L12).
 """
 
 from collections.abc import Iterable, Mapping

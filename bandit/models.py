@@ -219,7 +219,7 @@ class ArmQuerySet(models.QuerySet["Arm"]):
 
 
 class Arm(models.Model):
-    """One of a bandit's choices. It is retired, never deleted: what it earned stays on record (I57)."""
+    """One of a bandit's choices. It is retired, never deleted: what it earned stays on record."""
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="arms")
     name = models.CharField(max_length=100)
@@ -315,7 +315,7 @@ class ArmEvent(models.Model):
 
 
 class ArmAlias(models.Model):
-    """Another spelling of an arm (N10)."""
+    """Another spelling of an arm."""
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="+")
     alias = models.CharField(max_length=100)
@@ -424,7 +424,7 @@ class LedgerEntry(models.Model):
 
     A reverse repeats the value, cost, day and grader of the apply that it undoes. Triggers refuse UPDATE, DELETE, an
     apply while the revision before it is live, a reverse that differs from its apply, and an arm of another bandit. Two
-    clocks (N13): `effective_day` is when the session ended, `recorded_at` when we learnt its reward.
+    clocks: `effective_day` is when the session ended, `recorded_at` when we learnt its reward.
     """
 
     class Op(models.TextChoices):
@@ -575,7 +575,7 @@ class CalibrationVersion(SwitchedVersion):
 
 
 class Selection(models.Model):
-    """A decision: what was chosen, from what, with which chances and why. Only a finished session earns (N7).
+    """A decision: what was chosen, from what, with which chances and why. Only a finished session earns.
 
     `context` is the circumstance that the caller named, such as the category that a harness is chosen for. `eligible`
     maps every arm to its propensity, or to the reason it was left out. With an override `propensity` is 1
@@ -620,7 +620,7 @@ class Selection(models.Model):
 
 
 class Assignment(models.Model):
-    """A randomised holdout (I115): whether an arm that matched was taken, by a draw whose chance is on record.
+    """A randomised holdout: whether an arm that matched was taken, by a draw whose chance is on record.
 
     What is taken or held out by chance, and by nothing else, tells what an arm causes. `observation` is the session
     that it was for, once that is known.

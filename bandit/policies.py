@@ -38,7 +38,7 @@ TRAFFIC_DAYS = 28
 class ArmCost:
     """Of `n` rewards' sessions the cost is known for `costed`, `usd` in all: `each` is their mean in dollars.
 
-    Where few are known, `at_least` is the mean over all of them with what is unknown at nothing: a lower bound (I142).
+    Where few are known, `at_least` is the mean over all of them with what is unknown at nothing: a lower bound.
     """
 
     n: int
@@ -157,7 +157,7 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
-    """Raises ValidationError, with the number, where a version remembers less than three days of its traffic (I72)."""
+    """Raises ValidationError, with the number, where a version remembers less than three days of its traffic."""
     half_life, cap = version.half_life_days, version.evidence_cap
     if remembered.by_decay < LEAST_DAYS:
         least: float = math.ceil(100 * LEAST_HALF_LIFE) / 100

@@ -1,6 +1,6 @@
 """Posteriors for pages, the API and selection: read the buckets once, fold them with the policy in force.
 
-There are two clocks (N13). A reading of the day `today` leaves out what happened later; one `known_by` a moment leaves
+There are two clocks. A reading of the day `today` leaves out what happened later; one `known_by` a moment leaves
 out what was learnt later: rewards, corrections, policies and rectifiers alike, whatever they were about.
 """
 

@@ -1,4 +1,4 @@
-"""Deciding what comes next: eligibility first, then the odds, then a draw that a retry repeats (N7, N11, L12)."""
+"""Deciding what comes next: eligibility first, then the odds, then a draw that a retry repeats (L12)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -140,7 +140,7 @@ def _require_choice(bandit: Bandit) -> None:
 
 
 def complete(selection: Selection, *, observation: str, executed_arm: str, now: datetime) -> Selection:
-    """Close a decision with the session that came of it and the arm that ran, chosen or not (I83, I85).
+    """Close a decision with the session that came of it and the arm that ran, chosen or not.
 
     The reward is the ledger's, and goes to the arm that ran. Repeating it changes nothing. Raises AlreadyCompleted
     when another session closed the decision, or the session closed another decision; UnknownArm.

@@ -5,7 +5,7 @@ a change of room: in a traced request, a call (with its return) from a function 
 a helper used once: a private function or method that its own file names in one other place
 a homonym: a class name that two modules define; `Meta` and a management command's `Command` are Django's names, and
 not counted
-unresolved: codes like A14 or I146, and names of design pages, that nothing in the repository explains
+unresolved: codes like A14 or I146, and names of pages, that nothing in docs/ explains
 
 python benchmarks/house.py [--quick | --smoke]
 """
@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tokenize
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -32,12 +33,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCTION = ("bandit", "grading", "gradingsite")
 ROOMS = ("bandit", "grading")
 LONGEST = 120
-# Rules and incidents are named like this in code; what explains them is a rule's own id, a heading or a table's row.
-CODE = re.compile(r"\b[AILN]\d{1,3}\b")
+# Laws, alarm rules and incidents are named like this, wherever it stands. A spreadsheet's cell (!A0), an escaped byte
+# (%A3) and a linter's code of three digits are written otherwise.
+CODE = re.compile(r"(?<![!%])\b(?:[ALN][1-9]\d?|I0[1-9]|I[1-9]\d{1,2})\b")
+# In prose any letter with a number is a code: whoever writes one means a list somewhere.
+PROSE = re.compile(r"(?<![!%])\b[A-Z]\d{1,3}\b")
+NOQA = re.compile(r"noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*")
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PAGE = re.compile(r"\b\d\d-[a-z]+\.md\b")
-RULE = re.compile(r'^    id = "(A\d+)"', re.MULTILINE)
-EXPLAINED = re.compile(r"^(?:\||#+|-)\s*\**([AILN]\d{1,3})\b", re.MULTILINE)
+# What explains a code: a row of a table, or a heading, of a page in docs/.
+EXPLAINED = re.compile(r"^(?:\||#+) *([A-Z]\d{1,3}(?:, [A-Z]\d{1,3})*)\b", re.MULTILINE)
+TEXT = ("*.py", "*.md", "*.html", "*.txt", "*.js", "*.css", "*.toml", "Makefile")
+# Transcripts and pinned requirements are not written by us.
+NOT_OURS = ("tests/data/", "grading/agent/samples/sessions/", "requirements")
 TRANSCRIPT = "tests/data/transcripts"
 PASSWORD = "correct horse battery"  # noqa: S105 - of a site that is thrown away
 
@@ -153,7 +161,7 @@ def form() -> dict[str, Any]:
         "once_helpers": sum(_used_once(text) for text in modules.values()),
         "homonyms": sum(n > 1 for name, n in classes.items() if name != "Meta"),
         "long_template_lines": sum(len(line) > LONGEST for text in templates for line in text.splitlines()),
-        "unresolved": len(_unresolved()),
+        "unresolved": len(unresolved()),
         "lines": {
             "production": sum(text.count("\n") for text in modules.values()),
             "tests": sum(text.count("\n") for text in tests),
@@ -172,16 +180,36 @@ def _used_once(text: str) -> int:
     return sum(named[name] == 1 for name in private)
 
 
-def _unresolved() -> set[str]:
-    """Codes and names of pages that the repository uses and nowhere explains."""
-    texts = [path.read_text(encoding="utf-8") for path in _tracked((*PRODUCTION, "tests", "benchmarks"), "*.py")]
-    texts += [path.read_text(encoding="utf-8") for path in _tracked(("templates",), "*")]
-    prose = [path.read_text(encoding="utf-8") for path in _tracked((".",), "*.md")]
-    used = {found for text in [*texts, *prose] for pattern in (CODE, PAGE) for found in pattern.findall(text)}
-    explained = {found for text in texts for found in RULE.findall(text)}
-    explained |= {found for text in prose for found in EXPLAINED.findall(text)}
-    explained |= {path.name for path in _tracked((".",), "*.md")}
-    return used - explained
+def unresolved() -> dict[str, set[str]]:
+    """Codes and names of pages that the repository uses and nothing in docs/ explains, and the files that use them."""
+    pages = {path: path.read_text(encoding="utf-8") for path in _tracked((".",), "*.md")}
+    explained = {path.name for path in pages}
+    for path, text in pages.items():
+        if path.is_relative_to(ROOT / "docs"):
+            explained |= {code for codes in EXPLAINED.findall(text) for code in codes.split(", ")}
+    used: dict[str, set[str]] = {}
+    for path in (path for glob in TEXT for path in _tracked((".",), glob)):
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(NOT_OURS):
+            continue
+        text = path.read_text(encoding="utf-8")
+        for code in {*CODE.findall(text), *PAGE.findall(text), *PROSE.findall(_prose(path, text))}:
+            used.setdefault(code, set()).add(name)
+    return {code: files for code, files in used.items() if code not in explained}
+
+
+def _prose(path: Path, text: str) -> str:
+    """What of a file is written for people: a page as it is, of a module its comments and docstrings."""
+    if path.suffix != ".py":
+        return text if path.suffix == ".md" else ""
+    comments = [
+        NOQA.sub("", token.string)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, documented)]
+    return "\n".join([*comments, *docstrings])
 
 
 def _tracked(folders: Iterable[str], glob: str) -> list[Path]:

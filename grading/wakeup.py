@@ -1,4 +1,4 @@
-"""The doorbell: tells a worker that something is due. Never the truth (L7): it may fail, but never hold anybody up."""
+"""Waking workers: a message says that something is due. Never the truth (L7): it may fail, but hold nobody up."""
 
 import logging
 import time
@@ -7,13 +7,13 @@ from celery import current_app
 
 logger = logging.getLogger(__name__)
 
-# After a failed ring nobody rings for a while: the sweep finds every due job anyway.
+# After a message that failed none is tried for a while: the sweep finds every due job anyway.
 SILENT_SECONDS = 10
 _silent_until = 0.0
 
 
 def publish(task: str = "grading.tasks.judge", *arguments: int) -> bool:
-    """Ring: `task` is due. False, and a line in the log, where the broker could not be reached."""
+    """Say that `task` is due. False, and a line in the log, where the broker could not be reached."""
     global _silent_until  # noqa: PLW0603 - a broker that is away is away for the whole process
     if time.monotonic() < _silent_until:
         return False

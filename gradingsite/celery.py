@@ -1,4 +1,4 @@
-"""The Celery application. Its messages only ring the doorbell: the database is the queue (L7)."""
+"""The Celery application. Its messages only wake workers up: the database is the queue (L7)."""
 
 import os
 
@@ -12,5 +12,5 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 # A worker that loses its broker must not give its messages back to it: kombu does so through a connection that it may
-# have let go already, and the AttributeError ends the worker. What a lost ring was about, the sweep finds.
+# have let go already, and the AttributeError ends the worker. What a lost message was about, the sweep finds.
 Channel.do_restore = False

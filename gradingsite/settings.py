@@ -204,7 +204,7 @@ STORAGES = {
 # Straight from the packages: no collectstatic step, and none to forget.
 WHITENOISE_USE_FINDERS = True
 
-# --- background work: the database is the queue, Redis is the doorbell (L7) ------------------------------------------
+# --- background work: the database is the queue, Redis wakes workers up (L7) -----------------------------------------
 own_broker = broker.saved(STATE_DIR / "broker")
 REDIS_URL = env("REDIS_URL") or (own_broker.url if own_broker else "redis://127.0.0.1:6379/0")
 CELERY_BROKER_URL = REDIS_URL
@@ -216,7 +216,7 @@ CELERY_WORKER_CONCURRENCY = env_int("WORKER_CONCURRENCY", 8, low=1, high=200)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# Ringing the doorbell must never hold up a request when the broker is away.
+# Waking a worker must never hold up a request when the broker is away.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 1,
     "socket_timeout": 5,
@@ -259,7 +259,7 @@ CHAIN_SCALE = {
     )
     for source in ("trajectory", "journal")
 }
-# The most that machines can say of a session whose caller saw a mandatory check fail (I45).
+# The most that machines can say of a session whose caller saw a mandatory check fail.
 VETO_CAP = env_number("GRADE_VETO_CAP", 0.2, low=0, high=1)
 EVIDENCE_WEIGHTS = {
     "human": 1.0,
@@ -279,7 +279,7 @@ STANDING_WEIGHTS = {
 }
 
 # --- review --------------------------------------------------------------------------------------------
-# The chance with which a session comes before a person whatever it looks like: calibration rests on these (I146).
+# The chance with which a session comes before a person whatever it looks like: calibration rests on these.
 REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)
 
 # --- evidence ---------------------------------------------------------------------------------------------------------
@@ -348,6 +348,6 @@ LOGGING = {
     "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env("LOG_LEVEL", "INFO").upper()},
-    # A line for each ring of the doorbell would bury the rest.
+    # A line for each wakeup would bury the rest.
     "loggers": {name: {"level": "WARNING"} for name in ("celery.worker.strategy", "celery.app.trace", "celery.beat")},
 }

@@ -1,4 +1,4 @@
-"""The doorbell and the queue behind it: real Celery worker, real broker, real kills (L7)."""
+"""Wakeups and the queue behind them: real Celery worker, real broker, real kills (L7)."""
 
 import os
 import signal
@@ -112,7 +112,7 @@ def test_a_flushed_broker_loses_nothing(sim, worker, redis_url):
 
 
 @pytest.mark.django_db
-def test_a_doorbell_without_anything_due_does_nothing(sim, redis_url):
+def test_a_wakeup_without_anything_due_does_nothing(sim, redis_url):
     tasks.judge()
     judge_cast.job()
     tasks.judge()

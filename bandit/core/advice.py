@@ -13,23 +13,23 @@ import numpy as np
 from bandit.core.posterior import Posterior, fold
 from bandit.core.table import MICRO, RewardRow
 
-# Arms with fewer rewards are not compared by their means (A7, A8, A9).
+# Arms with fewer rewards are not compared by their means.
 ENOUGH = 50
-# Flat: this share of such arms within a band so narrow (A9, I69). Two arms are alike by chance; three are not.
+# Flat: this share of such arms within a band so narrow. Two arms are alike by chance; three are not.
 FLAT_SHARE, BAND, FEWEST = 0.8, 0.02, 3
-# Frozen: not even one reward of 0 or 1 moves the mean by so much (I76).
+# Frozen: not even one reward of 0 or 1 moves the mean by so much.
 STIRS = 0.002
-# Starved: less than this share of the leader's rewards once that has so many (I81).
+# Starved: less than this share of the leader's rewards once that has so many.
 STARVED_SHARE, LEADS = 0.05, 100
-# Decisions for an arm since it last finished: worth a word, then worth a worry (A13).
+# Decisions for an arm since it last finished: worth a word, then worth a worry.
 WAITED, WAITED_LONG = 5, 10
 # Fallback: more than this share of the evidence, of at least so many rewards.
 FALLBACK_SHARE, FALLBACK_REWARDS = 0.3, 5
-# Over-optimistic: the mean so far above the record of the same rewards (A8). The other way is caution (I75).
+# Over-optimistic: the mean so far above the record of the same rewards. The other way is caution.
 OPTIMISM = 0.15
-# Drained: pseudo-observations left of 50 rewards and more (A7).
+# Drained: pseudo-observations left of 50 rewards and more.
 DRAINED = 5.0
-# Decisions without any reward (A6).
+# Decisions without any reward.
 UNLEARNT = 10
 # People's blind grades without which nothing is known of the machines.
 CALIBRATED = 20

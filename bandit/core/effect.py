@@ -1,14 +1,14 @@
-"""What an arm's presence does to a session's reward, of two kinds that are never mixed (I115).
+"""What an arm's presence does to a session's reward, of two kinds that are never mixed.
 
 *Causal*: presence was drawn, with a known chance p, so that sessions with and without differ by that alone. Each counts
 1/p with the arm and 1/(1 − p) without, which makes up for chances that differ (Horvitz and Thompson 1952; Hájek 1971).
-*Observational*: presence came as it came, often because a session was in trouble (I110): the difference says what went
-together, not what helped. The caller gives residuals, reward − category mean + global mean (I112).
+*Observational*: presence came as it came, often because a session was in trouble: the difference says what went
+together, not what helped. The caller gives residuals, reward − category mean + global mean.
 
     difference = m₁ − m₀        m = Σw·y/Σw        v = n/(n − 1)·Σw²(y − m)²/(Σw)²
     t = difference / √(v₁ + v₀) with (v₁ + v₀)² / (v₁²/(n₁ − 1) + v₀²/(n₀ − 1)) degrees of freedom    (Welch 1947)
 
-What may be said is decided here: "helps" or "harmful" needs 50 firings, p < .01 and the recent window agreeing (I116);
+What may be said is decided here: "helps" or "harmful" needs 50 firings, p < .01 and the recent window agreeing;
 and only a causal effect can be a reason to retire an arm.
 """
 
@@ -32,15 +32,15 @@ class StudyDesign(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-# Sessions without the arm that a causal difference needs, and sessions with it (I115).
+# Sessions without the arm that a causal difference needs, and sessions with it.
 LEAST_CAUSAL = 15
-# Rows and days without which any difference is one afternoon's (I122).
+# Rows and days without which any difference is one afternoon's.
 LEAST_ROWS, LEAST_DAYS = 5, 3
-# What strong words need: firings, and a chance that nothing is there (I116).
+# What strong words need: firings, and a chance that nothing is there.
 FIRINGS, SURE = 50, 0.01
 # The recent window in days; it agrees with a difference of the same sign and at least this share of the whole's.
 RECENT_DAYS, AGREES = 28, 0.5
-# A window's difference beyond this is somebody's to look at, whatever the whole says (I111).
+# A window's difference beyond this is somebody's to look at, whatever the whole says.
 STRIKING = 0.15
 # Like outcomes have no variance; this keeps their t finite.
 TINY = 1e-12
@@ -145,7 +145,7 @@ class TreatmentEffect:
 
     @property
     def may_retire(self) -> bool:
-        """Whether this is a reason to retire the arm: never without a draw behind it (I110)."""
+        """Whether this is a reason to retire the arm: never without a draw behind it."""
         return self.kind is StudyDesign.CAUSAL and self.verdict is EffectVerdict.HARMFUL
 
 

@@ -1,4 +1,4 @@
-"""Seed 000's feedback: what reading has led to lately moves how often it is chosen."""
+"""Feedback: what reading has led to lately moves how often it is chosen."""
 
 from dataclasses import dataclass
 

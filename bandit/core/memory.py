@@ -1,4 +1,4 @@
-"""How far back a policy remembers, in days of its traffic (I72: a memory of one day forgets faster than it learns).
+"""How far back a policy remembers, in days of its traffic (a memory of one day forgets faster than it learns).
 
 With λ = 2^(−1/H), H the half-life in days, all evidence ever amounts to that of
 

@@ -24,7 +24,7 @@ class Policy:
     `salience_floor` f in [0, 1]: a reward of salience x weighs f + (1 − f)·x. `caps` maps a source to the most
     pseudo-observations it may amount to in one arm: what is beyond scales all of it down. `evidence_cap` is the most
     that all of an arm's may amount to, the newest first: older days than that are left out, so that a new reward can
-    still move the mean (I76). `cost_weight` is reward lost per dollar of a session's cost. `standings` maps a standing
+    still move the mean. `cost_weight` is reward lost per dollar of a session's cost. `standings` maps a standing
     to what it leaves of a weight, in [0, 1]; all, where it is not named. `scale` None: every source is read as it
     stands.
     Raises ValueError for an offset out of range, or of human grades: those are never moved.

@@ -5,15 +5,15 @@ With λ = 2^(−1/H), H the half-life in days, and for arm a on day t:
     α = κ·m_a     + e·Σ_source w_source·Σ_day λ^(t−day)·S
     β = κ·(1−m_a) + e·Σ_source w_source·Σ_day λ^(t−day)·(N−S)
 
-Decay is by time and at read, so that an idle arm is not eroded by the others' updates (I73) and a late correction is
-exact. The prior's centre m_a is the arm's own long-run mean, so that a drought does not lift a weak arm (I74):
+Decay is by time and at read, so that an idle arm is not eroded by the others' updates and a late correction is
+exact. The prior's centre m_a is the arm's own long-run mean, so that a drought does not lift a weak arm:
 
     m_a = (κ·μ + e·S_long) / (κ + e·N_long)      the same sums with the long half-life
     μ   = (κ·½ + e·ΣS_long) / (κ + e·ΣN_long)    over all arms: the bandit's mean
     e   = μ(1−μ) / σ²                            σ² within arms, of judge and human grades; clipped to [1, 8]
 
 μ and e are shared by the arms, and read from the days before t only: a reward of day t moves its own arm and leaves
-every other bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit (I69).
+every other bit-identical. A graded reward counts as α += r, β += 1 − r, never as a bit.
 
 A policy may ask for more of the same, each of it nothing unless asked for: offsets for graders that are off and a
 baseline for circumstances that are not the arm's doing (bandit.core.rectify), less weight for an arm that had little to

@@ -1,4 +1,4 @@
-"""What is left of a reward once the circumstances that an arm did not choose are taken out (I112).
+"""What is left of a reward once the circumstances that an arm did not choose are taken out.
 
 With m_c the long-run mean of circumstance c (a category) and μ that of all, an arm that ran in c is read as
 

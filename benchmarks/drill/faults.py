@@ -180,10 +180,10 @@ def beat_stopped(scene: Scene) -> Script:
 
 
 def duplicates(scene: Scene) -> Script:
-    """Doorbells by the hundred, and agents that send again what was accepted."""
+    """Wakeups by the hundred, and agents that send again what was accepted."""
     for _ in range(4):
         yield scene.pause(1)
         for _ring in range(100):
             wakeup.publish()
         scene.stream.send_again(4)
-    scene.remarks += ["400 doorbells", "16 submissions delivered again"]
+    scene.remarks += ["400 wakeups", "16 submissions delivered again"]

@@ -1,4 +1,8 @@
-"""Transcripts of agent sessions as one stream of events, whichever harness wrote them.
+"""Transcripts of agent sessions as one stream of events, whichever harness wrote them. Pure.
+
+In: bytes, hostile and of any length. Out: events in the order of the file, in constant memory, and a report of what
+could not be read.
+Start with `events`, the shape that all harnesses share; `gptme` is the shortest parser, `reader` the loop around them.
 
 >>> from io import BytesIO
 >>> reader = read(BytesIO(b'{"role": "user", "content": "Fix it", "timestamp": "2026-01-01T00:00:00"}'))

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Role(StrEnum):
-    """Who speaks. `SCAFFOLD` is text the harness injected (system prompt, nudges, reminders): never evidence (I20)."""
+    """Who speaks. `SCAFFOLD` is text the harness injected (system prompt, nudges, reminders): never evidence."""
 
     SCAFFOLD = "scaffold"
     USER = "user"

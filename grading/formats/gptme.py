@@ -182,7 +182,7 @@ class Gptme(Parser):
         return self._may_have_called and self._assistant_spoke_last and not self._last
 
     def _paired(self, call_id: str | None) -> str:
-        """The call an output belongs to: its own id, else the next open call, else the last one, else none (I11)."""
+        """The call an output belongs to: its own id, else the next open call, else the last one, else none."""
         if call_id is not None:
             if call_id in self._open:
                 self._open.remove(call_id)

@@ -1,4 +1,4 @@
-"""Telling text that a harness injected from text that a person or a model wrote (I20)."""
+"""Telling text that a harness injected from text that a person or a model wrote."""
 
 from collections.abc import Iterator
 from typing import Final

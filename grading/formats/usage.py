@@ -1,4 +1,4 @@
-"""Token counts under one set of names, and each model response counted once (I22)."""
+"""Token counts under one set of names, and each model response counted once."""
 
 from collections import OrderedDict
 from collections.abc import Mapping

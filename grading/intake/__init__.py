@@ -1,4 +1,9 @@
-"""A finished session comes in with what it left behind: bytes first, then one transaction for all that follows."""
+"""A finished session comes in with what it left behind: bytes first, then one transaction for all that follows.
+
+In: metadata and up to four files, from the API, a folder of logs, or the samples. Out: a session that is graded and
+settled, and a receipt that names every problem.
+Start with `submit`; `assessment` is what is done whenever something that counts for a session changed.
+"""
 
 from grading.intake.submission import Problem, Receipt, SubmittedSession
 from grading.intake.submit import submit

@@ -4,8 +4,11 @@ enqueue ─► claim ─► prompt ─► room in the limiter ─► attempt row
 ▲                                                                                 │ again, later
 └─────────────────────────────── sweep ◄──────────────────────────────────────────┘
 
-enqueuing · worker · results · sweeper (the way of a job, as drawn) · judges (whom to ask) · client (the call)
-recomputing (an old verdict's score)
+In: a session with evidence, a rubric, what the provider allows. Out: verdicts as grade rows, attempts with their cost.
+Start with `enqueuing`, then `worker`, `results` and `sweeper` (the way of a job, as drawn); what is sent and how a
+reply is read is pure, in `core`.
+
+judges (whom to ask) · client (the call) · recomputing (an old verdict's score)
 allowance (may we, when, can we afford it?) · order (who goes first) · lanes and batches (the backlog at half price)
 rubrics (what is asked, and asking again) · outlook (the figures that people see)
 """

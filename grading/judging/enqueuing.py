@@ -27,7 +27,7 @@ def enqueue(session: Session) -> JudgeJob | None:
 
     A stale verdict's job goes first, and there is one for each thing that it has not read, whatever comes of it. Runs
     in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota, a judge
-    grade says why. Rings the doorbell on commit.
+    grade says why. Wakes a worker on commit.
     """
     open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
     held, rubric = judgeable(session), Rubric.objects.active(session.work)
@@ -70,7 +70,7 @@ def add(
     sample: int = 1,
     sample_of: Grade | None = None,
 ) -> JudgeJob:
-    """A queued job, and the doorbell once the caller's transaction is committed.
+    """A queued job, and a wakeup once the caller's transaction is committed.
 
     `backlog` None: by how long ago the session ended. `unread`: the fingerprint of what a stale verdict has not read;
     such a job goes first, and after those the ones of sessions that were drawn to speak for their arm's abstentions.
@@ -89,7 +89,7 @@ def add(
         sample_of=sample_of,
         backlog=not unread and (is_backlog(session, timezone.now()) if backlog is None else backlog),
     )
-    ring()
+    wake_workers()
     return job
 
 
@@ -142,7 +142,7 @@ def is_judged(session: Session, inputs_sha256: str) -> bool:
     return session.grades.chain().verdicts().filter(inputs_sha256=inputs_sha256).exists()
 
 
-def ring() -> None:
+def wake_workers() -> None:
     """Tell a worker once this transaction is committed. A dead broker costs a log line and one sweep, nothing else."""
     from grading.wakeup import publish
 
@@ -169,7 +169,7 @@ def read_again(session: Session) -> JudgeJob | None:
 def further_opinions(job: JudgeJob) -> list[JudgeJob]:
     """After a verdict: the same judge once more, and another family's opinion, for fixed shares of all sessions.
 
-    Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen (I41).
+    Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen.
     """
     if not job.is_first:
         return []

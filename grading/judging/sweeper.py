@@ -1,4 +1,4 @@
-"""The sweep: every few seconds it puts right what was lost, says what waits and why, and rings for what is due."""
+"""The sweep: every few seconds it puts right what was lost, says what waits and why, and wakes workers for the rest."""
 
 import datetime as dt
 from random import Random, SystemRandom
@@ -35,7 +35,7 @@ PASSING_REASONS = (
 
 
 def sweep(*, rng: Random | None = None) -> list[int]:
-    """Put right what was lost, say what waits and why, and return the jobs that are next, to ring for."""
+    """Put right what was lost, say what waits and why, and return the jobs that are next, to wake workers for."""
     now = timezone.now()
     release_lost(now, rng or SystemRandom())
     _note(quota.obstacle())

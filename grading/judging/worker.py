@@ -63,7 +63,7 @@ class HoldReason(Enum):
 def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
     """Judge whatever may be judged now, the most urgent first, until nothing is left or must wait. How many calls.
 
-    After so many seconds it rings and makes way: the worker's other messages, the sweep's among them, come first.
+    After so many seconds it wakes another worker; the other messages, the sweep's among them, come first.
     """
     calls, waiting, enough = 0, set[JudgeRole](), time.monotonic() + seconds
     while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
@@ -72,7 +72,7 @@ def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
         if time.monotonic() > enough:
-            enqueuing.ring()
+            enqueuing.wake_workers()
             break
     return calls
 
@@ -188,7 +188,7 @@ def ask_by_its_kind(job: JudgeJob, session: Session) -> None:
 
 
 def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
-    """Unchanged inputs under the same identity are not paid for twice (I42), unless that is what the job is for."""
+    """Unchanged inputs under the same identity are not paid for twice, unless that is what the job is for."""
     if turn.job.purpose == Purpose.REPEAT:
         return True
     if turn.job.purpose == Purpose.SAMPLE:

@@ -1,4 +1,8 @@
-"""The rows of a reward: who submitted what, what each source said of it, what was settled, and what people did."""
+"""The rows of a reward: who submitted what, what each source said of it, what was settled, and what people did.
+
+In: nothing; every door above writes them. Out: tables, most of them append-only, with what may never be as constraints.
+Start with `sessions`, then `grades`: what one source said, and what the chain made of it.
+"""
 
 from grading.models.agents import Agent, ApiToken
 from grading.models.evidence import (

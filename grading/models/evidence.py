@@ -73,7 +73,7 @@ class Origin(StrEnum):
 
 
 class ArtifactRule(models.Model):
-    """A rule that finds artifacts and says what they are worth. Seeded with the founding document's table."""
+    """A rule that finds artifacts and says what they are worth. A new site begins with the founding table."""
 
     kind = models.SlugField(max_length=32, unique=True)
     path_glob = models.CharField(max_length=200, blank=True)

@@ -14,7 +14,7 @@ class SessionLesson(models.Model):
     """One lesson that matched a session, by its arm of the lesson bandit: given to it, or held out by chance.
 
     `salience` in [0, 1] is how much the lesson had to do with what happened, in the caller's words; None where it did
-    not say. `assignment` is the draw that took the lesson or held it out (I115); None where nothing was drawn.
+    not say. `assignment` is the draw that took the lesson or held it out; None where nothing was drawn.
     """
 
     session = models.ForeignKey("grading.Session", on_delete=models.CASCADE, related_name="lessons")

@@ -130,7 +130,7 @@ class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
         return self.filter(answer__in=GRADING)
 
     def blind(self) -> "ReviewAnswerQuerySet":
-        """What people typed before they saw the judge's answer, in the random slice: the only calibration (I146).
+        """What people typed before they saw the judge's answer, in the random slice: the only calibration.
 
         Agreeing with a reward that was on the screen is no grade of one's own, unless one was typed before.
         """
@@ -143,7 +143,7 @@ class ReviewAnswer(models.Model):
 
     `value` in [0, 1] iff a grade was given. `blind_value` is what the person said before the judge's answer was
     revealed (equal to `value` where it never was), None where they looked first. `settlement`, `judge` and
-    `evidence_sha256` are what was on the screen (I148). `grade` is the row in the chain that it made; None where it
+    `evidence_sha256` are what was on the screen. `grade` is the row in the chain that it made; None where it
     stands beside as an opinion, or says nothing of the value. `slice_probability` and `stratum` are the item's at that
     time; `seconds` from opening to answering. `effects` lists what it changed, before and after. Answers of one bulk
     correction share `bulk`; `claim` names the page that sent it, by which a request sent twice is told from two.

@@ -1,4 +1,8 @@
-"""Is the reward true? Validity rules flag sessions on the spot and raise alarms; coverage is another number (L10)."""
+"""Is the reward true? Validity rules flag sessions on the spot and raise alarms; coverage is another number (L10).
+
+In: every session as it is settled, and all rows now and then. Out: flags (for the review queue), alarms, notices.
+Start with `rule` (what a rule is) and `watch` (which there are, and when they look); docs/laws.md has a line for each.
+"""
 
 from collections.abc import Iterable
 
@@ -22,7 +26,7 @@ IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = ImpossiblePair.id, JudgeOu
 
 
 def says_judge_fails(alarms: Iterable[Alarm]) -> bool:
-    """Whether open alarms say that the first judge does not answer: an open quota alone does not mean it does (I90)."""
+    """Whether open alarms say that the first judge does not answer: an open quota alone does not mean it does."""
     return any(alarm.rule == JUDGE_OUT and alarm.about == about(JudgeRole.FIRST) for alarm in alarms)
 
 

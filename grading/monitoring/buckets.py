@@ -1,4 +1,4 @@
-"""Whether what the bandits read is what the ledger says (N2)."""
+"""Whether what the bandits read is what the ledger says."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from grading.monitoring.rule import Finding, Rule
 
 
 class BucketsDiffer(Rule):
-    """A33 (N2). Buckets are the ledger's sums; whatever else wrote to them taught what nobody graded."""
+    """A33. Buckets are the ledger's sums; whatever else wrote to them taught what nobody graded."""
 
     id = "A33"
     title = "The bandits read what the ledger does not say"

@@ -1,4 +1,4 @@
-"""Whether anybody knows how good a grader is: blind grades of people on the random slice, by grader identity (I147)."""
+"""Whether anybody knows how good a grader is: blind grades of people on the random slice, by grader identity."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ ENOUGH = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInstrument:
-    """One instrument (N6): what answered, where, under which rubric, on a digest of which version."""
+    """One instrument: what answered, where, under which rubric, on a digest of which version."""
 
     model: str
     route: str
@@ -47,7 +47,7 @@ class CalibrationStatus:
 
 
 def compared() -> GradeQuerySet:
-    """Verdicts on sessions that a person graded blind in the random slice. Flags alone calibrate nothing (I146)."""
+    """Verdicts on sessions that a person graded blind in the random slice. Flags alone calibrate nothing."""
     return Grade.objects.verdicts().first_readings().filter(session__in=ReviewAnswer.objects.blind().values("session"))
 
 
@@ -63,7 +63,7 @@ def in_use() -> CalibrationStatus | None:
 
 
 class Uncalibrated(Rule):
-    """A30 (I147). A grade that nobody has compared with a person's is a number, not a measurement."""
+    """A30. A grade that nobody has compared with a person's is a number, not a measurement."""
 
     id = "A30"
     title = "Judge not calibrated"

@@ -1,4 +1,4 @@
-"""Which family a model is of: a judge may favour its own (I41)."""
+"""Which family a model is of: a judge may favour its own."""
 
 import re
 

@@ -21,7 +21,7 @@ SOMETIMES = dt.timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instrument:
-    """One grader identity (N6) and its verdicts of the window: how many, their mean, spread and distinct values."""
+    """One grader identity and its verdicts of the window: how many, their mean, spread and distinct values."""
 
     model: str
     route: str
@@ -56,7 +56,7 @@ def instruments(now: dt.datetime) -> list[Instrument]:
 
 
 class Monoculture(Rule):
-    """A16 (I41). With one family judging, its bias cannot be told from its calibration."""
+    """A16. With one family judging, its bias cannot be told from its calibration."""
 
     id = "A16"
     title = "One family of models judges nearly everything"
@@ -120,7 +120,7 @@ class Sides:
 
 
 class Unresolving(Rule):
-    """A26 (I43). A judge that says nearly the same of everything cannot tell arms apart."""
+    """A26. A judge that says nearly the same of everything cannot tell arms apart."""
 
     id = "A26"
     title = "A judge cannot tell sessions apart"
@@ -142,7 +142,7 @@ class Unresolving(Rule):
 
 
 class UnlikeLevels(Rule):
-    """A27 (I37, I38). Where two instruments are mixed, arms learn who graded them."""
+    """A27. Where two instruments are mixed, arms learn who graded them."""
 
     id = "A27"
     title = "Graders at unlike levels are mixed"

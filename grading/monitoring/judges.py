@@ -42,7 +42,7 @@ class Unforeseen(Rule):
 
 
 class LeftUnasked(Rule):
-    """A28 (I91). A quota that is believed gone for days, though nobody asked: is it the key that is paid for?"""
+    """A28. A quota that is believed gone for days, though nobody asked: is it the key that is paid for?"""
 
     id = "A28"
     title = "A judge is marked out and nobody has asked it"
@@ -65,7 +65,7 @@ class LeftUnasked(Rule):
 
 
 class WastedJudging(Rule):
-    """A15 (I42). Asking for a verdict that is there costs money and puts noise into "the latest"."""
+    """A15. Asking for a verdict that is there costs money and puts noise into "the latest"."""
 
     id = "A15"
     title = "The judge was asked twice for the same verdict"

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class SilentRule(Rule):
-    """A29 (I129). Who watches the watch."""
+    """A29. Who watches the watch."""
 
     id = "A29"
     title = "A rule has stopped looking"

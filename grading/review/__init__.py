@@ -1,8 +1,9 @@
 """Review: what waits for a person, what people say of it, and what that does.
 
-queue (how sessions come in, in which order, who has which) · answers (what people say, and undo) · progress
-unheard (five sessions of an arm that nothing speaks for)
-Every verdict of a person goes through `corrections`; the reward itself takes the one path of `rewards.settle`.
+In: flags, the random slice, people's answers. Out: people's grades, which take the one path of `rewards.settle`.
+Start with `queue` (how sessions come in, in which order, who has which), then `answers` (what people say, and undo) and
+`corrections`, through which every verdict of a person goes. calibration, recalibration, progress: how good judges and
+people are · unheard: five sessions of an arm that nothing speaks for
 """
 
 from grading.review.answers import (

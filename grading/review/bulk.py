@@ -39,7 +39,7 @@ class StaleReward:
 
 
 class BulkStale(CorrectionError):
-    """Some of the rewards changed after the page was opened, so nothing was saved (I149)."""
+    """Some of the rewards changed after the page was opened, so nothing was saved."""
 
     def __init__(self, stale: Sequence[StaleReward], total: int) -> None:
         self.stale = tuple(stale)

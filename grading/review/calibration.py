@@ -1,7 +1,7 @@
 """Calibration: what a judge said against what a person said before seeing it, on the random slice and nowhere else.
 
-Sessions that a rule put up are no sample of anything: they say what shocked somebody, not how good the judge is (I146).
-A grader is an identity (model, route, rubric, digest version); figures of two are never averaged (I36).
+Sessions that a rule put up are no sample of anything: they say what shocked somebody, not how good the judge is.
+A grader is an identity (model, route, rubric, digest version); figures of two are never averaged.
 """
 
 from collections import defaultdict

@@ -22,7 +22,7 @@ class CorrectionError(Exception):
 
 
 class StaleReview(CorrectionError):
-    """The reward or the evidence changed after the form was opened; look at what changed, then decide again (I149).
+    """The reward or the evidence changed after the form was opened; look at what changed, then decide again.
 
     `seen` and `held` are the settlements then and now; `added` is the evidence that came since.
     """
@@ -52,7 +52,7 @@ def record_correction(
     """A person's verdict on a session: a value in [0, 1], or `exclude` for no reward at all.
 
     `seen_revision` is the settlement the person was looking at, `seen_evidence` the `evidence_version`; StaleReview
-    where either moved on since (I149). CorrectionError where neither or both of value and exclude are given, the value
+    where either moved on since. CorrectionError where neither or both of value and exclude are given, the value
     is no number from 0 to 1, or a reason is needed and missing.
     """
     with transaction.atomic():
@@ -158,7 +158,7 @@ def _require_reason(held: Settlement | None, value: float | None, *, exclude: bo
 
 
 def _seen(session: Session, held: Settlement | None) -> dict[str, object]:
-    """What the person was looking at (I148)."""
+    """What the person was looking at."""
     seen: dict[str, object] = {"evidence_sha256": evidence_version(session)}
     if held is not None:
         seen |= {"settlement": held.pk, "revision": held.revision, "value": held.value, "source": held.source}

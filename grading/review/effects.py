@@ -1,4 +1,4 @@
-"""What one act of a person changed: every dependent number, before and after, measured and not promised (I152)."""
+"""What one act of a person changed: every dependent number, before and after, measured and not promised."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

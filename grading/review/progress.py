@@ -173,7 +173,7 @@ def _with_people(given: Iterable[_Given], reviewer: User | None) -> GraderGap:
 
 
 def _with_judge(held: Iterable[_Given]) -> GraderGap:
-    """What was said blind of the random slice, against the judge: the only pairs that are no one's choice (I146)."""
+    """What was said blind of the random slice, against the judge: the only pairs that are no one's choice."""
     apart = [
         answer.blind - answer.judge
         for answer in held

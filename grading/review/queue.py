@@ -71,7 +71,7 @@ def recheck(session: Session) -> None:
 def sync_item(session: Session) -> None:
     """Make the queue say what holds of a session, which the caller has locked.
 
-    A dismissed item stays so. One that a person graded comes back only with evidence that came after (I148); one that
+    A dismissed item stays so. One that a person graded comes back only with evidence that came after; one that
     left by itself, whenever there is a reason again.
     """
     item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()

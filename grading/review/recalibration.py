@@ -1,9 +1,9 @@
 """Recalibration: by how much each stratum's machine rewards are off, from people's grades, for a bandit's rectifier.
 
 The labels are people's, from the random slice and nowhere else: flags say what shocked somebody, not how far a grader
-is off (I146). Correcting an arm along its own axis is allowed for that reason alone: doing so from machines' data, as a
-score within each arm does, takes away what tells the arms apart (I71). Each source has an offset of its own, so that
-unlike judges' levels are never averaged (I37); the ledger keeps what they said, and switching off gives it back.
+is off. Correcting an arm along its own axis is allowed for that reason alone: doing so from machines' data, as a
+score within each arm does, takes away what tells the arms apart. Each source has an offset of its own, so that
+unlike judges' levels are never averaged; the ledger keeps what they said, and switching off gives it back.
 
 Where a calibration reads a source on the judge's scale, people are compared with what that makes of its grades, and the
 offsets hold under that version and those that came by themselves after it: under another, or none, they rest.

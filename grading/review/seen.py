@@ -41,7 +41,7 @@ def persons_grade(session: Session) -> Grade | None:
 
 
 def is_outdated(grade: Grade) -> bool:
-    """Whether evidence came after a person gave this grade (I148).
+    """Whether evidence came after a person gave this grade.
 
     A grade says which evidence it saw; for one from before that was kept, the time of arrival decides.
     """

@@ -1,4 +1,4 @@
-"""The consumption grade (seed 000): what reading leaves behind, as a weighted sum with diminishing returns."""
+"""The consumption grade: what reading leaves behind, as a weighted sum with diminishing returns."""
 
 import math
 from collections import Counter
@@ -15,7 +15,7 @@ VERSION = "consumption/2"
 
 
 def diminishing(count: int, scale: float = 1.0) -> float:
-    """`min(1, log1p(count·scale) / log1p(3·scale))` of seed 000, in [0, 1]; three of a kind are full marks.
+    """`min(1, log1p(count·scale) / log1p(3·scale))`, in [0, 1]; three of a kind are full marks.
 
     >>> [round(diminishing(count), 3) for count in (0, 1, 2, 3, 10)]
     [0.0, 0.5, 0.792, 1.0, 1.0]

@@ -20,7 +20,7 @@ MAX_LINE = 2_000
 MAX_HITS = 100
 # Beyond this many hits of a kind more words are not more work.
 MAX_COUNT = 3
-# Chosen so that one submitted pull request is worth the founding document's 0.32.
+# Chosen so that one submitted pull request is worth 0.32, as in the founding story.
 WEIGHTS = MappingProxyType({"merged": 0.75, "submitted": 0.62, "fixed": 0.45, "pushed": 0.40, "completed": 0.35})
 
 
@@ -142,7 +142,7 @@ def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
 
 
 def _bad_news(before: str, is_self: bool) -> str:  # noqa: FBT001 (named by its only caller)
-    """Why a word of failure is not held against the session (I03: only where it assesses itself)."""
+    """Why a word of failure is not held against the session: only where it assesses itself."""
     if not is_self:
         return "not in the session's own assessment"
     return "negated" if journal_words.UNBLOCKED.search(before) else ""

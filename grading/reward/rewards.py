@@ -139,7 +139,7 @@ def learners(session: Session) -> tuple[Learner, ...]:
 
 
 def engine_of(session: Session) -> Arm | None:
-    """The arm of harness and model together (I119); the harness alone where the model has no name yet."""
+    """The arm of harness and model together; the harness alone where the model has no name yet."""
     if session.harness is None or session.model_arm is None:
         return session.harness and session.harness.current
     harness = session.harness.current
@@ -151,7 +151,7 @@ def engine_of(session: Session) -> Arm | None:
 def name_engine(session: Session) -> None:
     """See that the session's harness and model together are an arm: both are names that people gave.
 
-    A new one begins on probation (I102).
+    A new one begins on probation.
     """
     if session.harness is not None and session.model_arm is not None:
         harness, model = session.harness.current, session.model_arm.current

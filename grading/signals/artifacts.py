@@ -1,4 +1,4 @@
-"""Artifacts: what a session leaves behind besides commits, found by rules that are data (seed 000).
+"""Artifacts: what a session leaves behind besides commits, found by rules that are data.
 
 Only an artifact with substance counts: enough text of its own that no other artifact had before.
 """

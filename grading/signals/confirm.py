@@ -38,7 +38,7 @@ class CallResult:
     session: str = ""
 
     def may_confirm(self, intent: Intent) -> bool:
-        """Whether a failure of the call leaves it open that this part of it worked (I17)."""
+        """Whether a failure of the call leaves it open that this part of it worked."""
         return self.ok is not False or not intent.is_last
 
 

@@ -1,4 +1,8 @@
-"""A judge to practise with: a local HTTP server that speaks the Messages API, in good and in bad moods."""
+"""A fake judge: a local HTTP server that speaks the Messages API, in good and in bad moods.
+
+In: the SDK's requests, over a real socket. Out: verdicts, errors, limits and batches as the provider would give them.
+Start with `simulator`; `replies` has the moods.
+"""
 
 from grading.simulator.limits import Limits
 from grading.simulator.replies import Mode

@@ -1,4 +1,4 @@
-"""Whatever is done to an arm leaves an event, and no act takes evidence away (N10, I57, I114)."""
+"""Whatever is done to an arm leaves an event, and no act takes evidence away (I57, I114)."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The ledger added up again: compared with the buckets, and put in place of them (N2)."""
+"""The ledger added up again: compared with the buckets, and put in place of them."""
 
 from datetime import timedelta
 

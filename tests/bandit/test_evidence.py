@@ -106,7 +106,9 @@ def test_without_rewards_caps_cap_nothing():
 
 
 def test_a_dear_arm_loses_what_its_sessions_cost():
-    """I141: .70 for 2 dollars was always preferred to .60 for half a dollar."""
+    """I141, the reward cannot see the bill: impossible. Raw and cost-adjusted rewards stand side by side; the price of
+    a dollar is the policy's.
+    """
     rows = [row("a", 0.7, n=50, cost=100_000_000, costed=50), row("b", 0.6, n=50, cost=25_000_000, costed=50)]
     raw, adjusted = read(rows), read(rows, replace(POLICY, cost_weight=0.1))
     assert raw.arms["a"].mean > raw.arms["b"].mean

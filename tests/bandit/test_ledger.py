@@ -1,4 +1,4 @@
-"""Rewards replace each other exactly, whatever happens on the way (L4, L5, N2)."""
+"""Rewards replace each other exactly, whatever happens on the way (L4, L5)."""
 
 from datetime import date, timedelta
 

@@ -1,4 +1,4 @@
-"""One name for one thing (L13, N10): spellings meet, strangers are refused with the nearest name."""
+"""One name for one thing (L13): spellings meet, strangers are refused with the nearest name."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -38,7 +38,9 @@ def test_an_alias_of_one_bandit_is_unknown_in_another():
 
 @pytest.mark.django_db
 def test_two_path_spellings_never_split_an_arm():
-    """I62: 224 stranded arms from two spellings."""
+    """I62, two spellings of one arm: impossible. 224 arms were stranded; here spellings meet in one row, and a rename
+    is an alias.
+    """
     bandit = Bandit.objects.get(name="lesson")
     Arm.objects.create(bandit=bandit, name="Lessons/Git_Workflow.md")
     with pytest.raises(IntegrityError), transaction.atomic():

@@ -174,7 +174,9 @@ def test_every_number_of_a_version_may_be_set():
 
 
 def test_costs_come_with_their_coverage_and_below_80_percent_as_a_lower_bound():
-    """I142: an unknown cost is not nothing."""
+    """I142, a cost that nobody told taken for nothing: impossible. Figures of cost carry their coverage; below 80 %
+    they are a lower bound.
+    """
     with_cost("s1", 0.5, usd=2.0, arm="code")
     for i in range(3):
         with_cost(f"t{i}", 0.5, usd=None, arm="code")

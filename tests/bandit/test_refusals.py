@@ -1,4 +1,4 @@
-"""What the database itself refuses, on both databases (N3)."""
+"""What the database itself refuses, on both databases."""
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -143,7 +143,9 @@ def test_an_impossible_decision_is_refused(change):
 
 
 def test_an_arm_with_a_record_cannot_be_deleted():
-    """I57: an agent deleted arms while tidying."""
+    """I57, an agent deleted arms while tidying: impossible. An arm with a record is retired; the database refuses to
+    delete it.
+    """
     reward("s1", code=0.5)
     with pytest.raises(IntegrityError):
         Arm.objects.resolve("category", "code").delete()

@@ -1,4 +1,4 @@
-"""Deciding is not doing, eligibility comes before any draw, and every decision explains itself (L12, N7, N11)."""
+"""Deciding is not doing, eligibility comes before any draw, and every decision explains itself (L12)."""
 
 import math
 from datetime import UTC, date, datetime, timedelta

@@ -30,7 +30,7 @@ KNOWN = sorted(path for path in CORPUS.rglob("*.jsonl") if formats.detect(path.r
 
 @pytest.fixture(autouse=True)
 def folder(settings, tmp_path, monkeypatch):
-    """Nothing rings: whoever asks builds."""
+    """Nobody is woken up: whoever asks builds."""
     settings.MEDIA_ROOT, settings.TRANSCRIPT_CACHE = tmp_path / "evidence", tmp_path / "cache"
     monkeypatch.setattr(wakeup, "_silent_until", time.monotonic() + 1000)
     return tmp_path / "cache"

@@ -57,7 +57,9 @@ def test_success_cannot_print_itself_an_exit_code():
 
 @pytest.mark.parametrize("offset", [1500, 7900, 200_000])
 def test_whole_result_is_kept(offset: int):
-    """I09: the commit's line may stand far into verbose output."""
+    """I09, a commit far into verbose output, or under the id of another call: impossible. The whole result is read,
+    whatever call it answers.
+    """
     told = "x" * offset + "\n[main abc1234] Fix"
     assert one(claude("user", tool_result(told)), ToolResult).text == told
 
@@ -189,7 +191,9 @@ def test_injected_text_is_scaffold(text: str, fields: dict, expected: list):
 
 
 def test_reminder_after_a_result_is_scaffold_but_a_quoted_one_is_output():
-    """I20: text added to the scaffold leaves the result byte for byte the same."""
+    """I20, an injected prompt counted as behaviour: impossible. Text added to the scaffold leaves the result byte for
+    byte the same.
+    """
     quoted = "1 <system-reminder>in the file</system-reminder>\n2 more"
     plain = parse(jsonl(claude("user", tool_result(quoted))))[0]
     reminded = parse(jsonl(claude("user", tool_result(quoted + "\n\n<system-reminder>careful</system-reminder>\n"))))[0]

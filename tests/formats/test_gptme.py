@@ -69,7 +69,9 @@ def test_failed_patches_are_failures():
     ],
 )
 def test_every_way_of_writing_a_call_is_read(content: str, name: str, kind: str, arguments: dict):
-    """I11: a syntax the reader did not know erased the calls, and then their outputs."""
+    """I11, calls in an unknown syntax erased, and then their outputs: impossible. The syntax is read, and an output
+    without a call is kept.
+    """
     events, _, report = talk(gptme("assistant", f"Now.\n\n{content}"))
     (call,) = only(events, ToolCall)
     assert (call.name, call.kind, call.arguments) == (name, kind, arguments)

@@ -1,4 +1,4 @@
-"""Section 10 of the catalogue of incidents: review by people."""
+"""Incidents of review by people (I146 to I152)."""
 
 import datetime as dt
 import io
@@ -39,7 +39,11 @@ def judged(value: float, **grader):
 
 
 def test_i146_flags_alone_calibrate_nothing_however_many_people_look_at():
-    """The incident's own: 73 % of what people flag is one class, so their grades say nothing of the rest."""
+    """I146, what people flag measures shock: impossible. A judge is compared with people on the random slice only, with
+    its chance on record; forty flagged sessions calibrate nothing, one detector more moves nothing.
+
+    The incident's own: 73 % of what people flag is one class, so their grades say nothing of the rest.
+    """
     rita = cast.person("rita", "reviewer")
     for _ in range(40):
         session = judged(0.9)
@@ -74,6 +78,9 @@ def test_i146_a_flagged_session_counts_where_the_slice_had_taken_it_anyway():
 
 
 def test_i147_a_grader_with_fewer_than_twenty_blind_grades_is_uncalibrated_on_every_page(client):
+    """I147, no human ground truth at all: told (A30), and on every page. Below twenty blind grades of the slice a
+    grader is called uncalibrated; bias and error come with a 90 % interval.
+    """
     rita = cast.person("rita", "reviewer")
     client.force_login(rita)
     judged(0.7)
@@ -117,6 +124,10 @@ def test_i147_the_agreement_of_a_grader_comes_with_its_interval():
 
 
 def test_i148_a_correction_says_which_evidence_and_which_settlement_it_judged():
+    """I148, a verdict without the identity of what it judged: impossible. Each correction keeps the hash of the
+    evidence and the settlement it saw; evidence that comes after opens the item again, and the grade holds
+    meanwhile.
+    """
     rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
     seen = rewards.live(session)
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5, reason="read the patch")
@@ -157,6 +168,9 @@ def test_i148_the_same_evidence_again_asks_nobody():
 
 
 def test_i149_a_form_opened_before_a_late_verdict_is_refused_with_the_difference():
+    """I149, one commit checked and another merged: impossible. A form carries settlement and evidence; stale, it is
+    refused with both values, both sources, the sentence and the evidence added since.
+    """
     rita, session = cast.person("rita", "reviewer"), submit("s1", log=b"")
     opened = rewards.live(session)
     cast.grade(session, Source.JUDGE, 0.9)
@@ -222,6 +236,9 @@ def humans() -> list[int]:
 
 
 def test_i150_nothing_that_an_agent_submits_makes_a_persons_grade(agent):
+    """I150, the person's account contains the agent's words: impossible. An agent's token can set no person's grade,
+    author or comment; the database wants an author; what is kept as a person's reason is what they typed.
+    """
     assert submitted(agent).status_code == 201
     for name, value in FORGED.items():
         submitted(agent, **{name: value})
@@ -273,7 +290,10 @@ def test_i150_a_persons_account_is_what_the_person_typed_and_nothing_else(agent,
 
 
 def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_never_was():
-    """Sixty sessions of two months, twelve of them wrong: the correction is the counterfactual, bit for bit, and what
+    """I151, a history known to be wrong left in place: repaired exactly. Twelve of sixty sessions of two months
+    corrected: the buckets of the history in which the error never was; each preview is what saving does.
+
+    Sixty sessions of two months, twelve of them wrong: the correction is the counterfactual, bit for bit, and what
     the page says before each is what it does.
     """
     rita = cast.person("rita", "reviewer")
@@ -305,6 +325,9 @@ def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_neve
 
 
 def test_i152_one_correction_names_every_dependent_that_it_changed():
+    """I152, fix and fallout in separate places: repaired exactly. An answer lists each arm of each bandit, each flag
+    and each alarm that it changed, before and after; an undo lists them too; a late harm is credited to its own day.
+    """
     rita = cast.person("rita", "reviewer")
     facts = {"pull_requests": ["https://example.test/owner/repo/pull/1"]}
     session = submit("s1", log=b"", facts=facts)

@@ -1,4 +1,4 @@
-"""Section 1 of the catalogue of incidents, and what the same rules tell of others: what a session is graded by."""
+"""Incidents of what a session is graded by, and what the same rules tell of others."""
 
 import datetime as dt
 import random
@@ -40,7 +40,12 @@ def graded(*, judge, trajectory, ago=dt.timedelta(hours=1), category="code", **f
 
 
 def test_i08_one_session_whose_patch_calls_were_not_read_is_flagged():
-    """Session 1994: trajectory .25, judge .76, where the two were otherwise some .1 apart."""
+    """I08, a harness whose edits are not read: flagged (A3) at the first session; an alarm of that harness and category
+    some days later. The judge is compared with what the two usually differ by. A harness that is misread from its
+    first session on has no "before": its sessions are flagged beside the others of the category.
+
+    Session 1994: trajectory .25, judge .76, where the two were otherwise some .1 apart.
+    """
     for n in range(10):
         graded(judge=0.5 + n / 50, trajectory=0.4 + n / 50, harness="claude-code")
     session = graded(judge=0.76, trajectory=0.25, harness="codex")
@@ -62,7 +67,11 @@ def test_i08_a_harness_whose_calls_are_no_longer_read_is_an_alarm_of_that_slice(
 
 
 def test_i13_another_sessions_log_raises_at_the_third_session_of_an_agent():
-    """Twelve sessions of a day had the newest log of another folder."""
+    """I13, another session's log: flagged (A5) at once, an alarm at the agent's third session. Five within 15 seconds
+    as well.
+
+    Twelve sessions of a day had the newest log of another folder.
+    """
     for n in range(3):
         assert alarms("A5") == []
         submit(f"s{n}", log=logs.claude("eval-9284", ("echo 446", "446"), padding=6_000 + n))
@@ -79,6 +88,7 @@ def test_i13_five_logs_of_one_other_session_within_15_seconds_are_told_by_then()
 
 
 def test_i14_a_log_of_two_sessions_flags_the_second():
+    """I14, one log for two sessions: flagged (A5) at the second. A file of its own clears it."""
     shared = logs.gptme(("user", "Do it. " + "x" * 6_000), ("assistant", "Done."))
     submit("one", log=shared)
     assert flagged("A5") == []
@@ -87,13 +97,20 @@ def test_i14_a_log_of_two_sessions_flags_the_second():
 
 
 def test_i17_i29_work_that_nobody_graded_is_flagged_at_the_first_session():
-    """Two commits were pushed, the teardown exited with 126, and the outcome said that nothing had been done."""
+    """I17, I29, work called a failure by an exit status or by a shared file's age: flagged (A1) at the first session.
+    The sources say what was done; neither of the two is a grade.
+
+    Two commits were pushed, the teardown exited with 126, and the outcome said that nothing had been done.
+    """
     facts = {"commits": [{"sha": "1a2b3c4" + "d" * 33}, {"sha": "5e6f7a8" + "b" * 33}]}
     submit("one", log=logs.gptme(("user", "Do it.")), facts=facts, exit_code=126)
     assert flagged("A1") == ["one"]
 
 
 def test_i46_a_journal_never_silences_the_rule_and_neither_does_a_trajectory_once_the_judge_was_given_up():
+    """I46, the floor as evidence: impossible, and flagged (A1). It is shown and never learned; the flag comes whatever
+    a fallback says, once the verdict is overdue or the judge was given up.
+    """
     session = cast.session(ended_at=cast.NOON)
     cast.pull_request(session)
     cast.grade(session, Source.JOURNAL, 0.32)
@@ -109,6 +126,9 @@ def test_i46_a_journal_never_silences_the_rule_and_neither_does_a_trajectory_onc
 
 @pytest.mark.parametrize("field", ["harness", "category", "model"])
 def test_i22_i118_a_field_that_never_comes_is_told_at_the_third_record(field):
+    """I22, I66, a field that one harness never sends: told (A12) at the third record. Category, harness and model; a
+    missing start makes no session invisible here.
+    """
     for _ in range(3):
         monitoring.watch(cast.NOON)
         assert alarms("A12") == []
@@ -118,7 +138,11 @@ def test_i22_i118_a_field_that_never_comes_is_told_at_the_third_record(field):
 
 
 def test_i01_i69_a_graded_reward_that_became_a_bit_is_told():
-    """Every productive session was worth .3, whatever it had done."""
+    """I01, a graded reward that became a bit unseen: alarm (A9) at thirty sessions. All within .02 of each other, in
+    three categories or more.
+
+    Every productive session was worth .3, whatever it had done.
+    """
     for n in range(30):
         graded(judge=0.3, trajectory=None, ago=dt.timedelta(hours=n + 1), category=("code", "infra", "news")[n % 3])
     monitoring.watch()

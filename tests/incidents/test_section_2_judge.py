@@ -1,4 +1,4 @@
-"""Section 2 of the catalogue of incidents: the judge (I34 to I45)."""
+"""Incidents of the judge (I34 to I45)."""
 
 import datetime as dt
 import itertools
@@ -40,6 +40,9 @@ OPERATOR = logs.claude("operator-5e0c", ("uptime", "up 3 days"), padding=100)
 
 
 def test_i34_the_log_in_a_shared_slot_is_refused_and_never_reaches_the_judge(sim):
+    """I34, the judge read a shared "last log": impossible. The slot's foreign log is refused and never sent; both
+    orders of arrival give the same grades.
+    """
     session = submit("71a3", log=OPERATOR, started_at=cast.NOON - dt.timedelta(minutes=34))
     work()
     (call,) = sim.calls
@@ -65,6 +68,9 @@ def test_i34_sessions_get_identical_grades_in_whichever_order_they_finish(sim):
 
 
 def test_i35_quota_exhausted_is_loud_and_repaired_exactly(sim):
+    """I35, quota gone and nobody told: alarm (A2) at the first session, repaired exactly. The buckets are those of a
+    history that never failed. Worker, browser and the rest: `tests/stories/test_seed_001.py`.
+    """
     with world():
         for number in range(3):
             submit(f"s{number}")
@@ -112,6 +118,9 @@ def verdict(value, **fields):
 
 
 def test_i36_a_grade_names_model_route_and_rubric_and_the_bandit_keeps_them_apart(sim):
+    """I36, the model's name as the grader's identity: impossible. Model, route, rubric and version of the digest stand
+    on each grade and are a grader of their own in the bandit; a report averages one grader and names it.
+    """
     session = submit("71a3")
     work()
     grade = session.grades.verdicts().get()
@@ -140,6 +149,9 @@ def test_i36_a_report_averages_one_grader_only_and_names_it(client):
 
 
 def test_i37_graders_at_unlike_levels_are_an_advisory_once_there_are_twenty_of_each():
+    """I37, the raw scores of three judges mixed: told (A27) at twenty of each. Raw values are kept by grader, and one
+    judge's shift comes out of its sums exactly.
+    """
     for number in range(20):
         verdict(0.53 + 0.01 * (number % 3))
         assert not alarms("A27")
@@ -170,6 +182,7 @@ def test_i37_shifting_one_judge_moves_its_own_sums_only_and_the_shift_can_be_tak
 
 
 def test_i38_a_level_that_moves_with_the_grader_is_named_as_that_not_as_drift():
+    """I38, the judge's provider switched: alarm (A27, A10), which names the grader as the cause."""
     for number in range(20):
         verdict(0.5 + 0.02 * (number % 5))
     for number in range(20):
@@ -190,6 +203,9 @@ def test_i38_two_graders_at_one_level_raise_nothing():
 
 
 def test_i40_execution_and_goal_fit_are_scored_and_stored_apart(sim):
+    """I40, alignment with goals graded as quality: impossible to blend. Two dimensions in rubric, reply and row.
+    Nothing looks at how often reasons use the same phrases.
+    """
     sim.script({"score": 0.6, "dimensions": {"execution": 0.9, "goal_fit": 0.2, "harmlessness": 1.0}})
     session = submit("71a3")
     work()
@@ -216,6 +232,9 @@ def test_i41_a_fixed_share_gets_a_second_family_chosen_by_the_session_s_name_bes
 
 
 def test_i41_one_family_judging_nearly_everything_is_an_advisory_until_a_second_one_judges_a_fifth():
+    """I41, one family of judges grades its own: told (A16). A fixed share, by a hash of the session's id, gets a second
+    family beside the chain.
+    """
     for number in range(50):
         verdict(0.01 * number)
     monitoring.watch()
@@ -239,6 +258,9 @@ def test_i41_a_judge_that_favours_its_own_family_is_an_advisory():
 
 
 def test_i42_asking_every_night_asks_once(sim):
+    """I42, everything judged again every night: impossible, and an alarm (A15) at the first repeat. Five nights, one
+    call; the database refuses a second row; a call that gets past the guards is an alarm.
+    """
     session = submit("71a3")
     work()
     for _night in range(5):
@@ -290,6 +312,9 @@ def test_i42_a_repeat_that_measures_the_judge_is_no_waste(sim):
     ],
 )
 def test_i43_a_judge_without_resolution_is_an_alarm_after_fifty_verdicts(values, raises):
+    """I43, a judge that cannot tell sessions apart: alarm (A26) at fifty verdicts. Fewer than ten values, or a spread
+    under .05, by grader.
+    """
     wanted = itertools.cycle(values)
     for _ in range(49):
         verdict(next(wanted))
@@ -314,6 +339,9 @@ def test_i43_two_graders_together_do_not_hide_each_other():
 
 @pytest.mark.parametrize("stage", ["nothing", "attempted", "delivered", "verified"])
 def test_i44_a_verdict_names_the_stage_that_was_reached(sim, stage):
+    """I44, a failed delivery scored as a failed task: impossible. The verdict names the stage; a session that never
+    began has no reward.
+    """
     sim.script({"reached": stage})
     session = submit("71a3")
     work()
@@ -353,6 +381,10 @@ def ideas(subject: str) -> str:
 
 
 def test_i45_the_reviewers_veto_outweighs_exit_status_judge_and_artifacts(sim):
+    """I45, the reviewer finds the fault and the exit status says fine: impossible. A mandatory check that failed is a
+    fact of the caller: no machine's value, and no `max`, is above the cap; later facts or a person lift it, exactly;
+    an exit status lifts nothing.
+    """
     sim.script({"score": 0.9}, {"score": 0.9})
     for name, subject in (("71a3", "transcripts"), ("a517", "rubrics")):
         session = submit(name, patch=ideas(subject), facts={**FAULT, "exit_code": 0})

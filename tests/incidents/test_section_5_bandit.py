@@ -1,4 +1,4 @@
-"""Section 5 of the catalogue of incidents: the bandit's mathematics."""
+"""Incidents of the bandit's arithmetic (I69 to I82)."""
 
 import datetime as dt
 
@@ -39,7 +39,11 @@ def said(kind: AdviceKind, *arms: ArmFacts) -> bool:
 
 
 def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
-    """Each of these sessions is a success: as bits the arms had means of .89 to .97, and nothing was explored."""
+    """I69, a bit for a reward collapses exploration: impossible, and told. A reward r adds r to α and 1 − r to β; arms
+    within .02 of each other are named on the bandit's page.
+
+    Each of these sessions is a success: as bits the arms had means of .89 to .97, and nothing was explored.
+    """
     taught(30, code=0.85, infra=0.65, triage=0.55)
     assert mean("code") - mean("infra") > 0.1
     assert mean("infra") - mean("triage") > 0.02
@@ -48,6 +52,10 @@ def test_i69_graded_rewards_part_what_a_bit_would_call_alike():
 
 
 def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
+    """I70, a metric that preferred the worse reward: told before. A policy's preview has every arm before and after,
+    and is what then holds to the bit; `manage.py shadow` says what it would have earned. A changed chain has no such
+    preview but `manage.py regrade`.
+    """
     taught(20, source="trajectory", code=0.7, infra=0.5)
     taught(20, source="journal", since=1, code=0.3)
     shown = policies.preview("category", {"weights": {"journal": 0.0}}, cast.NOON)
@@ -58,7 +66,11 @@ def test_i70_a_change_of_what_counts_shows_what_it_does_before_it_does_it():
 
 
 def test_i71_a_bandit_is_never_freed_of_its_own_arms_means():
-    """Scores normalised inside each category left every category at .48 to .50."""
+    """I71, scores normalised inside each category: impossible, and an alarm (A9) within a week. A bandit's baseline is
+    another bandit's, by a constraint; +.2 stays more than .1 apart.
+
+    Scores normalised inside each category left every category at .48 to .50.
+    """
     category = Bandit.objects.get(name="category")
     assert category.baseline is None
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -68,12 +80,18 @@ def test_i71_a_bandit_is_never_freed_of_its_own_arms_means():
 
 
 def test_i72_a_memory_of_a_day_is_refused_with_the_number():
+    """I72, a memory of about one day: refused with the number. Half-life and cap, against the traffic of the busiest
+    arm.
+    """
     with pytest.raises(ValidationError, match=r"remembers 2\.0 days"):
         policies.put_in_force("category", {"half_life_days": 1}, version=2, by="otto")
     assert policies.preview("category", {"half_life_days": 3}, cast.NOON).memory.days > 3
 
 
 def test_i73_a_hundred_updates_elsewhere_leave_an_arm_bit_for_bit():
+    """I73, all arms decayed at every update: impossible. Decay is by time, at read; rewards of others leave an arm bit
+    for bit.
+    """
     taught(20, since=1, code=0.45, infra=0.6)
     code = posterior_of("category", cast.NOON).arms["code"]
     for i in range(120):
@@ -83,7 +101,10 @@ def test_i73_a_hundred_updates_elsewhere_leave_an_arm_bit_for_bit():
 
 
 def test_i74_a_drought_lifts_no_weak_arm_to_the_prior():
-    """Cross-repo had a record of .285, and the model said .549 three days into a drought."""
+    """I74, a drought lifts a weak arm: impossible. Sixty idle days move the mean by less than .01.
+
+    Cross-repo had a record of .285, and the model said .549 three days into a drought.
+    """
     taught(120, code=0.6)
     for i in range(120):
         reward(f"weak-{i}", day=DAY - dt.timedelta(days=i), **{"cross-repo": 0.285})
@@ -95,12 +116,18 @@ def test_i74_a_drought_lifts_no_weak_arm_to_the_prior():
 
 
 def test_i75_a_sceptical_arm_is_adaptive_and_an_optimistic_one_is_named():
+    """I75, an alarm that fires on caution as on optimism: impossible. Only optimism is told, and like is compared with
+    like.
+    """
     arm = {"name": "cross-repo", "rewards": 60, "evidence": 40.0}
     assert said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.55, record=0.30))
     assert not said(AdviceKind.OPTIMISTIC, ArmFacts(**arm, mean=0.30, record=0.55))
 
 
 def test_i76_no_arm_stands_at_fifteen_thousand_observations():
+    """I76, frozen at 15,000 observations: told, and a cap. The newest evidence up to a cap; "frozen" where one reward
+    cannot move the mean by .002.
+    """
     assert said(
         AdviceKind.FROZEN, ArmFacts(name="code", rewards=15_000, mean=0.55, record=0.55, evidence=15_000, jump=0.0001)
     )
@@ -111,7 +138,10 @@ def test_i76_no_arm_stands_at_fifteen_thousand_observations():
 
 
 def test_i78_every_bandit_learns_from_the_ledger_in_the_same_settling():
-    """Three of four bandits were wired up: 105 lessons had selections and no rewards for 87 sessions."""
+    """I78, a bandit that never gets the grade: impossible. One settling credits every bandit.
+
+    Three of four bandits were wired up: 105 lessons had selections and no rewards for 87 sessions.
+    """
     lesson_cast.session(0.7, read_the_diff=None)
     learnt = dict(Bucket.objects.values_list("bandit__name", "n"))
     assert learnt == {"category": 1, "harness": 1, "lesson": 1}
@@ -120,6 +150,9 @@ def test_i78_every_bandit_learns_from_the_ledger_in_the_same_settling():
 
 
 def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(client):
+    """I79, an internal counter read as success: impossible. Productive, raw and read means, infrastructure failures and
+    the very rewards stand side by side.
+    """
     client.force_login(cast.person("vera", "viewer"))
     for i in range(4):
         lesson_cast.session(0.9 if i < 2 else 0.1, at=timezone.now() - dt.timedelta(days=i + 1))
@@ -129,6 +162,9 @@ def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(client):
 
 
 def test_i81_a_winner_declared_early_leaves_the_others_named():
+    """I81, a winner declared early: told. Below a twentieth of the leader's rewards; the floor keeps every arm in the
+    draw.
+    """
     leader = ArmFacts(name="code", rewards=248, mean=0.62, record=0.62, evidence=100.0)
     novelty = ArmFacts(name="novelty", rewards=6, mean=0.55, record=0.5, evidence=6.0)
     assert said(AdviceKind.STARVED, leader, novelty)
@@ -138,6 +174,9 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
 
 
 def test_i82_an_outage_scars_no_arm_and_what_it_scarred_is_taken_back_exactly():
+    """I82, infrastructure scars arms: impossible, repaired exactly. An outcome of infrastructure has no reward; one
+    that is found later takes it back to the bit.
+    """
     taught(5, **{"cross-repo": 0.6})
     before = posterior_of("category", cast.NOON).posterior.version
     session = cast.session()

@@ -1,4 +1,4 @@
-"""Section 6 of the catalogue of incidents, as far as it is about quota and guards (I90 to I94, I99)."""
+"""Incidents of quota and guards (I90 to I94, I99)."""
 
 import datetime as dt
 
@@ -40,6 +40,9 @@ def page(client, path="/"):
 
 
 def test_i90_an_open_quota_is_not_shown_as_a_judge_that_answers(sim, client):
+    """I90, quota shown as health: impossible. An open quota whose judge fails is shown as failing; limits carry the
+    time they were learned.
+    """
     answers(sim, GOOD, Mode.DROP, Mode.DROP, Mode.DROP)
     assert quota.current().state == QuotaState.OPEN
     html = page(client)
@@ -73,6 +76,9 @@ def test_i91_a_key_s_outage_closes_that_key_only(sim, settings):
 
 
 def test_i91_a_judge_marked_out_and_unasked_for_three_days_is_an_alarm_of_its_own(sim):
+    """I91, the quota of the wrong key: impossible, and an alarm (A28) after three days. A row is a key's own; out,
+    unasked and waited for is an alarm even if the outage was acknowledged.
+    """
     with time_machine.travel(timezone.now(), tick=True) as clock:
         answers(sim, regained(days=20))
         monitoring.acknowledge(monitoring.open_alarms().get(), cast.person("otto", "operator"))
@@ -111,6 +117,9 @@ def test_i91_a_quota_that_is_really_gone_is_asked_every_hour_and_is_no_such_alar
     [(Mode.AUTH, Reason.AUTH), (Mode.FORBIDDEN, Reason.AUTH), (Mode.NOT_JSON, Reason.OVERLOADED)],
 )
 def test_i92_an_answer_that_is_no_verdict_says_what_it_is_and_is_never_taken_for_a_bad_one(sim, mood, reason):
+    """I92, the meter lies, and a failed log-in looks like a bad reply: impossible. Errors are told apart by type; no
+    reading keeps the last good one with its age; without Redis the limits say that they are not shared.
+    """
     answers(sim, mood)
     attempt = JudgeAttempt.objects.get()
     assert attempt.reason == reason != Reason.UNPARSABLE_VERDICT
@@ -146,6 +155,7 @@ def test_i92_a_verdict_is_never_read_off_the_meter(sim):
 
 
 def test_i93_every_judge_is_watched_by_its_own_name(sim, settings):
+    """I93, the guard watches one backend: impossible. Rules go over all quota rows and all judges."""
     settings.JUDGE_SECOND_MODEL, settings.JUDGE_SECOND_API_KEY = "gpt-6", "sk-other"
     budget.set_policy(by=None, second_share=1)
     sim.script(GOOD, Mode.NO_CREDIT)
@@ -196,6 +206,9 @@ def test_i93_every_quota_row_is_looked_at_however_many():
     ids=lambda value: "".join("S" if mood is GOOD else "F" for mood in value) if isinstance(value, list) else None,
 )
 def test_i94_three_failures_within_an_hour_raise_whatever_went_well_in_between(sim, moods, raises):
+    """I94, "three in a row" never happens in parallel: alarm (A2). Three failures within an hour raise whatever went
+    well in between; by event time; two of the last ten as well.
+    """
     answers(sim, *moods)
     assert bool(alarms("A2")) is raises
 
@@ -273,6 +286,9 @@ def test_an_unknown_answer_s_alarm_ends_with_the_verdict(sim):
 
 
 def test_i99_advisories_stay_off_the_other_pages(client):
+    """I99, the guard that always fires: in part. Rules of an advisory's weight stay off other pages; nothing lists
+    rules that are open most of the time.
+    """
     Alarm.objects.create(rule="A16", about="share", detail="50 of 50 verdicts")
     assert "50 of 50 verdicts" not in page(client)
     assert "Advisory." in page(client, "/alarms/")

@@ -1,4 +1,4 @@
-"""Section 6 of the catalogue of incidents: selection, exploration and supply. I90 to I94 and I99 are about quota."""
+"""Incidents of selection, exploration and supply (I83 to I108, but for those about quota)."""
 
 import datetime as dt
 
@@ -26,7 +26,11 @@ def decide(number: int, *, bandit: str = "category", at: dt.datetime = cast.NOON
 
 
 def test_i83_the_work_that_ran_is_credited_and_both_are_kept():
-    """Ten of twenty sessions pivoted, and content had its .54 from code."""
+    """I83, credit to the recommended category: impossible, and told. Both are kept, the one that ran is credited; a
+    mismatch of a quarter is said on the page.
+
+    Ten of twenty sessions pivoted, and content had its .54 from code.
+    """
     decision = decide(1, supply={"content": 1})
     session = submit("71a3", category="code", selection_id="d1")
     decision.refresh_from_db()
@@ -36,6 +40,9 @@ def test_i83_the_work_that_ran_is_credited_and_both_are_kept():
 
 
 def test_i84_a_decision_that_never_came_back_teaches_nothing_and_says_so():
+    """I84, exploration wins without updates: told. From six and from eleven decisions without a finished session, and
+    in the answer itself.
+    """
     for number in range(11):
         decide(number, supply={"code": 1})
     assert not LedgerEntry.objects.exists()
@@ -48,6 +55,9 @@ def test_i84_a_decision_that_never_came_back_teaches_nothing_and_says_so():
 
 
 def test_i85_a_substitute_has_the_credit_alone_and_the_substituted_leaves_the_draw():
+    """I85, the substitute: impossible. It has the credit alone; after three in a row the substituted arm leaves the
+    draw for the day.
+    """
     for number in range(3):
         decision = decide(number, bandit="harness", supply={"codex": 1})
         complete(decision, observation=f"s{number}", executed_arm="gptme", now=SOON)
@@ -60,7 +70,10 @@ def test_i85_a_substitute_has_the_credit_alone_and_the_substituted_leaves_the_dr
 
 
 def test_i86_a_grade_lands_on_the_run_that_it_names():
-    """A grade for one model was posted from another's session, and taken for that one's."""
+    """I86, a grade lands on the host: impossible. A grade is of the session it names; the model is the transcript's.
+
+    A grade for one model was posted from another's session, and taken for that one's.
+    """
     session = submit("71a3")
     shown = session.model
     submit("71a3", model="somebody-else")
@@ -71,6 +84,9 @@ def test_i86_a_grade_lands_on_the_run_that_it_names():
 
 
 def test_i87_nothing_is_explored_where_it_may_not_run():
+    """I87, exploring where the arm may not run: impossible. Eligibility by arm and category before any draw,
+    exploration included.
+    """
     arm = arms.add("harness", "new-engine", by="otto")
     arms.put_on_probation(arm, by="otto")
     with pytest.raises(NothingEligible, match="low-stakes work only, and code is not"):
@@ -78,6 +94,7 @@ def test_i87_nothing_is_explored_where_it_may_not_run():
 
 
 def test_i88_eligibility_comes_before_every_draw():
+    """I88, an explorer drew what the scorer had ruled out: impossible. Eligibility comes before any draw."""
     arms.retire(Arm.objects.resolve("harness", "codex"), by="otto")
     drawn = [decide(number, bandit="harness") for number in range(40)]
     assert {each.arm.name for each in drawn} == {"claude-code", "gptme"}
@@ -86,7 +103,10 @@ def test_i88_eligibility_comes_before_every_draw():
 
 
 def test_i89_sessions_that_nobody_decided_for_count_as_well():
-    """The bandit knew of 3 runs of an arm, the store of 19, 18 of them dead."""
+    """I89, manual runs that the bandit never saw: impossible. Every rewarded session counts, decided or not.
+
+    The bandit knew of 3 runs of an arm, the store of 19, 18 of them dead.
+    """
     for number in range(19):
         lesson_cast.session(0.1, at=cast.NOON - dt.timedelta(days=number))
     assert Session.objects.filter(category__name="cross-repo").count() == 19
@@ -95,7 +115,11 @@ def test_i89_sessions_that_nobody_decided_for_count_as_well():
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_i95_i96_supply_is_what_the_caller_has_now(number):
-    """Drained or cooling items were counted as supply, since their verdict was fresh."""
+    """I95, I96, drained and cooling supply counted as work: impossible. Supply is the caller's count of now; 0 leaves
+    out.
+
+    Drained or cooling items were counted as supply, since their verdict was fresh.
+    """
     decision = decide(number, supply={"research": 0, "code": number})
     assert decision.arm.name == "code"
     assert decision.eligible["research"] == "no work available"
@@ -103,6 +127,7 @@ def test_i95_i96_supply_is_what_the_caller_has_now(number):
 
 
 def test_i97_a_lane_without_work_is_bound_by_its_supply_whatever_it_weighs():
+    """I97, a weight on an empty lane: told. "Supply-bound" beside the arm and in a policy's preview."""
     for number in range(20):
         decide(number, supply={"code": 1, "research": 0})
     assert supply_bound(Arm.objects.resolve("category", "code").bandit)["research"] == 20
@@ -111,7 +136,10 @@ def test_i97_a_lane_without_work_is_bound_by_its_supply_whatever_it_weighs():
 
 
 def test_i98_an_alias_is_no_second_lane():
-    """Monitoring was neglected, and its boost went to infrastructure, which had 30 % already."""
+    """I98, the boost through an alias: impossible. One arm, whatever the spelling.
+
+    Monitoring was neglected, and its boost went to infrastructure, which had 30 % already.
+    """
     reward("s1", infra=0.6)
     assert Arm.objects.resolve("category", "Infrastructure").name == "infra"
     decision = decide(1, supply={"infrastructure": 1, "infra": 2})
@@ -119,7 +147,11 @@ def test_i98_an_alias_is_no_second_lane():
 
 
 def test_i102_a_new_arm_is_on_probation_until_it_has_worked():
-    """An engine that could not call a tool was explored live, twice: 69 % of its sessions came to nothing."""
+    """I102, paying to discover a broken engine: impossible. Probation: one session a day in low-stakes work until three
+    earned a reward.
+
+    An engine that could not call a tool was explored live, twice: 69 % of its sessions came to nothing.
+    """
     arms.put_on_probation(arms.add("harness", "new-engine", by="otto"), by="otto")
     asked = {"bandit": "harness", "supply": {"new-engine": 1}, "context": "content"}
     assert decide(1, **asked).arm.name == "new-engine"
@@ -131,7 +163,10 @@ def test_i102_a_new_arm_is_on_probation_until_it_has_worked():
 
 
 def test_i104_a_policy_is_switched_off_as_easily_as_on():
-    """Routing by time of day cost .13 to .28 until a preset date of review."""
+    """I104, routing by the time of day: in part. Any policy is taken back by one act; no version has a date of review.
+
+    Routing by time of day cost .13 to .28 until a preset date of review.
+    """
     before = posterior_of("category", cast.NOON).posterior
     policies.put_in_force("category", {"prior_strength": 40}, version=2, by="otto", note="an experiment")
     policies.take_back("category", 1, version=3, by="otto")
@@ -140,7 +175,11 @@ def test_i104_a_policy_is_switched_off_as_easily_as_on():
 
 
 def test_i106_an_experiment_begins_with_the_first_session_and_its_arms_have_types():
-    """The flag was read as that of another experiment: lesson ids as harnesses, and no run ever saw it."""
+    """I106, an experiment approved and never delivered: impossible. Typed names, and figures that begin with the first
+    session that carries it.
+
+    The flag was read as that of another experiment: lesson ids as harnesses, and no run ever saw it.
+    """
     lesson_cast.lesson("read-the-diff")
     with pytest.raises(UnknownArm):
         decide(1, bandit="harness", supply={"read-the-diff": 1})
@@ -151,7 +190,11 @@ def test_i106_an_experiment_begins_with_the_first_session_and_its_arms_have_type
 
 
 def test_i107_outcomes_that_are_null_are_no_outcomes():
-    """340 of 340 outcomes were null, and the experiment looked delivered."""
+    """I107, outcomes that were all null: told at the first. What has no reward is counted as that, beside each lesson
+    and in no figure.
+
+    340 of 340 outcomes were null, and the experiment looked delivered.
+    """
     for number in range(5):
         lesson_cast.session(None, at=cast.NOON - dt.timedelta(days=number), read_the_diff=None)
     (found,) = lessons.read(Arm.objects.resolve("lesson", "read-the-diff").bandit, cast.NOON).lessons
@@ -160,7 +203,11 @@ def test_i107_outcomes_that_are_null_are_no_outcomes():
 
 
 def test_i108_the_cohort_is_fixed_when_the_work_begins():
-    """By end time there were four sessions in the wave, by start time none."""
+    """I108, the flag flips mid-flight: impossible. Draws are rows from before the work; none is added once the session
+    came in.
+
+    By end time there were four sessions in the wave, by start time none.
+    """
     lesson_cast.lesson("read-the-diff")
     first = lesson_cast.draw("run-1", "read-the-diff")["read-the-diff"]
     policies.put_in_force("lesson", {"holdout": 0.5}, version=2, by="otto")

@@ -1,4 +1,4 @@
-"""Section 7 of the catalogue of incidents: to what a session's reward is owed."""
+"""Incidents of attribution: to what a session's reward is owed (I109 to I122)."""
 
 import datetime as dt
 
@@ -44,6 +44,9 @@ def read(name: str) -> lessons.Lesson:
 
 
 def test_i109_ten_lessons_do_not_share_a_session_alike():
+    """I109, all lessons share the reward alike: repaired at read. Salience is on the ledger row, floor and rule in the
+    policy's version; sum and floor stand on the page.
+    """
     lesson_cast.session(0.9, at=days_ago(1), used=1.0, **{f"idle_{n}": 0.0 for n in range(9)})
     arms_of = posterior_of("lesson", cast.NOON).arms
     assert arms_of["used"].mean > arms_of["idle-0"].mean > 0.5
@@ -54,7 +57,11 @@ def test_i109_ten_lessons_do_not_share_a_session_alike():
 
 
 def test_i110_no_lesson_is_retired_for_what_went_together():
-    """Lessons for recovery stood beside trouble: −.10 to −.21 at p < .05."""
+    """I110, lessons for recovery look harmful: impossible. Only a causal effect may be a reason to retire, and no page
+    has a button that does; broad matching and names that speak of trouble are told.
+
+    Lessons for recovery stood beside trouble: −.10 to −.21 at p < .05.
+    """
     found = observational(trials(around(0.4, 90), around(0.6, 90)))
     assert found.verdict is EffectVerdict.HARMFUL
     assert not found.may_retire
@@ -63,7 +70,11 @@ def test_i110_no_lesson_is_retired_for_what_went_together():
 
 
 def test_i111_one_bad_window_is_looked_at_whatever_the_whole_says():
-    """−.054 overall, −.218 in one window: the one that was truly harmful, and nearly dismissed."""
+    """I111, the one that was truly harmful: told. A window of fifty firings beyond ±.15 needs a look, whatever the
+    whole says.
+
+    −.054 overall, −.218 in one window: the one that was truly harmful, and nearly dismissed.
+    """
     present = np.tile([True, False], 300)
     day = TODAY - 300 + np.arange(600) // 2
     outcome = np.where(present & (day < TODAY - 200), 0.3, 0.55) + np.where(np.arange(600) % 4 < 2, 0.05, -0.05)
@@ -73,6 +84,9 @@ def test_i111_one_bad_window_is_looked_at_whatever_the_whole_says():
 
 
 def test_i112_a_lesson_has_no_credit_of_its_category():
+    """I112, the category leaks into the credit: impossible. Residuals: given at random within categories, a lesson does
+    nothing.
+    """
     for n in range(1, 16):
         lesson_cast.session(0.7, category="code", at=days_ago(n), in_code=None)
         lesson_cast.session(0.3, category="content", at=days_ago(n), in_content=None)
@@ -83,7 +97,11 @@ def test_i112_a_lesson_has_no_credit_of_its_category():
 
 
 def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws():
-    """The KPI averaged what the decisions left out; ghosts of archived lessons were injected still."""
+    """I113, I114, a figure over what is left out, and lessons that were archived long ago: impossible. One function
+    decides for draws and for the headline alike; history stays.
+
+    The KPI averaged what the decisions left out; ghosts of archived lessons were injected still.
+    """
     for name in ("kept", "ghost"):
         lesson_cast.session(0.5, at=days_ago(1), **{name: None})
     arms.retire(Arm.objects.resolve("lesson", "ghost"), by="otto")
@@ -94,7 +112,11 @@ def test_i113_i114_what_is_retired_keeps_its_record_and_leaves_figures_and_draws
 
 
 def test_i115_a_sign_may_flip_once_a_draw_decides_and_the_label_says_which():
-    """39 of 125 signs flipped: −.015 as it came, +.197 by lot."""
+    """I115, signs flip under a random dropout: impossible to mix. Fifteen on the smaller side make a causal figure;
+    every figure says its kind.
+
+    39 of 125 signs flipped: −.015 as it came, +.197 by lot.
+    """
     observed, drawn = trials(around(0.45, 60), around(0.55, 60)), trials(around(0.6, 60), around(0.5, 60), chance=0.8)
     lot, came = effect(drawn=drawn, observed=observed), observational(observed)
     assert (lot.kind, lot.difference.mean > 0) == (StudyDesign.CAUSAL, True)
@@ -106,19 +128,27 @@ def test_i115_a_sign_may_flip_once_a_draw_decides_and_the_label_says_which():
 
 
 def test_i116_harmful_is_a_word_that_twenty_firings_do_not_earn():
-    """−.144 with n 20 and p .066 was called genuinely harmful; the last weeks said −.030."""
+    """I116, "genuinely harmful" at p = .066: impossible. The word needs fifty firings, p < .01 and the recent window.
+
+    −.144 with n 20 and p .066 was called genuinely harmful; the last weeks said −.030.
+    """
     assert observational(trials(around(0.4, 20), around(0.55, 60))).verdict is not EffectVerdict.HARMFUL
     assert observational(trials(around(0.4, 80), around(0.55, 80))).verdict is EffectVerdict.HARMFUL
 
 
 def test_i118_sessions_without_a_reward_are_counted_and_not_guessed():
+    """I118, pairs without a reward: told at the first. They are counted beside each lesson and guessed by nobody."""
     for n in range(6):
         lesson_cast.session(0.5 if n < 2 else None, at=days_ago(n + 1), read_the_diff=None)
     assert (read("read-the-diff").given, read("read-the-diff").without_reward) == (6, 4)
 
 
 def test_i119_a_harness_is_never_blamed_for_its_models():
-    """.553 against .615 overall, and .588 against .555 at the same tier."""
+    """I119, a harness blamed for its models: impossible. The arm is harness and model together; a harness alone stands
+    for sessions whose model has no name.
+
+    .553 against .615 overall, and .588 against .555 at the same tier.
+    """
     names = Bandit.objects.get(name="model")
     cheap, dear = (Arm.objects.create(bandit=names, name=name) for name in ("small-1", "large-1"))
     for n, (model, value) in enumerate([(cheap, 0.4), (dear, 0.7), (None, 0.5)]):
@@ -130,6 +160,9 @@ def test_i119_a_harness_is_never_blamed_for_its_models():
 
 
 def test_i120_a_category_with_few_sessions_says_insufficient():
+    """I120, the aggregate hides a category: impossible. A comparison has its category table with n and interval; under
+    twenty a cell says "insufficient".
+    """
     for n in range(1, 26):
         lesson_cast.session(0.6, category="code", at=days_ago(n), read_the_diff=None)
         lesson_cast.session(0.5, category="code", at=days_ago(n))
@@ -141,7 +174,11 @@ def test_i120_a_category_with_few_sessions_says_insufficient():
 
 
 def test_i121_a_day_of_floors_is_no_bad_day():
-    """A "Monday effect" of .136 over 121 sessions was the eve of an outage: floors that counted as grades."""
+    """I121, a predictor confidently wrong: in part. The floors behind its "Monday effect" are no rewards. There is no
+    predictor here to validate.
+
+    A "Monday effect" of .136 over 121 sessions was the eve of an outage: floors that counted as grades.
+    """
     for n in range(30):
         session = cast.session(ended_at=days_ago(1) + dt.timedelta(minutes=n))
         cast.grade(session, Source.JUDGE, None, reason="quota_exhausted")
@@ -152,6 +189,7 @@ def test_i121_a_day_of_floors_is_no_bad_day():
 
 
 def test_i122_five_rows_of_one_afternoon_are_insufficient():
+    """I122, +33 % from one trial: impossible. Five rows on three days, else "insufficient"."""
     afternoon = trials([0.9] * 5, [0.5] * 5, over=1)
     assert observational(afternoon).kind is StudyDesign.CANNOT_TELL
     assert "day" in observational(afternoon).sentence

@@ -1,4 +1,4 @@
-"""Models have the names that people give them, and past sessions are learnt of under those (L13, N10, I119)."""
+"""Models have the names that people give them, and past sessions are learnt of under those (L13, I119)."""
 
 import html
 

@@ -1,4 +1,4 @@
-"""At night the ledger is added up again; a bucket that says something else is an alarm (N2, A33)."""
+"""At night the ledger is added up again; a bucket that says something else is an alarm (A33)."""
 
 import datetime as dt
 

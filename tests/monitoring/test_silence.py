@@ -59,6 +59,9 @@ def open_now():
 
 
 def test_a_run_is_one_alarm_that_says_its_arithmetic():
+    """I23, I48, sessions without a grade, so that a broken arm looks good for ever: alarm (A14). Refused requests and
+    silent failures have no number; a run of them that is too long for chance is told, with three ways out.
+    """
     usual()
     assert look() == []
     silent("code", 9)

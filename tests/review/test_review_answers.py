@@ -224,7 +224,7 @@ def test_a_dismissed_item_is_never_entered_again_by_a_rule(rita, settings):
     settings.REVIEW_SLICE = 1
     session = flagged()
     queue.dismiss(item(session), rita, "not ours")
-    Flag.objects.create(session=session, rule="A8", detail="another rule")
+    Flag.objects.create(session=session, rule="other", detail="another rule")
     arrives(session)
     assert item(session).state == ItemState.DISMISSED
 

@@ -91,7 +91,7 @@ def test_a_rules_item_leaves_when_its_flags_cleared_themselves():
     cast.grade(session, Source.JUDGE, 0.7)
     settled(session)
     assert item(session).state == ItemState.DONE
-    Flag.objects.create(session=session, rule="A8", detail="another rule speaks")
+    Flag.objects.create(session=session, rule="other", detail="another rule speaks")
     settled(session)
     assert (item(session).state, item(session).why) == (ItemState.OPEN, "another rule speaks")
 

@@ -1,4 +1,4 @@
-"""Seed 000's numbers, exactly; R2 of the incident catalogue."""
+"""Seed 000's numbers, exactly."""
 
 from dataclasses import replace
 

@@ -144,7 +144,9 @@ QUOTED = st.one_of(
 
 @given(st.lists(QUOTED, min_size=1, max_size=5), st.integers(0, 3))
 def test_somebody_elses_words_change_nothing(quoted, where):
-    """I03: a journal that writes about failures is graded as if it didn't."""
+    """I03, words of failure counted wherever they stand: impossible. A journal that writes about failures is graded as
+    if it did not; they count only where it assesses itself.
+    """
     own = ["## Outcome", SUBMITTED, "Fixed the log path.", "Blocked on the key."]
     mixed = [*own[: where + 1], "", *quoted, "", *own[where + 1 :]]
     assert grade("\n".join(mixed)).value == grade("\n".join(own)).value

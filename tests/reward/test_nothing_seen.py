@@ -55,6 +55,9 @@ def test_an_honest_could_not_be_done_is_neither_good_nor_bad():
 
 
 def test_calls_in_a_syntax_that_nobody_knows_make_a_log_blind_and_that_is_flagged_at_once():
+    """I12, a wrapper of tools taken for behaviour: flagged (A4) at once. Where more than 30 % of the calls cannot be
+    read, there is no number.
+    """
     turns = [("user", "Do it. " + "x" * 6_000)]
     for number in range(47):
         turns.append(("assistant", f'<call tool="terminal">\n<arg>make part-{number}</arg>\n</call>'))

@@ -157,7 +157,7 @@ def test_more_work_is_worth_more_by_kind():
 
 @pytest.mark.parametrize("kind", list(EffectKind))
 def test_no_commit_is_no_floor_where_anything_else_was_done(kind):
-    """I07: a session that reviews, closes or fixes has done something."""
+    """I07, the number of commits as the grade: impossible. Who reviews, closes or fixes has done something."""
     assert value(replace(SESSION, effects=effects(kind))) > FLOOR
 
 

@@ -83,7 +83,9 @@ def test_a_line_like_a_commit_is_none_without_a_commit_command(command):
 
 
 def test_the_same_hash_counts_once():
-    """I04: background output comes up again, and short and full hashes are one commit."""
+    """I04, one commit counted two or three times: impossible. Background output comes up again, and short and full
+    hashes are one commit.
+    """
     transcript = Transcript().run("git commit -m x", COMMIT).run("git commit -m x", COMMIT)
     transcript.run("git commit -m x", f"[main abc1234{'0' * 33}] Fix it")
     assert len(transcript.signals.commits) == 1
@@ -224,7 +226,7 @@ def test_an_effect_counts_when_its_result_shows_it(command, text, kind, key):
     ],
 )
 def test_a_mention_or_a_failure_is_no_effect(command, text, failed):
-    """I05 among them: a merge named in a comment is none."""
+    """I05, a merge read off a comment: impossible. Only a call with a result that shows it merges anything."""
     assert Transcript().run(command, text, failed=failed).signals.effects == ()
 
 
@@ -241,7 +243,9 @@ def test_a_tool_server_call_counts_like_a_command():
 
 
 def test_a_retry_is_the_same_call_after_it_failed():
-    """I10: many different commands through one tool are no retries, nor is a second try that nobody needed."""
+    """I10, ordinary use of a tool counted as retries: impossible. Many different commands through one tool are no
+    retries, nor is a second try that nobody needed.
+    """
     healthy = Transcript()
     for number in range(121):
         healthy.run(f"ls {number % 7}")
@@ -353,7 +357,7 @@ def test_text_is_never_evidence():
 
 
 def test_another_commit_landing_meanwhile_changes_nothing():
-    """I15: only the commits that this session's own calls made are its own."""
+    """I15, commits claimed by their time: impossible. Only commits that this session's own calls made are its own."""
     transcript = Transcript().run("git pull", f"Updating 1..2\n{COMMIT}").run("git log -3", COMMIT)
     assert transcript.signals.commits == ()
 

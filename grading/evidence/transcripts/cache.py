@@ -78,7 +78,7 @@ def say(row: Evidence, said: IndexProgress) -> None:
 
 
 def was_asked_for(row: Evidence) -> bool:
-    """Whether somebody rang for the index, or began it, and it has not come."""
+    """Whether somebody asked for the index, or began it, and it has not come."""
     return path_of(row).with_suffix(".progress").exists()
 
 

@@ -1,6 +1,6 @@
 """What the judge reads of a transcript: the task, what was done with results, the last words.
 
-One pass over the events in bounded memory; the same events give the same text. Scaffold text (I20) and thinking are
+One pass over the events in bounded memory; the same events give the same text. Scaffold text and thinking are
 left out. Every entry begins with its event number in brackets: that is what a verdict cites.
 
 Room goes by kind: first all that is confirmed (commits, pull requests, merges, test runs and other effects), then what

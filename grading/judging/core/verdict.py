@@ -36,7 +36,7 @@ class DeferralScope(StrEnum):
 
 
 class Reached(StrEnum):
-    """How far a session came (I44): a thing that was never handed over failed otherwise than a bad one."""
+    """How far a session came: a thing that was never handed over failed otherwise than a bad one."""
 
     NOTHING = "nothing"
     ATTEMPTED = "attempted"

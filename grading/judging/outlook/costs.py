@@ -1,4 +1,4 @@
-"""What the judge costs, from the attempts' rows. A cost that nobody told is unknown, never 0 (I142)."""
+"""What the judge costs, from the attempts' rows. A cost that nobody told is unknown, never 0."""
 
 import datetime as dt
 from collections.abc import Mapping

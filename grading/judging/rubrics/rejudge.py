@@ -100,7 +100,7 @@ def _enqueue_some(run_id: int) -> int:
                 run.left_out[why] = run.left_out.get(why, 0) + 1
         run.placed = min(run.placed + CHUNK_SIZE, run.total)
         run.save(update_fields=["placed", "left_out"])
-        enqueuing.ring()
+        enqueuing.wake_workers()
         return CHUNK_SIZE
 
 

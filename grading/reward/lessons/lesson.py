@@ -13,13 +13,13 @@ from bandit.core.table import Floats, Ints
 from bandit.eligibility import out_of_use
 from bandit.models import Arm
 
-# A lesson that matches more often than this describes the work rather than a moment in it (I110).
+# A lesson that matches more often than this describes the work rather than a moment in it.
 OFTEN, OFTEN_FROM = 0.30, 20
-# Names of lessons that are given when something has gone wrong already (I110).
+# Names of lessons that are given when something has gone wrong already.
 TROUBLE = re.compile(
     r"\b(debug|error|exception|fail|fix|recover|rescue|retr[yi]|stuck|timeout|trouble)\w*", re.IGNORECASE
 )
-# Fewer sessions than this on either side say nothing of one category (I120).
+# Fewer sessions than this on either side say nothing of one category.
 LEAST_IN_CATEGORY = 20
 
 Mask = NDArray[np.bool_]
@@ -60,7 +60,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCategory:
-    """The effect in one category alone; `enough` says whether it means anything there (I120)."""
+    """The effect in one category alone; `enough` says whether it means anything there."""
 
     category: str
     effect: TreatmentEffect
@@ -76,7 +76,7 @@ class Lesson:
 
     `at` is each one's place in the `sample`; `chance` that of the draw that decided, NaN where none did; `spoilt`: it
     was held out, and given all the same. `rewards` of its sessions are in the ledger and count as `credit`, each by its
-    salience (I109).
+    salience.
     """
 
     arm: Arm
@@ -90,7 +90,7 @@ class Lesson:
 
     @property
     def left_out(self) -> str:
-        """Why the lesson is not offered: what this names is in no draw and in no figure over lessons (I113, I114)."""
+        """Why the lesson is not offered: what this names is in no draw and in no figure over lessons."""
         return out_of_use(self.arm)
 
     @property
@@ -130,7 +130,7 @@ class Lesson:
 
     @property
     def striking(self) -> bool:
-        """Whether a window of either kind is for somebody to look at, whatever the whole says (I111)."""
+        """Whether a window of either kind is for somebody to look at, whatever the whole says."""
         return self.causal.striking or self.observational.striking
 
     @property
@@ -141,7 +141,7 @@ class Lesson:
 
     @property
     def cautions(self) -> list[str]:
-        """Why a difference without a draw may mislead, in words (I110)."""
+        """Why a difference without a draw may mislead, in words."""
         found, rate, times = [], self.match_rate, int(self.spoilt.sum())
         if rate is not None and rate > OFTEN:
             found.append(

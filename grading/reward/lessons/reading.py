@@ -1,6 +1,6 @@
 """Lessons and the rewards of their sessions, out of the database into columns: in as many queries for one as for all.
 
-Outcomes are residuals, reward − category mean + mean of all (I112), of the rewards that are live in the ledger (I78).
+Outcomes are residuals, reward − category mean + mean of all, of the rewards that are live in the ledger.
 """
 
 import datetime as dt
@@ -104,7 +104,7 @@ def _rewards(since: dt.datetime) -> dict[str, tuple[str, float]]:
 
 
 def _credit(bandit: Bandit, floor: float) -> dict[int, tuple[int, float]]:
-    """The rewards of each lesson, and how many they count as: f + (1 − f)·salience each (I109)."""
+    """The rewards of each lesson, and how many they count as: f + (1 − f)·salience each."""
     found: Counter[int] = Counter()
     credit: dict[int, float] = defaultdict(float)
     cells = Bucket.objects.rewards().filter(bandit=bandit, n__gt=0).order_by("arm", "grader__salience")

@@ -1,4 +1,4 @@
-"""Arms compared inside each circumstance, since an aggregate hides where one wins (I120) and who is compared (I119)."""
+"""Arms compared inside each circumstance, since an aggregate hides where one wins and who is compared."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from datetime import date
 from bandit.core.estimate import Estimate, estimate
 from bandit.core.table import MICRO, RewardRow
 
-# Fewer rewards, or of fewer days, compare nothing (I120, I122).
+# Fewer rewards, or of fewer days, compare nothing.
 LEAST, LEAST_DAYS = 20, 3
 
 

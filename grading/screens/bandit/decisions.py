@@ -13,7 +13,7 @@ from grading.models import Session
 from grading.screens import charts
 
 LISTED, COUNTED = 25, 100
-# So many finished decisions are looked at, and so large a share of them that ran otherwise is much (A11, I83).
+# So many finished decisions are looked at, and so large a share of them that ran otherwise is much.
 FINISHED, MUCH = 20, 0.25
 
 
@@ -57,7 +57,7 @@ class DecisionLog:
         return sum(row.override is not None for row in self.counted)
 
     def unfinished(self, arm: str) -> int:
-        """Decisions for the arm since one last ran to an end as that arm (A13)."""
+        """Decisions for the arm since one last ran to an end as that arm."""
         count = 0
         for row in (row for row in self.counted if row.arm.name == arm):
             if row.executed_arm is not None and not is_substituted(row):

@@ -1,4 +1,4 @@
-"""What stands behind each arm, side by side (I79): how many rewards, what they were, and what never became one."""
+"""What stands behind each arm, side by side: how many rewards, what they were, and what never became one."""
 
 import datetime as dt
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Two clocks (N13): the posterior of a day, from what was known at a moment."""
+"""Two clocks: the posterior of a day, from what was known at a moment."""
 
 import datetime as dt
 from collections.abc import Mapping

@@ -83,7 +83,7 @@ def show(request: HttpRequest) -> TemplateResponse:
 
 
 def changed(act: HistoryEntry) -> dict[str, Any] | None:
-    """Everything that an answer changed (I152), for its row; None where it says nothing."""
+    """Everything that an answer changed, for its row; None where it says nothing."""
     effects = act.effects
     moved = [_moved(each) for each in effects.get("bandits", [])]
     told = {

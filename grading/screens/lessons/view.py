@@ -28,7 +28,7 @@ LATEST = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """A window of one kind of figure; it `strikes` beyond ±.15 (I111)."""
+    """A window of one kind of figure; it `strikes` beyond ±.15."""
 
     kind: StudyDesign
     window: Window
@@ -136,7 +136,7 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
 
 
 def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> Headline:
-    """What is said over all of them leaves out what the draws leave out (I113)."""
+    """What is said over all of them leaves out what the draws leave out."""
     effects = [each.effect for each in used]
     causal = [each.difference.mean for each in effects if each.kind is StudyDesign.CAUSAL and each.difference]
     verdicts = Counter(each.verdict for each in effects if each.kind is StudyDesign.CAUSAL)

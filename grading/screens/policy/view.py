@@ -126,7 +126,7 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
 
 
 def _is_raised(row: ArmShift) -> bool:
-    """Whether the arm is to be chosen more often: that brings nothing to one that has no work (I97)."""
+    """Whether the arm is to be chosen more often: that brings nothing to one that has no work."""
     return row.share_after - row.share_before >= ONE_OF_100
 
 

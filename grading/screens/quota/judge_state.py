@@ -75,7 +75,7 @@ def judge_state(quota: Quota | None) -> JudgeState:
 
 
 def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
-    """The state, unless the judge's calls fail: that the quota is open says nothing of that (I90)."""
+    """The state, unless the judge's calls fail: that the quota is open says nothing of that."""
     if not state.open or not monitoring.says_judge_fails(alarms):
         return state
     return JudgeState(words="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)

@@ -1,0 +1,127 @@
+"""What is written for people is true of the repository: paths and names exist, codes are explained, pages are fresh."""
+
+import ast
+import importlib.util
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from benchmarks import house
+from grading.monitoring import RULES
+
+pytestmark = pytest.mark.pure
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FOLDERS = ("bandit", "benchmarks", "bin", "docs", "grading", "gradingsite", "templates", "tests")
+# `a/path.py: name` in backticks, or a path alone.
+QUOTED = re.compile(r"`([^`]+)`")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+PATH = re.compile(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)\)")
+ROW = re.compile(r"^\| (A\d+) \|(?P<says>[^|]+)\|(?P<why>[^|]+)\|(?P<test>[^|]+)\|$", re.MULTILINE)
+QUESTIONS = 10
+
+
+def told(path):
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def names_in(path):
+    """What a module defines: functions, classes, their methods, and constants."""
+    names = set()
+    for node in ast.walk(ast.parse(told(path))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+            if isinstance(node, ast.ClassDef):
+                names |= {f"{node.name}.{own.name}" for own in node.body if isinstance(own, ast.FunctionDef)}
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def missing(page):
+    """What the page names that is not there."""
+    for found in QUOTED.findall(FENCED.sub("", told(page))):
+        quoted = " ".join(found.split())
+        where, _, name = quoted.partition(": ")
+        if not PATH.fullmatch(where):
+            continue
+        path = ROOT / where
+        if not path.exists():
+            yield where
+        elif name and name not in names_in(path):
+            yield quoted
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_path_and_name_on_a_page_exists(page):
+    assert list(missing(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_between_pages_leads_somewhere(page):
+    assert [link for link in LINK.findall(told(page)) if not (page.parent / link).exists()] == []
+
+
+def test_every_word_on_the_page_of_words_is_one_of_the_code_or_the_screens():
+    used, left = told(ROOT / "docs" / "words.md").split("## No longer used")
+    rows = [row for row in re.findall(r"^\| (.+?) \| (.+?) \|$", used, re.MULTILINE) if row[0] != "word"]
+    replaced = [row for row in re.findall(r"^\| (.+?) \| (.+?) \|$", left, re.MULTILINE) if row[0] != "then"]
+    words = [*(word for word, _meaning in rows), *(now for _then, now in replaced)]
+    product = said()
+    assert [word for group in words for word in group.split(", ") if word.strip("`").lower() not in product] == []
+    assert [word for word, _ in rows] == sorted({word for word, _ in rows}, key=str.lower)
+
+
+def said():
+    """All that the product's modules and templates say."""
+    folders = ("bandit", "grading", "gradingsite", "templates")
+    files = [path for folder in folders for glob in ("*.py", "*.html") for path in (ROOT / folder).rglob(glob)]
+    return "\n".join(told(path) for path in files).lower()
+
+
+def test_every_code_and_page_that_is_named_anywhere_is_explained():
+    assert house.unresolved() == {}
+
+
+def test_every_alarm_rule_has_its_line_with_its_reason_and_its_test():
+    rows = {row[1]: row for row in ROW.finditer(told(ROOT / "docs" / "laws.md"))}
+    assert list(rows) == sorted(RULES, key=lambda rule: int(rule[1:]))
+    for row in rows.values():
+        assert all(row[part].strip() for part in ("says", "why"))
+        assert "tests/" in row["test"]
+
+
+def test_the_page_of_incidents_is_what_the_tests_say():
+    """Where this fails: `python docs/incidents.py`."""
+    spec = importlib.util.spec_from_file_location("incidents", ROOT / "docs" / "incidents.py")
+    incidents = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(incidents)
+    assert told(incidents.PAGE) == incidents.page()
+
+
+def test_each_of_a_newcomers_questions_has_an_answer_in_two_look_ups():
+    section = told(ROOT / "CONTRIBUTING.md").split("## Ten questions")[1].split("\n## ")[0]
+    answers = [line.split("|")[2] for line in section.splitlines() if line.startswith("| ") and "?" in line]
+    assert len(answers) == QUESTIONS
+    for answer in answers:
+        assert 1 <= len([each for each in QUOTED.findall(answer) if "/" in each]) <= 2
+
+
+def test_every_door_says_what_comes_in_what_goes_out_and_where_to_start():
+    django = {"management", "migrations", "templatetags"}
+    doors = [each.parent for each in (ROOT / "grading").glob("*/__init__.py") if each.parent.name not in django]
+    for door in [*doors, ROOT / "bandit", ROOT / "bandit" / "core"]:
+        text = ast.get_docstring(ast.parse(told(door / "__init__.py"))) or ""
+        came, _, start = text.partition("Start with ")
+        assert "In: " in came, door
+        assert "Out: " in came, door
+        first = [quoted.split(".")[0] for quoted in QUOTED.findall(start)]
+        assert first, door
+        assert [name for name in first if not ((door / f"{name}.py").exists() or (door / name).is_dir())] == [], door
