@@ -5,12 +5,8 @@ How they were made: `tests/data/databases/make.py`. Each is named by its last mi
 
 import datetime as dt
 import json
-import sqlite3
-import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +15,6 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.test import Client, override_settings
 from django.urls import reverse
@@ -29,9 +24,8 @@ from bandit.models import Arm, LedgerEntry
 from grading import models, tasks
 from tests import addresses
 from tests.addresses import ADDRESSES, Kind, World
+from tests.databases import NAMES, Schema, database, restore, schema
 
-FOLDER = Path(__file__).parents[1] / "data" / "databases"
-NAMES = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.tar.xz"))
 # Rows of money, so to speak: what a reward was, is made of, and how it was drawn.
 KEPT = {
     "bandit": ("LedgerEntry", "Bucket", "Selection", "Erasure", "Grader"),
@@ -54,71 +48,20 @@ class OldSite:
 @pytest.fixture(scope="module", params=NAMES)
 def old(request, tmp_path_factory, django_db_blocker) -> Iterator[OldSite]:
     folder = tmp_path_factory.mktemp(request.param)
-    with tarfile.open(FOLDER / f"{request.param}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
     with django_db_blocker.unblock(), database(request.param, folder):
-        applied = restore((folder / "db.sql").read_text())
+        applied = restore(request.param, folder)
         rows = kept(applied)
         call_command("migrate", verbosity=0)
         with override_settings(MEDIA_ROOT=folder / "evidence"):
             yield OldSite(said=json.loads((folder / "said.json").read_text()), rows=rows)
 
 
-@contextmanager
-def database(name: str, folder: Path) -> Iterator[None]:
-    """An empty database of that name instead of the tests' own, in this thread and in those it starts."""
-    usual = connection.settings_dict["NAME"]
-    name = f"{usual}_{name}".replace("-", "_") if connection.vendor == "postgresql" else str(folder / "db.sqlite3")
-    if connection.vendor == "postgresql":
-        with connection._nodb_cursor() as cursor:
-            cursor.execute(f'CREATE DATABASE "{name}"')
-    connection.close()
-    connection.settings_dict["NAME"] = name
-    try:
-        yield
-    finally:
-        connection.close()
-        connection.settings_dict["NAME"] = usual
-        if connection.vendor == "postgresql":
-            with connection._nodb_cursor() as cursor:
-                cursor.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-def restore(script: str) -> list[tuple[str, str]]:
-    """The database as it was; the migrations that it has."""
-    with sqlite3.connect(":memory:" if connection.vendor == "postgresql" else connection.settings_dict["NAME"]) as then:
-        then.executescript(script)
-        applied = then.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
-        if connection.vendor == "postgresql":
-            executor = MigrationExecutor(connection)
-            executor.loader = MigrationLoader(connection, replace_migrations=False)
-            executor.migrate(applied)
-            copy_to_postgresql(then)
-    then.close()
-    return applied
-
-
-def copy_to_postgresql(then: sqlite3.Connection) -> None:
-    """Each row of SQLite into the table of that name. Text that SQLite keeps becomes what PostgreSQL's column is."""
-    tables = [name for name in connection.introspection.table_names() if name != "django_migrations"]
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")  # no triggers, no order of foreign keys
-        cursor.execute("SET TIME ZONE 'UTC'")
-        cursor.execute(f"TRUNCATE {', '.join(tables)}")
-        for table in tables:
-            cursor.execute(
-                "SELECT column_name, udt_name, is_identity FROM information_schema.columns WHERE table_name = %s",
-                [table],
-            )
-            columns = {name: (kind, identity) for name, kind, identity in cursor.fetchall()}
-            found = then.execute(f'SELECT {", ".join(columns)} FROM "{table}"').fetchall()  # noqa: S608
-            places = ", ".join("%s" if kind == "bytea" else f"%s::text::{kind}" for kind, _ in columns.values())
-            into = f'INSERT INTO "{table}" ({", ".join(columns)}) VALUES ({places})'  # noqa: S608
-            cursor.executemany(into, found)
-            for name in (name for name, (_, identity) in columns.items() if identity == "YES"):
-                last = f'SELECT coalesce(max({name}), 0) + 1 FROM "{table}"'  # noqa: S608
-                cursor.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{name}'), ({last}), false)")
-    connection.close()
+@pytest.fixture(scope="module")
+def new(tmp_path_factory, django_db_blocker) -> Schema:
+    """The schema of a new site."""
+    with django_db_blocker.unblock(), database("new", tmp_path_factory.mktemp("new")):
+        call_command("migrate", verbosity=0)
+        return schema()
 
 
 def kept(applied: list[tuple[str, str]]) -> Rows:
@@ -144,6 +87,10 @@ def now_of(rows: Rows) -> Rows:
 
 def test_nothing_that_was_graded_or_rewarded_changes(old):
     assert now_of(old.rows) == old.rows
+
+
+def test_the_tables_are_those_of_a_new_site(new, old):
+    assert schema() == new
 
 
 def test_the_bandits_believe_what_they_believed(old):

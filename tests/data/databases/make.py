@@ -1,11 +1,11 @@
-"""Make one of the old databases beside this file, from the code of the folder in which it is run.
+"""Make one of the databases beside this file, from the code of the folder in which it is run.
 
     git worktree add --detach /tmp/then COMMIT
-    cd /tmp/then && path/to/.venv/bin/python path/to/tests/data/databases/make.py path/to/COMMIT.tar.xz
+    cd /tmp/then && path/to/.venv/bin/python path/to/tests/data/databases/make.py path/to/grading-NNNN.tar.xz
 
-What is in it came about by that code alone: by its samples, its simulated judge, its tests' world, its API and its
-pages. Only what stays the same from version to version is used here: commands, tasks, addresses, and `tests.world`.
-Once a version has landed, this may be run on it, and the file added to `tests/infra/test_old_databases.py`.
+NNNN is the last migration of `grading` there; the commit is noted inside. What is in it came about by that code alone:
+by its samples, its simulated judge, its tests' world, its API and its pages. Only what stays the same from version to
+version is used here: commands, tasks, addresses, and `tests.world`. The tests find every file that lies here.
 """
 
 import json
