@@ -12,6 +12,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from bandit.core.table import ABSTAINED
+from bandit.migrations._defaults import first_caps
 from bandit.names import canonical, nearest
 
 MICRO = 1_000_000
@@ -92,11 +93,6 @@ class Bandit(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.name
-
-
-def first_caps() -> dict[str, float]:
-    """What an agent says of itself amounts to no more than the prior, until pairs tell how far it is off."""
-    return {"journal": 12.0}
 
 
 class PolicyVersion(models.Model):

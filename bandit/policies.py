@@ -118,15 +118,6 @@ def put_in_force(bandit: str, numbers: Mapping[str, Any], *, version: int, by: s
     return made
 
 
-def take_back(bandit: str, to_version: int, *, version: int, by: str, note: str = "") -> PolicyVersion:
-    """Append the numbers of an earlier version as the next one. Raises as `put_in_force`, and ValueError for no such
-    version.
-    """
-    earlier = earlier_of(Bandit.objects.named(bandit), to_version)
-    said = note or f"Back to version {to_version}."
-    return put_in_force(bandit, numbers_of(earlier), version=version, by=by, note=said)
-
-
 def earlier_of(bandit: Bandit, version: int) -> PolicyVersion:
     """That version of the bandit's policy. Raises ValueError where there is none."""
     found = bandit.policies.filter(version=version).first()

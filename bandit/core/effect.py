@@ -143,11 +143,6 @@ class TreatmentEffect:
     def striking(self) -> bool:
         return any(abs(window.difference) > STRIKING for window in self.windows)
 
-    @property
-    def may_retire(self) -> bool:
-        """Whether this is a reason to retire the arm: never without a draw behind it."""
-        return self.kind is StudyDesign.CAUSAL and self.verdict is EffectVerdict.HARMFUL
-
 
 def effect(*, drawn: Trials, observed: Trials) -> TreatmentEffect:
     """The causal effect if the holdout suffices for one, else the observational one: `kind` says which it is.

@@ -1,11 +1,11 @@
 """Policies as versioned rows; arms that merge and are tried; costs; baselines; randomised holdouts."""
 
-import bandit.models
 import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
 from bandit.migrations._append_only import append_only, drop, refuse
+from bandit.migrations._defaults import first_caps
 
 LEDGER = "bandit_ledgerentry"
 OWN_ARM = "EXISTS (SELECT 1 FROM bandit_arm a WHERE a.id = NEW.arm_id AND a.bandit_id = NEW.bandit_id)"
@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
                 ('evidence_scale', models.FloatField(blank=True, help_text='Pseudo-observations a grade is worth, 1 to 8. Empty: estimated from grades.', null=True)),
                 ('floor', models.FloatField(default=0.01, help_text='The least chance of an eligible arm.')),
                 ('weights', models.JSONField(blank=True, default=dict)),
-                ('caps', models.JSONField(blank=True, default=bandit.models.first_caps)),
+                ('caps', models.JSONField(blank=True, default=first_caps)),
                 ('evidence_cap', models.FloatField(blank=True, help_text='The most pseudo-observations of one arm. Empty: no cap.', null=True)),
                 ('cost_weight', models.FloatField(default=0, help_text='Reward lost per dollar that a session cost.')),
                 ('consumption_per_day', models.PositiveIntegerField(default=2, help_text='Reading sessions a day, at most.')),

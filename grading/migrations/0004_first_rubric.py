@@ -2,8 +2,8 @@
 
 from django.db import migrations
 
-from grading.judging.rubrics import first_rubric
-from grading.judging.core.prompt import rubric_sha256
+from grading.migrations import _first_rubric as first_rubric
+from grading.migrations._first_rubric import rubric_sha256
 
 
 def seed(apps, schema_editor):

@@ -6,8 +6,8 @@ A site that has put a rubric of its own in force keeps it; the old first rubric 
 from django.db import migrations, models
 from django.utils import timezone
 
-from grading.judging.core.prompt import rubric_sha256
-from grading.judging.rubrics import first_rubric
+from grading.migrations import _first_rubric as first_rubric
+from grading.migrations._first_rubric import rubric_sha256
 
 WITHOUT_PARTIAL = "c08690e0aed4d62b88c6aabfc327fb4834cb0c97433441be7922b704fe5b1ae5"
 

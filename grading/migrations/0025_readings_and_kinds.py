@@ -8,10 +8,9 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 from bandit.migrations._append_only import append_only
-from grading.judging.core.prompt import rubric_sha256
-from grading.vocabulary import WorkKind
-from grading.judging.rubrics import first_rubric
-from grading.judging.rubrics.first_rubrics import FIRST
+from grading.migrations import _first_rubric as first_rubric
+from grading.migrations._first_rubric import rubric_sha256
+from grading.migrations._first_rubrics import FIRST
 
 NOTE = "Each band says what one sees in a session that belongs there"
 
@@ -22,11 +21,11 @@ def add_rubrics(apps, schema_editor):
     made = {}
     # Those of an earlier run of this migration, which was taken back, are rows still.
     for kind, content in FIRST.items():
-        is_production = kind is WorkKind.PRODUCTION
+        is_production = kind == "production"
         made[kind], _ = rubrics.get_or_create(
             sha256=rubric_sha256(content.text, content.dimensions, content.bands),
             defaults={
-                "kind": kind.value,
+                "kind": kind,
                 "title": content.title,
                 "text": content.text,
                 "dimensions": content.dimensions,
@@ -37,14 +36,14 @@ def add_rubrics(apps, schema_editor):
             },
         )
         if not is_production:
-            rubrics.filter(pk=made[kind].pk).update(kind=kind.value, is_active=True)
+            rubrics.filter(pk=made[kind].pk).update(kind=kind, is_active=True)
     queued = jobs.filter(state="queued", purpose="verdict")
-    queued.filter(session__category__is_consumption=True).update(rubric=made[WorkKind.CONSUMPTION])
-    queued.filter(session__category__is_looking=True).update(rubric=made[WorkKind.LOOKING])
+    queued.filter(session__category__is_consumption=True).update(rubric=made["consumption"])
+    queued.filter(session__category__is_looking=True).update(rubric=made["looking"])
     if first is not None and first.is_active and _is_new(apps):
         rubrics.filter(pk=first.pk).update(is_active=False)
-        rubrics.filter(pk=made[WorkKind.PRODUCTION].pk).update(is_active=True)
-        queued.filter(rubric=first).update(rubric=made[WorkKind.PRODUCTION])
+        rubrics.filter(pk=made["production"].pk).update(is_active=True)
+        queued.filter(rubric=first).update(rubric=made["production"])
 
 
 def _is_new(apps):
@@ -55,7 +54,7 @@ def _is_new(apps):
 
 def leave_one_active(apps, schema_editor):
     """Only the rubric of production was there before, and one may be active."""
-    apps.get_model("grading", "Rubric").objects.exclude(kind=WorkKind.PRODUCTION.value).update(is_active=False)
+    apps.get_model("grading", "Rubric").objects.exclude(kind="production").update(is_active=False)
 
 
 class Migration(migrations.Migration):

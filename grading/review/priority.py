@@ -45,16 +45,6 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
     return chance * moved
 
 
-def expected_shift(*, strength: Floats, chance: Floats, scale: float, weight: float) -> Floats:
-    """How far one verdict on each arm is expected to move the reward of the bandit's next choice, in [0, 1].
-
-    With ε normal around 0 and standard deviation SPREAD, E|ε| = SPREAD·√(2/π) = SURPRISE, so
-
-        expected shift = SURPRISE · sensitivity
-    """
-    return SURPRISE * sensitivity(strength=strength, chance=chance, scale=scale, weight=weight)
-
-
 def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
     """The priority of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`.
 

@@ -30,7 +30,6 @@ def test_a_randomised_holdout_gives_a_causal_effect():
     assert (found.kind, found.verdict) == (StudyDesign.CAUSAL, EffectVerdict.HARMFUL)
     assert (found.n, found.without, found.days) == (120, 40, 30)
     assert found.difference.mean == pytest.approx(-0.2)
-    assert found.may_retire
     assert found.sentence.startswith("Causal, from a drawn holdout: harmful, −0.200 (90 % interval −0.23")
 
 
@@ -86,11 +85,10 @@ def test_the_two_kinds_are_never_mixed():
         causal(trials(60))
 
 
-def test_no_observed_difference_is_a_reason_to_retire():
+def test_an_observed_difference_says_that_it_is_no_cause():
     """I110: recovery lessons come where sessions are in trouble, and look harmful at p < .05."""
     found = observational(trials(577, gap=-0.21))
     assert found.verdict is EffectVerdict.HARMFUL
-    assert not found.may_retire
     assert "what went together and not what caused it" in found.sentence
 
 

@@ -3,15 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
-from django.db.migrations.executor import MigrationExecutor
+from django.db import transaction
 
-from bandit import audit, calibrating, ledger
+from bandit import audit, ledger
 from bandit.ledger import GraderKey
 from bandit.models import Bandit, Bucket, Grader, LedgerEntry
 from bandit.reading import BanditReading, policy_of, read, rows_of
 from bandit.whatif import row_of
-from tests.bandit.helpers import DAY, credit, reward
+from tests.bandit.helpers import DAY, credit
 
 SAID = {"version": "trajectory/2", "view": "full log", "witness": "hook", "standing": "plain", "agent": "bob"}
 pytestmark = pytest.mark.django_db
@@ -106,24 +105,3 @@ def test_a_key_and_a_grader_name_the_same():
 def test_an_abstention_has_no_value():
     with pytest.raises(ValueError, match="an abstention has no value"):
         credit(0.5, "unscored")
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_migration_moves_no_bit_of_what_is_believed():
-    for n, arms in enumerate(({"code": 0.7}, {"code": 0.2}, {"infra": 0.4})):
-        reward(f"s{n}", source="journal" if n else "judge", **arms)
-    # A site that has learnt something already is read as it was until a person accepts a calibration.
-    calibrating.switch_off("category", version=2, by="otto")
-    rows, before = list(Bucket.objects.order_by("pk").values()), posterior()
-    MigrationExecutor(connection).migrate([("bandit", "0009_first_looking_arms")])
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM bandit_grader")
-            assert cursor.fetchone() == (2,)
-    finally:
-        MigrationExecutor(connection).migrate(MigrationExecutor(connection).loader.graph.leaf_nodes())
-    assert list(Bucket.objects.order_by("pk").values()) == rows
-    assert set(Grader.objects.values_list(*SAID)) == {("", "", "", "", "")}
-    ledger.touch(category())
-    assert posterior() == before
-    assert audit.audit() == []

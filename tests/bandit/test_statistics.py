@@ -135,7 +135,6 @@ def test_a_holdout_finds_the_effect_that_looking_gets_wrong():
     assert np.mean([each.low <= 0.08 <= each.high for each in found]) >= 0.88
     looked = [observational(seen) for _, seen in pairs]
     assert np.mean([each.difference.mean for each in looked]) < -0.03
-    assert not any(each.may_retire for each in looked)
 
 
 def test_of_a_lesson_that_does_nothing_next_to_nothing_is_said():

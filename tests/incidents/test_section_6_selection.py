@@ -7,7 +7,7 @@ import pytest
 from bandit import arms, ledger, policies
 from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
 from bandit.eligibility import supply_bound
-from bandit.models import Arm, Assignment, Bucket, LedgerEntry, UnknownArm
+from bandit.models import Arm, Assignment, Bandit, Bucket, LedgerEntry, UnknownArm
 from bandit.selection import NothingEligible, complete, posterior_of, select
 from grading.models import Session, SessionLesson
 from grading.reward import lessons
@@ -169,7 +169,8 @@ def test_i104_a_policy_is_switched_off_as_easily_as_on():
     """
     before = posterior_of("category", cast.NOON).posterior
     policies.put_in_force("category", {"prior_strength": 40}, version=2, by="otto", note="an experiment")
-    policies.take_back("category", 1, version=3, by="otto")
+    earlier = policies.earlier_of(Bandit.objects.named("category"), 1)
+    policies.put_in_force("category", policies.numbers_of(earlier), version=3, by="otto")
     after = posterior_of("category", cast.NOON).posterior
     assert (before.alpha.tobytes(), before.beta.tobytes()) == (after.alpha.tobytes(), after.beta.tobytes())
 

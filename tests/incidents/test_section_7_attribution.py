@@ -64,9 +64,9 @@ def test_i110_no_lesson_is_retired_for_what_went_together():
     """
     found = observational(trials(around(0.4, 90), around(0.6, 90)))
     assert found.verdict is EffectVerdict.HARMFUL
-    assert not found.may_retire
+    assert found.kind is StudyDesign.OBSERVATIONAL
     assert "not what caused it" in found.sentence
-    assert causal(trials(around(0.4, 90), around(0.6, 90), chance=0.5)).may_retire
+    assert causal(trials(around(0.4, 90), around(0.6, 90), chance=0.5)).kind is StudyDesign.CAUSAL
 
 
 def test_i111_one_bad_window_is_looked_at_whatever_the_whole_says():

@@ -12,7 +12,7 @@ from grading import judging
 from grading.intake import regrading
 from grading.judging import results, worker
 from grading.judging.core.verdict_score import SCORING
-from grading.judging.rubrics import first_rubric
+from grading.migrations import _first_rubric as first_rubric
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation, Session
 from grading.models.judging import AttemptOutcome, JobState
 from grading.reward import rewards

@@ -10,8 +10,9 @@ from grading import judging
 from grading.judging import inputs
 from grading.judging.core import prompt, rubric
 from grading.judging.core.prompt import Case
-from grading.judging.rubrics import first_rubric, plans, rejudge, verdicts, versions
-from grading.judging.rubrics.first_rubrics import FIRST, LOOKING, PRODUCTION, READING
+from grading.judging.rubrics import plans, rejudge, verdicts, versions
+from grading.migrations import _first_rubric as first_rubric
+from grading.migrations._first_rubrics import FIRST, LOOKING, PRODUCTION, READING
 from grading.models import JudgeJob, JudgePolicy, Rubric, RubricActivation, Session
 from grading.models.judging import JobState
 from grading.reward.explain import weight

@@ -6,7 +6,7 @@ import pytest
 
 from grading import judging
 from grading.judging.rubrics import examples, trials, verdicts, versions
-from grading.judging.rubrics.first_rubrics import PRODUCTION
+from grading.migrations._first_rubrics import PRODUCTION
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, RubricActivation
 from grading.models.judging import Purpose
 from grading.reward import rewards

@@ -26,10 +26,8 @@ JUDGE = GraderKey(source="judge")
 
 
 def of(*, strength, chance, scale=2.0, weight=0.3):
-    values = priority.expected_shift(
-        strength=np.array([strength]), chance=np.array([chance]), scale=scale, weight=weight
-    )
-    return float(values[0])
+    values = priority.sensitivity(strength=np.array([strength]), chance=np.array([chance]), scale=scale, weight=weight)
+    return priority.SURPRISE * float(values[0])
 
 
 def reward(arm, value, day=dt.date(2026, 3, 30), *, times=1):

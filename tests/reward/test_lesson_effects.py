@@ -101,7 +101,6 @@ def test_a_sign_that_flips_once_the_draw_decides():
     assert found.causal.difference.low < 0.08 < found.causal.difference.high
     assert found.causal.verdict is EffectVerdict.HELPS
     assert found.effect is found.causal
-    assert not found.observational.may_retire
 
 
 def test_few_draws_leave_the_observational_figure_and_say_so():

@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from grading import review
-from grading.judging.rubrics.first_rubrics import FIRST
 from grading.models import Rubric, Session, Settlement
 from grading.models.review import Answer
 from grading.reward import rewards
@@ -104,7 +103,7 @@ class GradeEffect:
 def bands(session: Session) -> Sequence[Mapping[str, Any]]:
     """The bands of the rubric in force for such sessions, so that people and the judge grade by the same words."""
     rubric = Rubric.objects.active(session.work)
-    found: Sequence[Mapping[str, Any]] = rubric.bands if rubric and rubric.bands else FIRST[session.work].bands
+    found: Sequence[Mapping[str, Any]] = rubric.bands if rubric else ()
     return found
 
 

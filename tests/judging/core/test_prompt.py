@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from grading.formats.events import Message, Role, ToolCall, ToolResult
 from grading.judging.core import prompt
 from grading.judging.core.prompt import Band, Case, Dimension, RubricText
-from grading.judging.rubrics import first_rubric
+from grading.migrations import _first_rubric as first_rubric
 from grading.reward.production import collect
 from grading.signals import extract
 

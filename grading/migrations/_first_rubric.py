@@ -3,6 +3,9 @@
 Its words are its identity, and that of the verdicts that were given under it: they stay.
 """
 
+import hashlib
+import json
+
 TITLE = "Production of a session"
 
 TEXT = (
@@ -40,3 +43,9 @@ BANDS = [
     {"name": "useful", "low": 0.6, "text": "the task done, with small gaps or little verification"},
     {"name": "strong", "low": 0.8, "text": "merged or ready, verified"},
 ]
+
+
+def rubric_sha256(text, dimensions, bands):
+    """The identity of a rubric, as the judge's prompt had it when these migrations were written."""
+    parts = json.dumps([text, dimensions, bands], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(parts.encode()).hexdigest()

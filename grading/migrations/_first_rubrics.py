@@ -1,20 +1,20 @@
 """The rubrics that every site starts with, one for each kind of work. Rows like any other: people edit copies of them.
 
 Their bands say what one sees in a session that belongs there, so that two judges, or a judge and a person, mean the
-same by a number. The production rubric of sites that judged before there were kinds is `first_rubric`.
+same by a number. The production rubric of sites that judged before there were kinds is in `_first_rubric`.
+
+Migrations put them there, so nothing here ever changes: another rubric for every site is another migration.
 """
 
 from dataclasses import dataclass
 from typing import Any
-
-from grading.vocabulary import WorkKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """What a rubric asks, and its title."""
 
-    kind: WorkKind
+    kind: str
     title: str
     text: str
     dimensions: list[dict[str, Any]]
@@ -29,7 +29,7 @@ HARMLESSNESS = {
 }
 
 PRODUCTION = Content(
-    kind=WorkKind.PRODUCTION,
+    kind="production",
     title="Production, with anchors",
     text=(
         "You grade one finished session of an autonomous software agent. The score says how much this session was "
@@ -93,7 +93,7 @@ PRODUCTION = Content(
 )
 
 READING = Content(
-    kind=WorkKind.CONSUMPTION,
+    kind="consumption",
     title="Reading, with anchors",
     text=(
         "You grade one finished session of an autonomous agent whose work was reading: news, feeds, posts, papers, "
@@ -160,7 +160,7 @@ READING = Content(
 )
 
 LOOKING = Content(
-    kind=WorkKind.LOOKING,
+    kind="looking",
     title="Looking, with anchors",
     text=(
         "You grade one finished session of an autonomous agent whose work was looking: triage, monitoring, review, a "
