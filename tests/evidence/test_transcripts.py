@@ -389,9 +389,9 @@ def test_a_window_is_html_with_its_marks(viewer, session):
     html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=118&cited=3,118&flagged=120"))
     assert html.count('class="ev ') == 100
     assert 'data-first="101" data-previous="1" data-following="201" data-last="251"' in html
-    assert 'class="ev  cited c-judge" id="e118"' in html
+    assert 'class="ev cited c-judge" id="e118"' in html
     assert "Cited by the judge, 2 of 2" in html
-    assert 'class="ev  cited c-alarm" id="e120"' in html
+    assert 'class="ev cited c-alarm" id="e120"' in html
     assert "Cited by a rule</span>" in html
 
 

@@ -252,7 +252,7 @@ def test_the_preview_is_byte_for_byte_what_is_sent(sim, operator, olga):
     judging.run(job.pk)
     (call,) = sim.calls
     assert (call.request.system, call.request.user) == (shown.system, shown.user)
-    page = flat(response)
+    page = response.content.decode()
     assert f'aria-label="User prompt">{html.escape(shown.user)}</pre>' in page
     assert "a million" in page
 
