@@ -2,7 +2,7 @@
 PYTHON_ENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test explore check bench drill lock clean
+.PHONY: help run demo test explore format check bench drill lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -23,9 +23,15 @@ explore: ## the tests by Hypothesis with fresh examples, ten times as many; SEED
 	@bin/setup dev
 	@$(PYTHON_ENV) -m tests.explore $(ARGS)
 
+format: ## lay out the code and the templates as `make check` wants them
+	@bin/setup dev
+	$(PYTHON_ENV) -m ruff format .
+	.venv/bin/djhtml --tabwidth 2 templates
+
 check: ## format, lint, types, import layers, missing migrations, Django's own checks
 	@bin/setup dev
 	$(PYTHON_ENV) -m ruff format --check .
+	.venv/bin/djhtml --tabwidth 2 --check templates
 	$(PYTHON_ENV) -m ruff check .
 	$(PYTHON_ENV) -m mypy .
 	.venv/bin/lint-imports

@@ -51,6 +51,16 @@ class PageContext:
     may_operate: bool
     may_remove_samples: bool
 
+    @property
+    def uncalibrated(self) -> str:
+        """What nobody knows of the judge in use, and how to find it out; empty for a calibrated judge, or for none."""
+        if self.calibration is None or self.calibration.is_calibrated:
+            return ""
+        return (
+            f"{self.calibration.grader}: nobody knows how far its grades are from people’s. "
+            f"Grade {self.calibration.missing} more of the random slice before you reveal its answer."
+        )
+
 
 def page_context(request: HttpRequest) -> PageContext:
     """Five queries, whatever the page, and one more while grades wait for the judge."""

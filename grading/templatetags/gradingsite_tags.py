@@ -4,8 +4,10 @@ import datetime as dt
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
@@ -241,6 +243,30 @@ def chip(value: float | None, source: str | None, final: bool | None) -> SafeStr
         return format_html('<span class="chip c-none none" title="{}">–</span>', title)
     title = "final" if final else "provisional"
     return format_html('<span class="chip c-{} {}" title="{}">{}</span>', source, _state(final), title, number(value))
+
+
+@register.simple_tag
+def graded(value: float | None, source: str | None, final: bool | None) -> SafeString:  # noqa: FBT001 - for templates
+    """The grade chip, and beside it the shape of the source."""
+    return chip(value, source, final) + icon(source or "none", source or "")
+
+
+@register.simple_tag
+def reward(row: Any) -> SafeString:
+    """The same for a session's reward; `row` is the session, or carries its `reward_value`, `_source` and `_final`."""
+    return graded(row.reward_value, row.reward_source, row.reward_final)
+
+
+@register.inclusion_tag("shared/_table_head.html")
+def table_head(*titles: str) -> dict[str, Any]:
+    """`{% table_head "Arm" ">Mean" %}`: a title that begins with > is aligned right, like the numbers below it."""
+    return {"columns": [(title.removeprefix(">"), title.startswith(">")) for title in titles]}
+
+
+@register.inclusion_tag("shared/_crumbs.html")
+def crumbs(view: str, *args: object, label: object, here: object) -> dict[str, Any]:
+    """`{% crumbs "admin:quota" label="Quota" here="costs" %}`: the way back to a view, and where one is."""
+    return {"url": reverse(view, args=args), "label": label, "here": here}
 
 
 def _state(final: bool | None) -> str:  # noqa: FBT001

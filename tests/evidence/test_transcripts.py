@@ -22,6 +22,7 @@ from grading.models import Evidence, Session
 from grading.templatetags.gradingsite_tags import cited, place
 from tests import cast
 from tests.casts import logs
+from tests.casts.page import flat
 from tests.transcript import Transcript
 
 CORPUS = Path(__file__).parent.parent / "data" / "transcripts"
@@ -385,17 +386,17 @@ def session(db):
 
 
 def test_a_window_is_html_with_its_marks(viewer, session):
-    html = viewer.get(f"/sessions/{session.pk}/events/?from=118&cited=3,118&flagged=120").content.decode()
+    html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=118&cited=3,118&flagged=120"))
     assert html.count('class="ev ') == 100
     assert 'data-first="101" data-previous="1" data-following="201" data-last="251"' in html
-    assert 'class="ev  cited c-judge" id="e118"' in html
+    assert 'class="ev cited c-judge" id="e118"' in html
     assert "Cited by the judge, 2 of 2" in html
-    assert 'class="ev  cited c-alarm" id="e120"' in html
+    assert 'class="ev cited c-alarm" id="e120"' in html
     assert "Cited by a rule</span>" in html
 
 
 def test_a_window_escapes_what_a_transcript_says(viewer, session):
-    html = viewer.get(f"/sessions/{session.pk}/events/?from=251").content.decode()
+    html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=251"))
     assert "&lt;script&gt;alert(1)" in html
     assert "<script" not in html
 
@@ -405,12 +406,12 @@ def test_a_window_that_waits_says_so(viewer, session):
     row.session = session
     row.save()
     cache.say(row, cache.IndexProgress(events=120, about=2_000))
-    html = viewer.get(f"/sessions/{session.pk}/events/?from=1990").content.decode()
+    html = flat(viewer.get(f"/sessions/{session.pk}/events/?from=1990"))
     assert "data-reading" in html
     assert "Reading the transcript: 120 of about 2,000 events" in html
     found = viewer.get(f"/sessions/{session.pk}/events/find/?q=x").json()
     assert found == {"reading": "reading the transcript: 120 of about 2,000 events"}
-    assert "Reading the transcript: 120" in viewer.get(f"/sessions/{session.pk}/?event=1990").content.decode()
+    assert "Reading the transcript: 120" in flat(viewer.get(f"/sessions/{session.pk}/?event=1990"))
 
 
 def test_the_search_answers_in_json(viewer, session):
@@ -437,13 +438,13 @@ def test_the_search_answers_in_json(viewer, session):
 )
 def test_bad_addresses_are_answered_in_words(viewer, session, query, status, words):
     answer = viewer.get(f"/sessions/{session.pk}/{query}")
-    assert (answer.status_code, words in answer.content.decode()) == (status, True)
+    assert (answer.status_code, words in flat(answer)) == (status, True)
 
 
 @pytest.mark.parametrize("path", ["events/?from=1", "events/find/?q=x"])
 def test_a_session_without_transcript_says_so(viewer, path):
     answer = viewer.get(f"/sessions/{cast.session().pk}/{path}")
-    assert (answer.status_code, "No transcript that could be used" in answer.content.decode()) == (404, True)
+    assert (answer.status_code, "No transcript that could be used" in flat(answer)) == (404, True)
     assert viewer.get(f"/sessions/987654/{path}").status_code == 404
 
 

@@ -22,6 +22,7 @@ from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.cast import world
 from tests.casts import logs
+from tests.casts.page import flat
 from tests.incidents.helpers import alarms, learned, regained, simulated, submit, work
 
 pytestmark = pytest.mark.django_db
@@ -142,7 +143,7 @@ def test_i36_a_report_averages_one_grader_only_and_names_it(client):
     assert found.whole.n == 2
     assert found.whole.error.mean == pytest.approx(0.05)
     client.force_login(rita)
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     assert ".05<small>mean error</small>" in html
     assert "over 2 blind pairs" in html
     assert "random slice and claude-sonnet-5-5 only" in html

@@ -16,6 +16,7 @@ from grading.vocabulary import Outcome, Source
 from tests import cast
 from tests.bandit.helpers import policy, reward
 from tests.casts import lesson as lesson_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -156,7 +157,7 @@ def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(client):
     client.force_login(cast.person("vera", "viewer"))
     for i in range(4):
         lesson_cast.session(0.9 if i < 2 else 0.1, at=timezone.now() - dt.timedelta(days=i + 1))
-    html = client.get("/bandits/category/").content.decode()
+    html = flat(client.get("/bandits/category/"))
     for words in ("roductive", "nfrastructure"):
         assert words in html
 

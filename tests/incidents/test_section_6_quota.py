@@ -18,6 +18,7 @@ from grading.simulator import Mode
 from grading.vocabulary import Reason
 from tests import cast
 from tests.casts import judge as judge_cast
+from tests.casts.page import flat
 from tests.incidents.helpers import alarms, answers, regained, simulated, submit, work
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +34,7 @@ def sim(settings, db, redis_url):
 
 def page(client, path="/"):
     client.force_login(cast.person(f"vera{path}", "viewer"))
-    return client.get(path).content.decode()
+    return flat(client.get(path))
 
 
 # --- I90: quota shown as health --------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from grading.models import Session
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 PAGE = "/bandits/model/unnamed/"
@@ -104,21 +105,21 @@ def test_many_sessions_get_their_name_some_at_once_and_the_rest_by_the_worker(mo
 
 def test_the_page_names_a_model_and_says_how_many_are_left(operator):
     session()
-    page = html.unescape(operator.get(PAGE).content.decode())
+    page = html.unescape(flat(operator.get(PAGE)))
     assert DATED in page
     assert 'value="claude-opus-4-5"' in page
     response = operator.post(PAGE, {"text": DATED, "name": "claude-opus-4-5", "arm": ""}, follow=True)
     assert str(next(iter(response.context["messages"]))) == (
         f"{DATED} is claude-opus-4-5 from now on, and its sessions were settled as such."
     )
-    page = response.content.decode()
+    page = flat(response)
     assert "Every model that was seen has a name." in page
 
 
 def test_a_model_that_is_there_is_offered_first(operator):
     model = arms.add("model", "claude-opus-4-5", by="otto")
     session()
-    assert f'<option value="{model.pk}" selected>' in operator.get(PAGE).content.decode()
+    assert f'<option value="{model.pk}" selected>' in flat(operator.get(PAGE))
     operator.post(PAGE, {"text": DATED, "name": "ignored", "arm": model.pk})
     assert list(model.aliases.values_list("alias", flat=True)) == [DATED]
 
@@ -132,5 +133,5 @@ def test_a_name_that_cannot_be_is_told(operator):
 def test_viewers_see_them_and_name_none(client):
     session()
     client.force_login(cast.person("vera", "viewer"))
-    assert "<form" not in client.get(PAGE).content.decode().partition("<main")[2]
+    assert "<form" not in flat(client.get(PAGE)).partition("<main")[2]
     assert client.post(PAGE, {"text": DATED, "name": "x"}).status_code == 403

@@ -20,6 +20,7 @@ from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.casts import logs
 from tests.casts.intake import submit
+from tests.casts.page import flat
 from tests.incidents.helpers import simulated, work
 
 pytestmark = pytest.mark.django_db
@@ -310,7 +311,7 @@ def test_a_verdict_of_a_site_that_edited_its_rubric_is_computed_by_its_own_weigh
 
 def page(client, session: Session) -> str:
     client.force_login(cast.person("olga", "operator"))
-    return client.get(session.get_absolute_url()).content.decode()
+    return flat(client.get(session.get_absolute_url()))
 
 
 def test_the_page_shows_the_sum_and_its_caps(sim, client):

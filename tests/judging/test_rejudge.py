@@ -16,6 +16,7 @@ from grading.reward import rewards
 from grading.vocabulary import Outcome
 from tests import cast
 from tests.casts import judge as judge_cast
+from tests.casts.page import flat
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
@@ -331,7 +332,7 @@ def test_the_plan_page_shows_the_price_and_its_sum(sim, operator, olga):
     sessions = [judged(sim) for _ in range(2)]
     new_rubric(olga)
     JudgePolicy.objects.create(daily_budget_usd=5)
-    page = operator.get("/runs/plan/", {"session": [each.pk for each in sessions]}).content.decode()
+    page = flat(operator.get("/runs/plan/", {"session": [each.pk for each in sessions]}))
     assert "Judge 2 sessions again, " in page
     assert "at $2 a million" in page
     assert "left of $5.00" in page
@@ -347,7 +348,7 @@ def test_posting_the_plan_starts_the_run_it_showed(sim, operator, olga):
     assert response.url == f"/runs/{run.pk}/"
     assert (run.by, run.why, run.sessions) == (olga, "the rubric is stricter", [session.pk])
     assert run.estimated_usd > 0
-    page = operator.get(response.url).content.decode()
+    page = flat(operator.get(response.url))
     assert "0 of 1 session need nothing more" in page
     assert "In the queue: waiting for the judge" in page
 
@@ -356,7 +357,7 @@ def test_nobody_is_charged_for_more_than_they_saw(sim, operator, olga):
     judged(sim)
     judged(sim)
     new_rubric(olga)
-    page = operator.post("/runs/plan/?stale=yes", {"seen": "1"}).content.decode()
+    page = flat(operator.post("/runs/plan/?stale=yes", {"seen": "1"}))
     assert "More sessions match than when you looked: 2 now. Nothing was asked; look again." in page
     assert not JudgeRun.objects.exists()
 
@@ -364,14 +365,14 @@ def test_nobody_is_charged_for_more_than_they_saw(sim, operator, olga):
 def test_ticking_none_means_none_and_not_all(sim, operator, olga):
     judged(sim)
     new_rubric(olga)
-    page = operator.get("/runs/plan/?ticked=yes").content.decode()
+    page = flat(operator.get("/runs/plan/?ticked=yes"))
     assert "Nobody of this selection needs to be asked about." in page
 
 
 def test_a_filter_that_does_not_exist_is_not_taken_for_everything(sim, operator, olga):
     judged(sim)
     new_rubric(olga)
-    page = operator.get("/runs/plan/?category=nonsense").content.decode()
+    page = flat(operator.get("/runs/plan/?category=nonsense"))
     assert "filters by something that does not exist" in page
     operator.post("/runs/plan/?category=nonsense", {"seen": "9"})
     assert not JudgeRun.objects.exists()
@@ -395,12 +396,12 @@ def test_a_run_page_shows_what_failed_by_reason_and_what_moved(sim, operator, ol
         for job in JudgeJob.objects.filter(state=JobState.QUEUED, session=failed):
             judging.run(job.pk)
     work()
-    page = operator.get(f"/runs/{run.pk}/").content.decode()
+    page = flat(operator.get(f"/runs/{run.pk}/"))
     assert "Given up: the judge declined to grade this session" in page
     assert "+.70" in page
     assert ".20 → .90" in page
-    assert "data-over" in operator.get(f"/runs/{run.pk}/progress/").content.decode()
-    assert f'<a href="/runs/{run.pk}/">' in operator.get("/runs/").content.decode()
+    assert "data-over" in flat(operator.get(f"/runs/{run.pk}/progress/"))
+    assert f'<a href="/runs/{run.pk}/">' in flat(operator.get("/runs/"))
 
 
 def test_a_run_costs_the_same_queries_however_large(sim, operator, olga, django_assert_max_num_queries):
@@ -418,11 +419,11 @@ def test_a_reviewer_may_look_at_runs_and_start_none(sim, client, olga):
     assert client.get(f"/runs/{run.pk}/").status_code == 200
     assert client.post("/runs/plan/", {"seen": "9"}).status_code == 403
     assert client.post(f"/runs/{run.pk}/cancel/").status_code == 403
-    assert "Judge again" not in client.get(f"/sessions/{run.sessions[0]}/").content.decode()
-    assert "/runs/plan/" not in client.get("/sessions/").content.decode()
+    assert "Judge again" not in flat(client.get(f"/sessions/{run.sessions[0]}/"))
+    assert "/runs/plan/" not in flat(client.get("/sessions/"))
 
 
 def test_the_session_page_offers_it_with_the_last_price(sim, operator):
     session = judged(sim)
-    page = operator.get(f"/sessions/{session.pk}/").content.decode()
+    page = flat(operator.get(f"/sessions/{session.pk}/"))
     assert f'href="/runs/plan/?session={session.pk}">Judge again · ' in page

@@ -19,6 +19,7 @@ from grading.reward.explain import weight
 from grading.vocabulary import Source, WorkKind
 from tests import cast
 from tests.casts import judge as judge_cast
+from tests.casts.page import flat
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 CATEGORIES = {"code": WorkKind.PRODUCTION, "news": WorkKind.CONSUMPTION, "triage": WorkKind.LOOKING}
@@ -143,23 +144,23 @@ def test_judging_again_asks_each_session_by_its_own(sim, olga):
 
 def test_the_pages_say_for_which_work_a_rubric_is(client, olga):
     client.force_login(olga)
-    page = client.get("/rubrics/").content.decode()
+    page = flat(client.get("/rubrics/"))
     assert [f"For {word}" in page for word in ("production", "reading", "looking")] == [True] * 3
     looking = titled(LOOKING.title)
-    assert "for <b>looking</b>: categories that look" in client.get(f"/rubrics/{looking.pk}/").content.decode()
+    assert "for <b>looking</b>: categories that look" in flat(client.get(f"/rubrics/{looking.pk}/"))
     old = titled(first_rubric.TITLE)
-    page = client.get(f"/rubrics/{old.pk}/activate/").content.decode()
+    page = flat(client.get(f"/rubrics/{old.pk}/activate/"))
     assert "every new session whose work is production" in page
     assert PRODUCTION.title in page
     session = judge_cast.session(category="news")
-    page = client.get(f"/rubrics/{looking.pk}/try/?session=bob/{session.external_id}").content.decode()
+    page = flat(client.get(f"/rubrics/{looking.pk}/try/?session=bob/{session.external_id}"))
     assert "This rubric is for looking, and the session is of another kind of work (news)" in page
 
 
 def test_people_grade_by_the_bands_of_the_sessions_own_kind(client):
     client.force_login(cast.person("rita", "reviewer"))
     session = judge_cast.session(category="triage")
-    page = client.get(f"/review/{session.pk}/").content.decode()
+    page = flat(client.get(f"/review/{session.pk}/"))
     assert "thorough" in page
     assert "useful" not in page
 

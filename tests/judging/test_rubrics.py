@@ -13,6 +13,7 @@ from grading.reward import rewards
 from grading.vocabulary import Reason, Source, Status
 from tests import cast
 from tests.casts import judge as judge_cast
+from tests.casts.page import flat
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 
@@ -96,7 +97,7 @@ def test_the_same_content_is_the_same_rubric_and_says_so(operator):
     response = operator.post(f"/rubrics/{first().pk}/edit/", typed(title="Another title"), follow=True)
     assert Rubric.objects.count() == 4
     assert response.redirect_chain == [(f"/rubrics/{first().pk}/", 302)]
-    assert "exactly this rubric is there already" in response.content.decode()
+    assert "exactly this rubric is there already" in flat(response)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ def test_the_same_content_is_the_same_rubric_and_says_so(operator):
 )
 def test_what_is_wrong_is_said_and_nothing_typed_is_lost(operator, changes, said):
     response = post(operator, **{"note": "what I thought of", **changes})
-    page = html.unescape(response.content.decode())
+    page = html.unescape(flat(response))
     assert response.status_code == 200
     assert said in page
     assert "what I thought of" in page
@@ -131,9 +132,9 @@ def test_what_is_wrong_is_said_and_nothing_typed_is_lost(operator, changes, said
 
 
 def test_rows_are_added_and_removed_without_script(operator):
-    page = post(operator, do="add-dimensions").content.decode()
+    page = flat(post(operator, do="add-dimensions"))
     assert page.count('name="dimension_name"') == 4
-    page = post(operator, do="", remove="dimensions-1").content.decode()
+    page = flat(post(operator, do="", remove="dimensions-1"))
     assert page.count('name="dimension_name"') == 2
     assert 'value="goal_fit"' not in page
     assert Rubric.objects.count() == 4
@@ -152,7 +153,7 @@ def test_a_blank_row_is_left_out(operator):
 def test_a_rubric_page_says_in_words_how_it_differs_from_its_parent(operator, olga):
     post(operator, dimension_weight=[".4", ".45", ".15"], band_name=["nothing", "tried", "partial", "useful", "strong"])
     made = Rubric.objects.get(parent=first())
-    page = operator.get(f"/rubrics/{made.pk}/").content.decode()
+    page = flat(operator.get(f"/rubrics/{made.pk}/"))
     for sentence in (
         "Dimension execution: weight .5 is now .4.",
         "Dimension goal_fit: weight .35 is now .45.",
@@ -167,7 +168,7 @@ def test_a_rubric_page_says_in_words_how_it_differs_from_its_parent(operator, ol
 
 def test_sessions_that_people_graded_become_examples(operator, olga):
     grade = graded_by(olga, 0.8, title="Add a retry guard")
-    assert "merged without a comment" in operator.get(f"/rubrics/{first().pk}/edit/").content.decode()
+    assert "merged without a comment" in flat(operator.get(f"/rubrics/{first().pk}/edit/"))
     post(operator, example=[str(grade.pk)], shows_examples="on")
     (example,) = Rubric.objects.get(parent=first()).examples
     assert (example["score"], example["why"], example["grade"]) == (0.8, "merged without a comment", grade.pk)
@@ -209,7 +210,7 @@ def test_nothing_but_a_persons_grade_becomes_an_example(operator, olga):
 def test_an_example_whose_evidence_is_gone_is_said(operator, olga, settings, tmp_path):
     grade = graded_by(olga)
     settings.MEDIA_ROOT = tmp_path
-    page = post(operator, text="Grade it strictly.", example=[str(grade.pk)], shows_examples="on").content.decode()
+    page = flat(post(operator, text="Grade it strictly.", example=[str(grade.pk)], shows_examples="on"))
     assert "The evidence of an example could not be read" in page
     assert "Grade it strictly." in page
 
@@ -221,7 +222,7 @@ def test_what_no_database_takes_is_left_out_of_a_text(operator):
 
 def test_more_examples_than_fit_are_refused(operator, olga):
     chosen = [str(graded_by(olga).pk) for _ in range(7)]
-    page = post(operator, example=chosen, shows_examples="on").content.decode()
+    page = flat(post(operator, example=chosen, shows_examples="on"))
     assert "Expected at most 6 examples, got 7; take some out." in page
 
 
@@ -259,8 +260,8 @@ def test_the_preview_is_byte_for_byte_what_is_sent(sim, operator, olga):
 def test_a_session_is_found_by_the_end_of_its_id_and_a_doubtful_one_is_said(operator):
     judge_cast.session(external_id="first-abcd")
     judge_cast.session(external_id="second-abcd")
-    assert "More than one session" in post(operator, do="preview", session="abcd").content.decode()
-    assert "No session's id is or ends in" in html.unescape(post(operator, do="preview", session="zz").content.decode())
+    assert "More than one session" in flat(post(operator, do="preview", session="abcd"))
+    assert "No session's id is or ends in" in html.unescape(flat(post(operator, do="preview", session="zz")))
     assert post(operator, do="preview", session="d-abcd").context["preview"].session.external_id == "second-abcd"
 
 
@@ -279,7 +280,7 @@ def test_a_trial_is_on_record_and_never_enters_the_chain(sim, operator, olga):
     answer = Grade.objects.get(rubric=draft.sha256)
     assert (answer.parallel, answer.value) == (True, 0.9)
     assert JudgeAttempt.objects.filter(job=job, cost_usd__gt=0).exists()
-    page = operator.get(f"/rubrics/{draft.pk}/try/", {"session": session.external_id}).content.decode()
+    page = flat(operator.get(f"/rubrics/{draft.pk}/try/", {"session": session.external_id}))
     for text in (".50", ".90", "+.40", "Goal fit"):
         assert text in page
 
@@ -305,9 +306,9 @@ def test_a_changed_question_may_be_asked_again(sim, operator, olga):
     session, draft = judge_cast.session(), version(olga)
     judging.run(trials.try_on(session, draft).pk)
     address = f"/rubrics/{draft.pk}/try/"
-    assert "is not asked twice" in operator.get(address, {"session": session.external_id}).content.decode()
+    assert "is not asked twice" in flat(operator.get(address, {"session": session.external_id}))
     judge_cast.give(session, "patch", b"+++ b/x\n+one more line\n")
-    page = operator.get(address, {"session": session.external_id}).content.decode()
+    page = flat(operator.get(address, {"session": session.external_id}))
     assert "is to another question" in page
     assert "Ask the judge, " in page
 
@@ -323,7 +324,7 @@ def test_a_second_trial_waits_for_the_first(sim, olga):
 def test_without_a_judge_a_trial_says_what_to_do(operator, olga):
     session = judge_cast.session()
     response = operator.post(f"/rubrics/{first().pk}/try/", {"session": session.external_id})
-    assert "set ANTHROPIC_API_KEY and restart" in response.content.decode()
+    assert "set ANTHROPIC_API_KEY and restart" in flat(response)
     assert not JudgeJob.objects.exists()
 
 
@@ -343,7 +344,7 @@ def test_putting_a_rubric_in_force_moves_the_queue_and_is_on_record(operator, ol
     judging.claim(leased.pk)
     draft = version(olga)
     trial = trials.try_on(judge_cast.session(), first())
-    page = operator.get(f"/rubrics/{draft.pk}/activate/").content.decode()
+    page = flat(operator.get(f"/rubrics/{draft.pk}/activate/"))
     assert "0 of 0 judged sessions will hold a stale verdict" in page
     operator.post(f"/rubrics/{draft.pk}/activate/")
     assert Rubric.objects.active() == draft
@@ -362,7 +363,7 @@ def test_undoing_is_putting_the_earlier_one_back(sim, operator, olga):
     session, draft = judged(sim), version(olga)
     versions.activate(draft, by=olga)
     assert verdicts.with_verdict(type(session).objects.all()).get().is_stale
-    assert "Put back…" in operator.get("/rubrics/").content.decode()
+    assert "Put back…" in flat(operator.get("/rubrics/"))
     operator.post(f"/rubrics/{first().pk}/activate/")
     assert not verdicts.with_verdict(type(session).objects.all()).get().is_stale
     assert [row.rubric for row in RubricActivation.objects.all()] == [first(), draft, first()]
@@ -371,9 +372,9 @@ def test_undoing_is_putting_the_earlier_one_back(sim, operator, olga):
 def test_a_stale_verdict_is_marked_and_holds(sim, operator, olga):
     session = judged(sim, 0.5)
     held = rewards.live(session)
-    assert "stale-mark" not in operator.get(f"/sessions/{session.pk}/").content.decode()
+    assert "stale-mark" not in flat(operator.get(f"/sessions/{session.pk}/"))
     versions.activate(version(olga), by=olga)
-    page = operator.get(f"/sessions/{session.pk}/").content.decode()
+    page = flat(operator.get(f"/sessions/{session.pk}/"))
     assert (
         f"Given under rubric {first().sha256[:4]}; {Rubric.objects.active().sha256[:4]} is in force for production now."
         in page
@@ -381,8 +382,8 @@ def test_a_stale_verdict_is_marked_and_holds(sim, operator, olga):
     assert 'class="tile c-judge decides' in page
     assert ">stale</span>" in page
     assert rewards.settle(session) == held
-    assert session.short_id in operator.get("/sessions/", {"stale": "yes"}).content.decode()
-    assert session.short_id not in operator.get("/sessions/", {"stale": "no"}).content.decode()
+    assert session.short_id in flat(operator.get("/sessions/", {"stale": "yes"}))
+    assert session.short_id not in flat(operator.get("/sessions/", {"stale": "no"}))
 
 
 def test_a_verdict_on_an_older_digest_is_stale(sim, monkeypatch):
@@ -408,7 +409,7 @@ def test_what_came_of_each_rubric_is_counted_for_it(sim, operator, olga):
     figures = versions.figures()[first().sha256]
     assert (figures.verdicts, round(figures.mean, 6), figures.pairs) == (2, 0.6, 1)
     assert (round(figures.error, 6), round(figures.bias, 6)) == (0.1, -0.1)
-    page = operator.get("/rubrics/").content.decode()
+    page = flat(operator.get("/rubrics/"))
     assert "in force" in page
     assert ".60" in page
 

@@ -19,6 +19,7 @@ from grading.reward import rewards
 from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.casts import quota as quota_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -378,7 +379,7 @@ def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client
     monitoring.watch()
     monitoring.watch_at_night()
     client.force_login(cast.person("vera", "viewer"))
-    html = client.get("/alarms/").content.decode()
+    html = flat(client.get("/alarms/"))
     for rule in monitoring.RULES.values():
         assert rule.id in html
         assert escape(rule.means) in html

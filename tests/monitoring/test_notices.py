@@ -22,6 +22,7 @@ from grading.monitoring.rule import Finding, Rule, Severity
 from gradingsite import settings as site
 from tests import cast
 from tests.casts.notice import MailServer, WebServer, serving
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -337,7 +338,7 @@ def test_notices_that_fail_are_an_advisory_until_one_arrives(web):
 def test_an_operator_sends_a_test_and_sees_what_became_of_it(mail, web, client):
     web.statuses = [404]
     client.force_login(cast.person("olga", "operator"))
-    html = client.post("/settings/notices/test/", follow=True).content.decode()
+    html = flat(client.post("/settings/notices/test/", follow=True))
     assert "The e-mail was sent." in html
     assert "127.0.0.1 answered 404; expected 2xx" in html
     assert "olga wanted to see whether notices arrive" in mail.messages[0]
@@ -349,7 +350,7 @@ def test_the_page_names_the_channels_and_gives_no_secret_away(mail, web, client)
     notices.send_due()
     client.force_login(cast.person("olga", "operator"))
     for path in ("/settings/", "/settings/notices/"):
-        html = client.get(path).content.decode()
+        html = flat(client.get(path))
         assert "127.0.0.1, signed" in html
         assert "2 addresses" in html
         assert "A2 The judge is out" in html
@@ -360,7 +361,7 @@ def test_the_page_names_the_channels_and_gives_no_secret_away(mail, web, client)
 def test_others_may_look_but_not_send(web, client):
     client.force_login(cast.person("vera", "viewer"))
     assert client.get("/settings/notices/").status_code == 200
-    assert "Send a test" not in client.get("/settings/notices/").content.decode()
+    assert "Send a test" not in flat(client.get("/settings/notices/"))
     assert client.post("/settings/notices/test/").status_code == 403
     client.force_login(cast.person("olga", "operator"))
     assert client.get("/settings/notices/test/").status_code == 405
@@ -368,6 +369,6 @@ def test_others_may_look_but_not_send(web, client):
 
 def test_a_site_without_a_channel_says_how_to_get_one(client):
     client.force_login(cast.person("olga", "operator"))
-    html = client.get("/settings/notices/").content.decode()
+    html = flat(client.get("/settings/notices/"))
     assert "NOTIFY_EMAIL" in html
     assert "Send a test" not in html

@@ -24,6 +24,7 @@ from grading.reward import one_scale, rewards
 from grading.vocabulary import Source
 from tests import cast
 from tests.casts import logs
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 DAY = dt.timedelta(days=1)
@@ -439,7 +440,7 @@ def page_of(client, rule, person="olga"):
     client.force_login(cast.person(person, "operator"))
     found = client.get(f"/alarms/{monitoring.open_alarms().filter(rule=rule).first().pk}/")
     assert found.status_code == 200
-    return unescape(found.content.decode())
+    return unescape(flat(found))
 
 
 def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(client):
@@ -482,4 +483,4 @@ def test_the_page_of_a_past_alarm_says_until_when_it_held(client):
     Session.objects.update(model="opus")
     monitoring.watch(timezone.now() + dt.timedelta(hours=1))
     client.force_login(cast.person("olga", "operator"))
-    assert "it no longer holds" in client.get(f"/alarms/{alarm.pk}/").content.decode()
+    assert "it no longer holds" in flat(client.get(f"/alarms/{alarm.pk}/"))

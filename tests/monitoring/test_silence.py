@@ -16,6 +16,7 @@ from grading.models import Alarm, Settlement
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -157,11 +158,11 @@ def test_the_page_offers_the_three_ways_out(client):
     run = silent("code", 9)
     look()
     client.force_login(cast.person("olga", "operator"))
-    page = unescape(client.get("/alarms/").content.decode())
+    page = unescape(flat(client.get("/alarms/")))
     links = re.findall(r'href="(/[^"]*answer=(\w+))"', page)
     assert [answer for _, answer in links] == ["exclude", "grade"]
     for link, answer in links:
-        form = client.get(link).content.decode()
+        form = flat(client.get(link))
         assert all(f'name="session" value="{each.pk}" checked' in form for each in run)
         assert f'value="{answer}" checked' in form
     action = re.search(r'action="(/[^"]*)"><input type="hidden" name="csrf[^>]*><input[^>]*><button[^>]*>Pause', page)[
@@ -176,7 +177,7 @@ def test_a_viewer_is_offered_nothing(client):
     silent("code", 9)
     look()
     client.force_login(cast.person("vera", "viewer"))
-    page = client.get("/alarms/").content.decode()
+    page = flat(client.get("/alarms/"))
     assert "A14 · Sessions of an arm leave nothing to grade" in page
     assert "It was infrastructure" not in page
     assert "Pause" not in page

@@ -8,6 +8,7 @@ from grading.models import Alarm
 from grading.review import calibration
 from grading.vocabulary import Source
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -130,7 +131,7 @@ def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(rita, 
     monitoring.alarms.keep([monitoring.RULES["A30"]], timezone.now())
     assert not Alarm.objects.filter(rule="A30", resolved_at=None).exists()
     client.force_login(rita)
-    assert "uncalibrated" not in client.get("/quota/").content.decode()
+    assert "uncalibrated" not in flat(client.get("/quota/"))
 
 
 def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(rita):
@@ -141,11 +142,11 @@ def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(rita):
 
 def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(rita, client):
     client.force_login(rita)
-    assert "No session of the random slice was graded blind yet" in client.get("/calibration/").content.decode()
+    assert "No session of the random slice was graded blind yet" in flat(client.get("/calibration/"))
     compared(rita, 0.1, 0.3)
     compared(rita, -0.1, stratum="flagged")
     judged(0.5, rubric="b" * 64)
-    html = client.get("/calibration/").content.decode()
+    html = flat(client.get("/calibration/"))
     assert "claude-sonnet-5-5 at api rubric aaaa" in html
     assert "not in use, uncalibrated: 3 of 20 blind grades" in html
     assert "+.10" in html

@@ -20,6 +20,7 @@ from grading.review.unheard import VOICES
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = dt.timedelta(hours=1), dt.timedelta(days=1)
@@ -240,7 +241,7 @@ def test_it_costs_few_queries_however_much_there_is(django_assert_max_num_querie
 
 def page(client, path="/bandits/category/"):
     client.force_login(cast.person(f"vera-{path}-{timezone.now():%f}-{secrets.token_hex(3)}", "viewer"))
-    return re.sub(r"<[^>]+>", "", unescape(client.get(path).content.decode()))
+    return re.sub(r"<[^>]+>", "", unescape(flat(client.get(path))))
 
 
 MARK = "Only what could be seen:"

@@ -30,6 +30,7 @@ from tests.casts import lesson as lesson_cast
 from tests.casts import quota as quota_cast
 from tests.casts import scale as scale_cast
 from tests.casts.lesson import lesson
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 HOUR = dt.timedelta(hours=1)
@@ -170,16 +171,16 @@ def test_the_page_of_the_bandit_says_how_many_could_not_be_graded(client):
     for _ in range(12):
         silent(category="code")
     client.force_login(cast.person("vera", "viewer"))
-    page = client.get("/bandits/category/").content.decode()
+    page = flat(client.get("/bandits/category/"))
     assert "0 sessions, 12 not graded" in page
-    past = client.get("/bandits/category/?at=2026-03-30").content.decode()
+    past = flat(client.get("/bandits/category/?at=2026-03-30"))
     assert "12 not graded" not in past
 
 
 def test_the_page_of_the_session_says_that_it_is_noted(client):
     session = silent()
     client.force_login(cast.person("vera", "viewer"))
-    page = client.get(session.get_absolute_url()).content.decode()
+    page = flat(client.get(session.get_absolute_url()))
     assert "Noted as not graded by the category bandit" in page
     assert "No effect and no failure to see; no reward on" in page
     assert "Learned" not in page
@@ -331,7 +332,7 @@ def test_abstentions_that_are_read_are_rewards_nowhere(client):
     rows = rows_of(bandit, policy_of(bandit), today)
     assert sum(row.n for row in rows if row.source == "unscored") == 9
     assert said() == before
-    page = client.get("/bandits/category/").content.decode()
+    page = flat(client.get("/bandits/category/"))
     assert "10 sessions, 9 not graded" in page
     assert "9 not graded, read as" in page
     assert "unscored</option>" not in page
@@ -342,7 +343,7 @@ def test_they_count_as_what_no_judge_stands_behind(client):
     for _ in range(30):
         silent(category="news", ended_at=cast.NOON - scale_cast.DAY)
     client.force_login(cast.person("vera", "viewer"))
-    page = client.get("/bandits/category/").content.decode()
+    page = flat(client.get("/bandits/category/"))
     row = page.partition('<div class="name">news</div>')[2].partition('<div class="brow')[0]
     assert re.search(r"observations? counted, 100 % fallback", re.sub(r"\s+", " ", row))
     assert '<rect class="f-unscored"' in row

@@ -22,6 +22,7 @@ from tests.bandit import helpers
 from tests.casts import logs
 from tests.casts import scale as scale_cast
 from tests.casts.intake import submit
+from tests.casts.page import flat
 from tests.casts.scale import DAY
 from tests.incidents.helpers import learned, simulated, work
 
@@ -101,7 +102,7 @@ def test_verdicts_on_transcripts_become_pairs_a_version_and_a_posterior_and_off_
 
 
 def page_of(client, session):
-    return re.sub(r"\s+", " ", html.unescape(client.get(session.get_absolute_url()).content.decode()))
+    return html.unescape(flat(client.get(session.get_absolute_url())))
 
 
 def tile(page, source):

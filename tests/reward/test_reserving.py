@@ -24,6 +24,7 @@ from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.casts import intake
 from tests.casts import judge as judge_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 HOUR = dt.timedelta(hours=1)
@@ -362,12 +363,12 @@ def test_looking_who_is_next_takes_few_queries(policy, django_assert_max_num_que
 def test_the_quota_page_says_the_order_its_share_and_how_many_wait(client, sim):
     client.force_login(cast.person("vera", "viewer"))
     job(drawn=True), job(drawn=True), job()
-    page = unescape(client.get("/quota/").content.decode())
+    page = unescape(flat(client.get("/quota/")))
     assert "at least 10 % of each arm’s" in page
     assert "while they had less than 20 % of the last 50 calls; then new sessions; then the backlog" in page
     assert "2 drawn abstentions wait now." in page
     budget.set_policy(by=None, abstention_share=0)
-    page = client.get("/quota/").content.decode()
+    page = flat(client.get("/quota/"))
     assert "No abstention is drawn." in page
     assert "drawn at random" not in page
 
@@ -377,16 +378,16 @@ def test_the_page_of_a_drawn_session_says_so_and_its_place(client, settings):
     client.force_login(cast.person("vera", "viewer"))
     others, drawn = [job(backlog=False), job(backlog=True)], job(drawn=True, backlog=True)
     rewards.settle(drawn.session)
-    page = unescape(client.get(drawn.session.get_absolute_url()).content.decode())
+    page = unescape(flat(client.get(drawn.session.get_absolute_url())))
     assert "The judge has it in the queue, drawn at random to speak for others like it, 1st of 3" in page
     rewards.settle(others[0].session)
-    page = unescape(client.get(others[0].session.get_absolute_url()).content.decode())
+    page = unescape(flat(client.get(others[0].session.get_absolute_url())))
     assert "The judge has it in the queue, 2nd of 3" in page
 
 
 def test_an_operator_changes_the_share(client):
     client.force_login(cast.person("olga", "operator"))
     form = {"daily_budget_usd": "", "reserved_share": ".2", "abstention_share": ".3", "repeat_share": ".05"}
-    page = client.post("/quota/policy/", {**form, "second_share": ".25"}, follow=True).content.decode()
+    page = flat(client.post("/quota/policy/", {**form, "second_share": ".25"}, follow=True))
     assert "abstentions judged first .1 → .3" in page
     assert JudgePolicy.objects.current().abstention_share == 0.3

@@ -12,6 +12,7 @@ from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import reward
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 PAGE = "/bandits/category/arms/"
@@ -38,7 +39,7 @@ def page_of(name, bandit="category"):
 
 
 def read(client, url, **query):
-    return html.unescape(client.get(url, query).content.decode())
+    return html.unescape(flat(client.get(url, query)))
 
 
 def said(client, url, **data):
@@ -83,7 +84,7 @@ def test_an_arm_is_added_on_probation_with_a_reason(operator):
 
 
 def test_a_name_like_another_is_asked_about_first(operator):
-    page = html.unescape(operator.post(PAGE, {"name": "triags", "title": "T"}).content.decode())
+    page = html.unescape(flat(operator.post(PAGE, {"name": "triags", "title": "T"})))
     assert "triags looks like triage, which is there already" in page
     assert 'value="T"' in page
     assert not Arm.objects.filter(name="triags").exists()

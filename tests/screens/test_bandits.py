@@ -21,6 +21,7 @@ from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.bandit import helpers
 from tests.casts import quota as quota_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 PAGE, HARNESS = "/bandits/category/", "/bandits/harness/"
@@ -42,7 +43,7 @@ def reviewer(client):
 def read(client, path=PAGE):
     response = client.get(path)
     assert response.status_code == 200
-    return re.sub(r"\s+", " ", entities.unescape(response.content.decode()))
+    return entities.unescape(flat(response))
 
 
 def graded(value=0.6, *, ago=DAY, source=Source.JUDGE, **fields):

@@ -19,6 +19,7 @@ from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Source
 from tests import cast
 from tests.bandit.helpers import buckets
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -65,7 +66,7 @@ def form(sessions, **fields):
 
 
 def send(client, sessions, **fields) -> str:
-    return client.post("/review/bulk/", form(sessions, **fields), follow=True).content.decode()
+    return flat(client.post("/review/bulk/", form(sessions, **fields), follow=True))
 
 
 def shown(html: str, what: str) -> dict[str, str]:
@@ -118,15 +119,12 @@ def test_undoing_a_bulk_gives_back_the_exact_buckets(reviewer, past):
     assert all_buckets() != before
     address = re.search(r'action="(/review/bulk/[^"]+/undo/)"', html)[1]
     assert f"Undo all {len(past)}" in html
-    assert "Say in a few words why" in reviewer.post(address, {"reason": " "}, follow=True).content.decode()
-    html = reviewer.post(address, {"reason": "the wrong week"}, follow=True).content.decode()
+    assert "Say in a few words why" in flat(reviewer.post(address, {"reason": " "}, follow=True))
+    html = flat(reviewer.post(address, {"reason": "the wrong week"}, follow=True))
     assert f"Undone: what held of {len(past)} sessions before holds again" in html
     assert "All of it was undone." in html
     assert all_buckets() == before
-    assert (
-        "Nothing of this correction holds any more"
-        in reviewer.post(address, {"reason": "x"}, follow=True).content.decode()
-    )
+    assert "Nothing of this correction holds any more" in flat(reviewer.post(address, {"reason": "x"}, follow=True))
 
 
 def test_undoing_a_bulk_leaves_alone_what_was_undone_or_corrected_since(rita, past):
@@ -144,7 +142,7 @@ def test_i149_one_stale_session_keeps_all_from_being_saved_and_shows_the_differe
     cast.grade(past[0], Source.JUDGE, 0.76)
     rewards.settle(past[0])
     before = all_buckets()
-    html = reviewer.post("/review/bulk/", fields).content.decode()
+    html = flat(reviewer.post("/review/bulk/", fields))
     assert f"1 of {len(past)} rewards changed while you were looking. Nothing was saved" in html
     assert '<tr class="marked">' in html
     row = html[html.index('<tr class="marked">') :].partition("</tr>")[0]
@@ -187,7 +185,7 @@ def test_what_is_no_grade_gets_a_clear_error(reviewer, past, value):
 def test_the_same_form_sent_twice_saves_once(reviewer, past):
     fields = form(past, value=".85", bulk=name())
     for _ in range(2):
-        assert "Corrected 9 sessions" in reviewer.post("/review/bulk/", fields, follow=True).content.decode()
+        assert "Corrected 9 sessions" in flat(reviewer.post("/review/bulk/", fields, follow=True))
     assert ReviewAnswer.objects.count() == len(past)
 
 
@@ -232,15 +230,15 @@ def test_the_panel_alone_answers_what_is_typed(reviewer, past):
 
 
 def test_more_than_two_hundred_are_refused(reviewer, rita):
-    html = reviewer.get("/review/bulk/", {"session": list(range(1, 202))}).content.decode()
+    html = flat(reviewer.get("/review/bulk/", {"session": list(range(1, 202))}))
     assert "At most 200 sessions are corrected at once, and 201 were chosen" in html
     with pytest.raises(review.CorrectionError, match="1 to 200"):
         bulk.submit(dict.fromkeys(range(201), 1), rita, answer=Answer.ACCEPT, reason="x", bulk=name())
 
 
 def test_without_a_session_the_page_says_where_to_choose(reviewer):
-    assert "No session is chosen" in reviewer.get("/review/bulk/").content.decode()
-    assert "No session is chosen" in reviewer.get("/review/bulk/?session=x&session=999999").content.decode()
+    assert "No session is chosen" in flat(reviewer.get("/review/bulk/"))
+    assert "No session is chosen" in flat(reviewer.get("/review/bulk/?session=x&session=999999"))
 
 
 def test_twenty_cost_as_many_queries_to_show_as_one(reviewer, django_assert_max_num_queries):
@@ -251,15 +249,15 @@ def test_twenty_cost_as_many_queries_to_show_as_one(reviewer, django_assert_max_
 
 
 def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(reviewer, client, past):
-    html = reviewer.get("/sessions/").content.decode()
+    html = flat(reviewer.get("/sessions/"))
     assert "Correct <span data-ticked>the</span> ticked…" in html
     assert "Judge the ticked again" not in html
     client.force_login(cast.person("vera", "viewer"))
-    html = client.get("/sessions/").content.decode()
+    html = flat(client.get("/sessions/"))
     assert 'name="session"' not in html
     assert client.post("/review/bulk/", form(past, value=".9")).status_code == 403
 
 
 def test_a_title_in_the_bulk_page_is_text(reviewer):
-    html = reviewer.get("/review/bulk/", {"session": settled(title="<script>alert(1)</script>").pk}).content.decode()
+    html = flat(reviewer.get("/review/bulk/", {"session": settled(title="<script>alert(1)</script>").pk}))
     assert "<script>alert(1)" not in html

@@ -14,6 +14,7 @@ from grading.models.judging import AttemptOutcome, Purpose
 from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.casts import quota as quota_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def viewer(client):
 def shown(client, query="") -> str:
     response = client.get(f"/quota/costs/{query}")
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def unknown_cost(usd=0.05, **fields) -> JudgeAttempt:
@@ -110,7 +111,7 @@ def test_what_is_known_in_part_says_at_least(viewer):
     quota_cast.judged(NOW)
     unknown_cost()
     html = shown(viewer)
-    assert '<span class="least">at least </span>4.6 ¢' in html
+    assert '<span class="least">at least </span> 4.6 ¢' in html
     assert "1 call may have cost 5.0 ¢ more, as estimated" in html
     assert "≈ 5.0 ¢" in html
 

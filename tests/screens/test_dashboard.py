@@ -18,6 +18,7 @@ from grading.screens.dashboard.starving import starving
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.casts import quota as quota_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -78,7 +79,7 @@ def test_every_figure_leads_to_as_many_rows_as_it_says(mixed, client):
     }
     assert min(said[each] for each in (Behind.HOLDS, Behind.DOUBTED, Behind.GRADED, Behind.FLOOR)) > 0
     assert {each: listed(client, each) for each in said} == said
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     for each in (*list(said)[:4], Behind.PROVISIONAL, Behind.WAITING, Behind.COMPARED):
         assert f'href="/sessions/?behind={each}"' in html, each
 
@@ -102,8 +103,8 @@ def test_sessions_that_wait_are_counted_apart_from_further_opinions(rita, client
         job = cast.open_judge_job(session := settled(judge=0.7))
         type(job).objects.filter(pk=job.pk).update(purpose=purpose)
     cast.open_judge_job(session)
-    html = client.get("/").content.decode()
-    assert "2<small>sessions</small>" in html
+    html = flat(client.get("/"))
+    assert "2 <small>sessions</small>" in html
     assert "2 further opinions wait besides" in html
     assert listed(client, Behind.WAITING) == 2
 
@@ -111,11 +112,11 @@ def test_sessions_that_wait_are_counted_apart_from_further_opinions(rita, client
 def test_the_money_leads_to_the_calls_and_an_unknown_cost_is_not_nothing(rita, client):
     now = timezone.now()
     client.force_login(cast.person("olga", "operator"))
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     assert "no judge was asked today" in html
     job = quota_cast.job(now)
     quota_cast.attempt(job, now, AttemptOutcome.GRADED, cost_usd=None, estimated_usd=0.05)
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     figure = html[html.index("Spent today") :][:600]
     assert ">–<" in re.sub(r"\s+", "", figure)
     assert "1 of unknown cost" in figure
@@ -123,7 +124,7 @@ def test_the_money_leads_to_the_calls_and_an_unknown_cost_is_not_nothing(rita, c
     quota_cast.attempt(job, now)
     quota_cast.attempt(job, now, AttemptOutcome.DEFERRED, Reason.OVERLOADED)
     budget.set_policy(by=None, daily_budget_usd=5)
-    figure = (html := client.get("/").content.decode())[html.index("Spent today") :][:700]
+    figure = (html := flat(client.get("/")))[html.index("Spent today") :][:700]
     assert "of $5.00" in figure
     assert "3 calls, 1 paid at 4.6 ¢ on average; 1 of unknown cost" in figure
     assert client.get("/quota/costs/?days=1").context_data["page"].paginator.count == 3
@@ -133,7 +134,7 @@ def test_judge_against_human_leads_to_its_pairs(rita, client):
     for gap in (0.1, -0.3):
         cast.blind(settled(judge=0.5 + gap), rita, 0.5)
     cast.blind(settled(judge=0.9), rita, 0.1, slice_probability=None)
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     assert ".20<small>mean error</small>" in html
     assert "bias −.10 over 2 blind pairs" in html
     assert listed(client, Behind.COMPARED) == 2
@@ -146,7 +147,7 @@ def test_the_button_leads_to_exactly_as_many_items_as_it_names(rita, client, set
         cast.pull_request(session)
         review.recheck(session)
     review.recheck(settled(journal=0.3))
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     assert "3 rewards contradict a commit or a pull request" in html
     assert '<a class="btn primary" href="/review/?rule=A1">Review the three</a>' in html
     assert review.waiting(rita, review.QueueFilters(rule="A1")).count() == 3
@@ -165,7 +166,7 @@ def test_what_keeps_the_judge_from_answering_is_named(rita, client, settings, st
     quota_cast.use(settings)
     settled(journal=0.3)
     quota_cast.quota(state)
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     assert f'<em class="no">Not fully.</em> {said}' in html
     assert "1 reward is provisional" in html or "today&#x27;s one reward is provisional" in html
 
@@ -185,7 +186,7 @@ def test_the_queue_card_gives_no_answer_of_a_judge_away(rita, client):
     beside = settled(journal=0.44)
     cast.grade(beside, Source.JUDGE, 0.91, parallel=True, **GRADER)
     item(beside)
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Starving arms</h2>")]
     assert card.count('title="Hidden until you grade">?<') == 3
     assert re.findall(r">(\.\d\d)<", card) == [".27"]
@@ -197,7 +198,7 @@ def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(rita, client):
         at = timezone.now() - dt.timedelta(hours=5 - number)
         fields = {"entered_as": "slice", "why": ""} if by_chance else {}
         item(settled(journal=0.3), impact=number, entered_at=at, **fields)
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Starving arms</h2>")]
     assert "7 waiting, 5 raised, oldest 5 h" in card
     assert card.count("<li>") == 5
@@ -214,12 +215,12 @@ def test_a_starving_arm_links_to_exactly_its_missing_grades(rita, client):
     assert found["infra"].link == "Review these three"
     assert client.get(found["infra"].url).context_data["page"].paginator.count == 3
     assert "missing" not in found.get("code", found["infra"]).why or "code" not in found
-    assert "Review these three" in client.get("/").content.decode()
+    assert "Review these three" in flat(client.get("/"))
 
 
 def test_an_empty_site_has_no_number_that_is_not_there(client):
     client.force_login(cast.person("olga", "operator"))
-    html = client.get("/").content.decode()
+    html = flat(client.get("/"))
     assert "Nothing to trust yet." in html
     assert '<a class="btn primary" href="/connect/">Connect an agent</a>' in html
     assert html.count('class="big"') == 6

@@ -15,6 +15,7 @@ from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.bandit.helpers import buckets
 from tests.casts import desk as desk_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -50,7 +51,7 @@ def send(client, session, answer="grade", **fields):
 
 
 def text(reply) -> str:
-    return reply.content.decode()
+    return flat(reply)
 
 
 # --- the queue --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from grading.models.quota import QuotaState
 from grading.screens.context import judge_state
 from grading.vocabulary import Reason
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +55,7 @@ def test_an_operator_runs_the_site(client, path):
 def test_others_do_not(client, role, path):
     response = entered(client, role).get(path)
     assert response.status_code == 403
-    assert "Your role does not allow" in response.content.decode()
+    assert "Your role does not allow" in flat(response)
 
 
 def test_a_login_without_a_role_sees_nothing(client, django_user_model):
@@ -70,7 +71,7 @@ def test_the_first_bandit_is_shown(client):
 def test_an_unknown_address_is_a_page_of_the_house(client, path):
     response = entered(client, "viewer").get(path)
     assert response.status_code == 404
-    assert "There is no such page" in response.content.decode()
+    assert "There is no such page" in flat(response)
 
 
 @pytest.mark.parametrize("path", [*PAGES, *OPERATOR_PAGES, "/login/", "/password_change/", "/nothing/"])
@@ -83,7 +84,7 @@ def test_pages_hold_the_content_policy(client, path):
     policy = response["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    html = response.content.decode()
+    html = flat(response)
     assert not re.findall(r"<style|\sstyle=|\son[a-z]+=|javascript:", html)
     assert not [tag for tag in re.findall(r"<script[^>]*>", html) if "src=" not in tag]
 
@@ -92,18 +93,18 @@ def test_an_open_alarm_stands_on_every_page_until_it_is_acknowledged_by_name(cli
     alarm = Alarm.objects.create(rule=monitoring.IMPOSSIBLE_PAIR, detail="3 sessions in seven days")
     entered(client, "reviewer")
     for path in (*PAGES, "/password_change/"):
-        html = client.get(path).content.decode()
+        html = flat(client.get(path))
         assert 'class="banner" role="alert"' in html
         assert "3 sessions in seven days" in html
         assert "Acknowledge as reviewer" in html
     response = client.post(f"/alarms/{alarm.pk}/acknowledge/", follow=True)
-    html = response.content.decode()
+    html = flat(response)
     assert "A1 is acknowledged by you" in html
     assert "Acknowledged by reviewer" in html
     assert 'class="banner" role="alert"' not in html
-    assert "Somebody else acknowledged A1 first" in client.post(
+    assert "Somebody else acknowledged A1 first" in flat(client.post(
         f"/alarms/{alarm.pk}/acknowledge/", follow=True
-    ).content.decode()  # fmt: skip
+    ))  # fmt: skip
 
 
 def test_acknowledging_needs_a_post_and_a_role(client):
@@ -111,7 +112,7 @@ def test_acknowledging_needs_a_post_and_a_role(client):
     assert entered(client, "reviewer").get(f"/alarms/{alarm.pk}/acknowledge/").status_code == 405
     client.force_login(cast.person("vera", "viewer"))
     assert client.post(f"/alarms/{alarm.pk}/acknowledge/").status_code == 403
-    assert "Acknowledge as" not in client.get("/").content.decode()
+    assert "Acknowledge as" not in flat(client.get("/"))
 
 
 def test_acknowledging_leads_back_but_never_to_another_site(client):
@@ -148,41 +149,41 @@ def test_a_simulated_judge_is_named_on_every_page(client, settings):
     settings.SIMULATED = True
     entered(client, "viewer")
     for path in PAGES:
-        assert "<strong>Simulated.</strong>" in client.get(path).content.decode()
+        assert "<strong>Simulated.</strong>" in flat(client.get(path))
 
 
 def test_samples_are_announced_and_an_operator_may_remove_them(client):
     cast.session(is_sample=True)
     entered(client, "viewer")
-    assert "Sample sessions are loaded" in client.get("/").content.decode()
-    assert 'href="/samples/"' not in client.get("/").content.decode()
+    assert "Sample sessions are loaded" in flat(client.get("/"))
+    assert 'href="/samples/"' not in flat(client.get("/"))
     client.force_login(cast.person("olga", "operator"))
-    assert 'href="/samples/"' in client.get("/").content.decode()
-    assert "Remove 1 sample session</button>" in client.get("/samples/").content.decode()
+    assert 'href="/samples/"' in flat(client.get("/"))
+    assert "Remove 1 sample session</button>" in flat(client.get("/samples/"))
 
 
 def test_removing_samples_takes_them_and_nothing_else(client):
     cast.session(is_sample=True)
     kept = cast.session()
-    html = entered(client, "operator").post("/samples/", follow=True).content.decode()
+    html = flat(entered(client, "operator").post("/samples/", follow=True))
     assert "1 sample session is gone" in html
     assert list(Session.objects.all()) == [kept]
 
 
 def test_a_new_agent_gets_a_token_that_is_shown_once_and_works(client):
     entered(client, "operator")
-    html = client.post("/connect/", {"agent": "bob", "note": "laptop"}).content.decode()
+    html = flat(client.post("/connect/", {"agent": "bob", "note": "laptop"}))
     secret = re.search(r'id="token">(gs_[\w-]+)<', html).group(1)
     token = ApiToken.objects.authenticate(secret)
     assert (token.agent.name, token.note, token.created_by.username) == ("bob", "laptop", "operator")
-    assert secret not in client.get("/connect/").content.decode()
-    assert secret not in client.get(f"/grading/apitoken/{token.pk}/change/").content.decode()
+    assert secret not in flat(client.get("/connect/"))
+    assert secret not in flat(client.get(f"/grading/apitoken/{token.pk}/change/"))
     client.post("/connect/", {"agent": "bob"})
     assert Agent.objects.count() == 1
 
 
 def test_an_impossible_agent_name_is_refused_in_words(client):
-    html = entered(client, "operator").post("/connect/", {"agent": "bob <script>"}).content.decode()
+    html = flat(entered(client, "operator").post("/connect/", {"agent": "bob <script>"}))
     assert "A name of letters, digits" in html
     assert not Agent.objects.exists()
 
@@ -195,20 +196,20 @@ def test_a_revoked_token_opens_nothing(client):
 
 
 def test_dashboard_of_an_empty_site_says_what_to_do_first(client):
-    html = entered(client, "operator").get("/").content.decode()
+    html = flat(entered(client, "operator").get("/"))
     assert "Nothing to trust yet." in html
     assert '<a class="btn primary" href="/connect/">' in html
     assert html.count(">–") >= 4
 
 
 def test_what_the_connect_page_points_to_is_there(client):
-    html = entered(client, "operator").get("/connect/").content.decode()
+    html = flat(entered(client, "operator").get("/connect/"))
     for path in ("/agent/submit_session.py", "/api/v1/docs"):
         assert f'href="{path}"' in html
         assert client.get(path).status_code == 200
 
 
 def test_the_connect_page_pastes_metadata_that_the_api_takes(client):
-    html = entered(client, "operator").get("/connect/").content.decode()
+    html = flat(entered(client, "operator").get("/connect/"))
     pasted = re.search(r"metadata=(\{.*?\})", html).group(1).replace("&quot;", '"')
     assert SubmittedSession.model_validate_json(pasted).category == "code"

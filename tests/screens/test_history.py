@@ -23,6 +23,7 @@ from grading.review.audit import HistoryCursor, HistoryFilters
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +56,7 @@ def graded(rita, value=0.8, reason="merged", **fields):
 def listed(client, **query) -> str:
     response = client.get("/history/", query)
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def downloaded(client, name="history.csv", **query) -> list[dict[str, str]]:
@@ -177,7 +178,7 @@ def test_an_older_page_is_linked_and_keeps_the_filters(viewer, rita):
         answers.comment(given.session, rita, f"note {number}")
     html = listed(viewer, kind="comment")
     older = re.search(r'href="\?(kind=comment&amp;before=[^"]+)"', html)[1].replace("&amp;", "&")
-    html = viewer.get(f"/history/?{older}").content.decode()
+    html = flat(viewer.get(f"/history/?{older}"))
     assert html.count("Commented") == 10
     assert "Newest" in html
 
@@ -254,6 +255,6 @@ def test_what_people_wrote_is_text(viewer, rita):
 def test_a_grade_undone_on_its_sessions_page_is_in_the_history_too(client, rita):
     client.force_login(rita)
     answer = graded(rita)
-    html = client.post(f"/grades/{answer.grade_id}/undo/", {"reason": "a slip"}, follow=True).content.decode()
+    html = flat(client.post(f"/grades/{answer.grade_id}/undo/", {"reason": "a slip"}, follow=True))
     assert "Undone. Reward .32, provisional." in html
     assert "Undid “graded .80”" in listed(client)

@@ -10,6 +10,7 @@ from bandit.models import Arm
 from grading.models import Session, SessionLesson
 from tests import cast
 from tests.casts import lesson as lesson_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 PAGE = "/bandits/lesson/"
@@ -34,7 +35,7 @@ def days_ago(days):
 def main(client, url=PAGE):
     response = client.get(url)
     assert response.status_code == 200
-    return response.content.decode().partition("<main")[2]
+    return flat(response).partition("<main")[2]
 
 
 def one(name):
@@ -109,7 +110,7 @@ def test_a_retired_lesson_keeps_its_history_and_leaves_the_headline(viewer):
     assert (head.lessons, head.left_out, head.kinds["causal"]) == (1, 1, 1)
     assert before.mean == pytest.approx(-0.05, abs=0.01)
     assert head.mean == pytest.approx(0.2, abs=0.01)
-    out_of_use = response.content.decode().partition("<h2>Out of use</h2>")[2]
+    out_of_use = flat(response).partition("<h2>Out of use</h2>")[2]
     assert "old-habit" in out_of_use
     assert "retired on 2026-03-31" in out_of_use
     assert "the latest 25 that it matched" in main(viewer, one("old-habit"))

@@ -16,6 +16,7 @@ from grading.screens.bandit.decisions import left_out
 from grading.vocabulary import Reason, Source
 from tests import cast
 from tests.casts import quota as quota_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 QUERIES = {"/": 37, "/alarms/": 16, "/bandits/category/": 63}
@@ -30,7 +31,7 @@ def reviewer(client):
 def read(client, path) -> str:
     response = client.get(path)
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def contradicted(hours=1):

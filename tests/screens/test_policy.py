@@ -19,6 +19,7 @@ from tests import cast
 from tests.addresses import POLICY
 from tests.bandit.helpers import policy, reward, with_cost
 from tests.casts import review as review_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 PAGE = "/bandits/category/policy/"
@@ -46,7 +47,7 @@ def teach():
 
 
 def read(client, **query):
-    return html.unescape(client.get(PAGE, query).content.decode())
+    return html.unescape(flat(client.get(PAGE, query)))
 
 
 def preview(client, **numbers):
@@ -173,9 +174,9 @@ def test_a_stale_page_changes_nothing(operator):
 
 
 def test_what_is_posted_past_the_preview_is_refused_all_the_same(operator):
-    page = operator.post(PAGE, NUMBERS | {"version": "2", "half_life_days": ".5"}).content.decode()
+    page = flat(operator.post(PAGE, NUMBERS | {"version": "2", "half_life_days": ".5"}))
     assert "remembers 1.3 days" in page
-    page = operator.post(PAGE, NUMBERS | {"version": "2", "floor": "x"}).content.decode()
+    page = flat(operator.post(PAGE, NUMBERS | {"version": "2", "floor": "x"}))
     assert "Floor is a number" in page
     assert version_of(Bandit.objects.get(name="category")).version == 1
 
@@ -216,7 +217,7 @@ def test_pairs_suggest_a_cap_with_its_arithmetic(operator):
 
 
 def test_a_lesson_bandit_has_lessons_numbers_and_names_have_none(operator):
-    page = html.unescape(operator.get("/bandits/lesson/policy/").content.decode())
+    page = html.unescape(flat(operator.get("/bandits/lesson/policy/")))
     assert 'name="holdout"' in page
     assert 'name="consumption_boost"' not in page
     assert operator.get("/bandits/model/policy/").status_code == 404

@@ -12,6 +12,7 @@ from grading.review.progress import progress
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -155,7 +156,7 @@ def viewer(client):
 def shown(client) -> str:
     response = client.get("/review/progress/")
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def test_the_page_says_it_in_words_first(viewer, rita, omar):

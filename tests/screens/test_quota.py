@@ -14,6 +14,7 @@ from grading.reward import rewards
 from grading.vocabulary import Reason
 from tests import cast
 from tests.casts import quota as quota_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -49,11 +50,11 @@ def viewer(client):
 def shown(client, path="/quota/") -> str:
     response = client.get(path)
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def said(client, path, data=None) -> str:
-    return client.post(path, data or {}, follow=True).content.decode()
+    return flat(client.post(path, data or {}, follow=True))
 
 
 def exhausted(**fields) -> Quota:

@@ -16,6 +16,7 @@ from grading.screens import charts
 from tests import cast
 from tests.casts import review as review_cast
 from tests.casts import scale as scale_cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 PAGE, CHANGE = "/bandits/category/", "/bandits/category/rectifier/"
@@ -44,7 +45,7 @@ def labelled(pairs=3):
 
 
 def read(client):
-    html = client.get(PAGE).content.decode()
+    html = flat(client.get(PAGE))
     return html.partition('id="recalibration"')[2].partition("<h2>Decisions</h2>")[0]
 
 

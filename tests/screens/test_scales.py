@@ -15,6 +15,7 @@ from grading.templatetags.gradingsite_tags import coefficient
 from grading.vocabulary import Source
 from tests import cast
 from tests.casts import scale as scale_cast
+from tests.casts.page import flat
 from tests.casts.scale import DAY
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +42,7 @@ def operator(client, otto):
 def text(client, path):
     answer = client.get(path)
     assert answer.status_code == 200
-    return re.sub(r"\s+", " ", entities.unescape(answer.content.decode()))
+    return entities.unescape(flat(answer))
 
 
 def card(client, path=PAGE):

@@ -15,6 +15,7 @@ from grading.screens.session.view import TABS
 from grading.vocabulary import Reason, Source, Status
 from tests import cast
 from tests.casts import logs
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 QUERIES = 38
@@ -29,7 +30,7 @@ def reviewer(client):
 def shown(client, session, query="") -> str:
     response = client.get(f"/sessions/{session.pk}/{query}")
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def sent(name: str, *, metadata: dict | None = None, **files) -> Session:
@@ -278,7 +279,7 @@ def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
     assert 'href="?event=118#e118">event 118</a>' in html
     assert "<span>Goal fit</span>" in html
     assert '<rect class="f-judge" width="80" height="4"/>' in html
-    assert 'class="ev  cited c-judge" id="e3"' in html
+    assert 'class="ev cited c-judge" id="e3"' in html
     assert "cited" in shown(reviewer, session, "?event=118").partition('id="e118"')[0].rpartition("<div")[2]
 
 
@@ -302,7 +303,7 @@ def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(rev
     assert [way.mark for way in page.context["ways"]] == ["judge", "human", "facts"]
     assert page.context["comes"].words == "has it in the queue"
     assert page.context["cards"] == []
-    html = page.content.decode()
+    html = flat(page)
     assert '<div class="val">–<small>nothing observable</small></div>' in html
     assert "tile c-trajectory failed" not in html
     assert html.count('class="btn primary"') == 1
@@ -322,7 +323,7 @@ def test_without_a_judge_nothing_comes_next(reviewer):
     page = reviewer.get(f"/sessions/{session.pk}/")
     assert page.context["comes"] is None
     assert "ANTHROPIC_API_KEY" in page.context["ways"][0].detail
-    assert "/runs/plan/" not in page.content.decode()
+    assert "/runs/plan/" not in flat(page)
 
 
 def test_only_who_may_change_the_category_is_told_that_it_may_be_one_of_looking(client):
@@ -343,7 +344,7 @@ def test_infrastructure_is_a_gate_before_the_chain_with_the_tests_that_held(revi
     assert (first["css"], first["headline"]) == ("gate", "Infrastructure")
     assert {tile["headline"] for tile in others if tile["source"] != "human"} == {"Not asked"}
     assert len(page.context["tests"]) == 2
-    html = page.content.decode()
+    html = flat(page)
     assert 'class="tile gate"' in html
     assert "btn primary" not in html
 
@@ -373,8 +374,8 @@ def test_what_it_did_has_a_row_a_kind_with_its_events_and_where_it_was_seen(revi
     assert rows["Tests"].events == [3, 7]
     assert rows["Tests"].note.endswith("failed, passed")
     assert rows["Last message"].said[0].text == "“Done & <dusted>.”"
-    assert "Done &amp; &lt;dusted&gt;." in page.content.decode()
-    assert 'href="?event=5#e5"' in page.content.decode()
+    assert "Done &amp; &lt;dusted&gt;." in flat(page)
+    assert 'href="?event=5#e5"' in flat(page)
     assert "commits" not in rows["Not seen"].said[0].text.lower()
 
 
@@ -432,7 +433,7 @@ def test_signals_of_another_version_do_not_break_the_page(reviewer):
 
 def test_the_list_shows_an_abstention_as_a_dash(reviewer):
     sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
-    html = reviewer.get("/sessions/").content.decode()
+    html = flat(reviewer.get("/sessions/"))
     assert '<span class="chip c-none none" title="not graded yet (floor)">–</span>' in html
     assert "nothing observable" in html
 
@@ -446,5 +447,5 @@ def test_what_was_carried_over_is_shown_with_where_it_came_from(reviewer):
     assert [(each.session, each.records == each.total) for each in carried] == [(first, True)]
     assert [each.owned_by for each in page.context["elsewhere"]] == [first]
     assert [row.kind for row in page.context["did"]] == ["Not seen"]
-    assert f'href="/sessions/{first.pk}/">The first</a>' in page.content.decode()
+    assert f'href="/sessions/{first.pk}/">The first</a>' in flat(page)
     assert {tile["state"] for tile in page.context["tiles"]} <= {"skipped", "abstained", "decides"}

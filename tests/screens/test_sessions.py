@@ -8,6 +8,7 @@ from grading import monitoring
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 QUERIES = 22
@@ -29,7 +30,7 @@ def settled(source=Source.JUDGE, value=0.72, **fields):
 def listed(client, **query) -> str:
     response = client.get("/sessions/", query)
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def test_a_row_shows_grade_source_shape_and_arm(viewer):

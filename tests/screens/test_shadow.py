@@ -11,6 +11,7 @@ from tests import cast
 from tests.addresses import POLICY
 from tests.bandit.helpers import policy
 from tests.casts.log import NOW, live, variant
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 PAGE = "/bandits/category/policy/"
@@ -30,7 +31,7 @@ def operator(client):
 
 
 def read(client, **query):
-    return html.unescape(client.get(PAGE, NUMBERS | query).content.decode())
+    return html.unescape(flat(client.get(PAGE, NUMBERS | query)))
 
 
 def test_a_preview_offers_to_try_it_and_reads_no_log_before(operator):

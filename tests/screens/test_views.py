@@ -6,6 +6,7 @@ from grading.models import SavedView
 from grading.models.review import FilteredList
 from grading.review import views
 from tests import cast
+from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
 
@@ -24,12 +25,12 @@ def viewer(client, vera):
 def page(client, address) -> str:
     response = client.get(address, follow=True)
     assert response.status_code == 200
-    return response.content.decode()
+    return flat(response)
 
 
 def save(client, **fields) -> str:
     fields = {"page": "sessions", "name": "Mine", "query": "category=code&state=final", **fields}
-    return client.post("/views/", fields, follow=True).content.decode()
+    return flat(client.post("/views/", fields, follow=True))
 
 
 def test_filters_are_saved_under_a_name_and_stand_in_the_menu(viewer):
@@ -87,7 +88,7 @@ def test_deleting_asks_first(viewer):
     address = f"/views/{SavedView.objects.get().pk}/"
     assert "Delete “Mine”?" in page(viewer, f"{address}?delete")
     assert SavedView.objects.exists()
-    html = viewer.post(address, {"delete": "yes"}, follow=True).content.decode()
+    html = flat(viewer.post(address, {"delete": "yes"}, follow=True))
     assert "“Mine” is deleted." in html
     assert not SavedView.objects.exists()
 
@@ -117,7 +118,7 @@ def test_a_name_may_stand_once_on_each_list(vera):
 def test_renaming_to_a_taken_name_changes_nothing(viewer, vera):
     views.save(vera, FilteredList.SESSIONS, "Taken", "category=news")
     save(viewer)
-    html = viewer.post(f"/views/{SavedView.objects.get(name='Mine').pk}/", {"name": "Taken"}).content.decode()
+    html = flat(viewer.post(f"/views/{SavedView.objects.get(name='Mine').pk}/", {"name": "Taken"}))
     assert "choose another name" in html
     assert SavedView.objects.filter(name="Mine").exists()
 

@@ -16,6 +16,7 @@ from grading.simulator import Simulator
 from grading.tasks import sweep
 from grading.vocabulary import Reason, Source
 from tests import cast
+from tests.casts.page import flat
 from tests.processes import wait_for
 
 START = dt.datetime(2026, 3, 31, 13, 46, tzinfo=dt.UTC)
@@ -80,7 +81,7 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
         assert (settlement.source, settlement.final, settlement.weight) == (Source.TRAJECTORY, False, 0.3)
         assert settlement.value > 0.32  # the pull request that its caller saw is more than the journal's word for it
         assert session.judge_jobs.open().count() == 1
-        shown = client.get(session.get_absolute_url()).content.decode()
+        shown = flat(client.get(session.get_absolute_url()))
         for words in ("Quota exhausted", "provisional", "operator-5e0c"):
             assert words in shown
         trajectory = Grade.objects.filter(session=session, source="trajectory").last()
@@ -88,9 +89,9 @@ def test_both_sessions_stay_provisional_and_the_verdicts_replace_exactly(judge, 
         assert trajectory.evidence["log"] in {Reason.LOG_TOO_SMALL, Reason.STUB_NO_TOOL_CALLS, Reason.LOG_OVERWRITTEN}
     assert not LedgerEntry.objects.filter(value_micro=100_000).exists()
     assert set(Session.objects.filter(flags__rule="A1")) == set(sessions)
-    dashboard = client.get("/").content.decode()
+    dashboard = flat(client.get("/"))
     assert "Not fully." in dashboard
-    assert "The judge is out" in client.get("/alarms/").content.decode()
+    assert "The judge is out" in flat(client.get("/alarms/"))
 
     judge.mode = "verdict"
     quota.probe_now()

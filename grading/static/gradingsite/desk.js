@@ -131,7 +131,7 @@
 
   function accept() {
     const button = $('[data-submit]'), held = $('.keybar [data-key="a"]');
-    const shown = held && !held.classList.contains('off') && held.textContent.match(/accept (\S+)/);
+    const shown = held && !held.classList.contains('off') && held.textContent.match(/accept\s+(\S+)/);
     if (!button) return;
     if (!shown) return say($('.reveal [data-key="r"]') ? 'The reward is hidden until you grade: type yours, or R to look first.' : 'There is nothing to accept: nobody has graded it yet. Type a grade.', false);
     field('value').value = shown[1];
