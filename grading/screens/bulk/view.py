@@ -41,16 +41,37 @@ class BulkForm(VerdictForm):
 def show(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     seen = _seen(given)
-    form = BulkForm(request.POST) if request.method == "POST" else BulkForm(initial=_suggested(request.GET))
-    context: dict[str, Any] = {"name": _name(given)}
+    try:
+        # The form's own name, so that a second click saves nothing twice.
+        name = str(UUID(given.get("bulk", "")))
+    except ValueError:
+        name = str(uuid.uuid4())
+    if request.method == "POST":
+        form = BulkForm(request.POST)
+    else:
+        # What the page that led here proposes; nothing is saved by that.
+        proposed = request.GET.get("answer", "")
+        form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
+    context: dict[str, Any] = {"name": name}
     if request.method == "POST" and "preview" not in request.POST and form.is_valid():
         try:
-            total = _save(request, form, seen, context["name"])
+            total = bulk.submit(
+                seen,
+                request.user,  # type: ignore[arg-type] # the screen needs a login
+                answer=form.verdict,
+                value=form.grade,
+                reason=form.cleaned_data["reason"],
+                bulk=name,
+            )
         except CorrectionError as error:
-            context |= _refused(error)
+            context["problem"] = str(error)
+            if isinstance(error, BulkStale):
+                context["stale"] = {each.session.pk: each for each in error.stale}
+            if isinstance(error, BulkRefused):
+                context["problems"] = {session.pk: text for session, text in error.problems}
         else:
             messages.success(request, f"Corrected {_sessions(total)}. Each is final, with your name and reason on it.")
-            return redirect(f"{reverse('admin:history')}?bulk={context['name']}")
+            return redirect(f"{reverse('admin:history')}?bulk={name}")
     chosen = bulk.choose(list(seen)[: bulk.MOST + 1], request.user)  # type: ignore[arg-type] # the screen needs a login
     context |= {"effect": effect(chosen, form)}
     if request.POST.get("preview") == "panel":
@@ -64,30 +85,6 @@ def show(request: HttpRequest) -> HttpResponse:
         "too_many": len(seen) > bulk.MOST,
     }
     return TemplateResponse(request, "bulk/bulk.html", context)
-
-
-def _suggested(given: QueryDict) -> dict[str, str]:
-    """What the page that led here proposes; nothing is saved by that."""
-    answer = given.get("answer", "")
-    return {"answer": answer if answer in bulk.VERDICTS else Answer.GRADE}
-
-
-def _save(request: HttpRequest, form: BulkForm, seen: Mapping[int, int], name: str) -> int:
-    return bulk.submit(
-        seen,
-        request.user,  # type: ignore[arg-type] # the screen needs a login
-        answer=form.verdict,
-        value=form.grade,
-        reason=form.cleaned_data["reason"],
-        bulk=name,
-    )
-
-
-def _refused(error: CorrectionError) -> dict[str, Any]:
-    """What the page says of a refusal, and of which sessions."""
-    stale = {each.session.pk: each for each in error.stale} if isinstance(error, BulkStale) else {}
-    problems = {session.pk: text for session, text in error.problems} if isinstance(error, BulkRefused) else {}
-    return {"problem": str(error), "stale": stale, "problems": problems}
 
 
 def _rows(chosen: Sequence[Chosen], context: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -129,8 +126,12 @@ def _sentences(told: bulk.BulkPreview) -> list[str]:
     """The sum of it in words."""
     found = []
     if told.moves:
-        spread = "" if len(told.moves) == 1 else f" on average, from {_range(told.moves)}"
-        found.append(f"{_rewards(len(told.moves))} by {signed2(fmean(told.moves))}{spread}.")
+        by = signed2(fmean(told.moves))
+        if len(told.moves) == 1:
+            found.append(f"1 reward moves by {by}.")
+        else:
+            low, high = signed2(min(told.moves)), signed2(max(told.moves))
+            found.append(f"{len(told.moves)} rewards move by {by} on average, from {low} to {high}.")
     if told.first:
         found.append(f"{_sessions(told.first)} {_verb(told.first, 'get')} a first grade.")
     if told.lost:
@@ -144,14 +145,6 @@ def _sentences(told: bulk.BulkPreview) -> list[str]:
     if told.flags:
         found.append(f"{told.flags} flag{'' if told.flags == 1 else 's'} {'is' if told.flags == 1 else 'are'} cleared.")
     return found
-
-
-def _range(moves: Sequence[float]) -> str:
-    return f"{signed2(min(moves))} to {signed2(max(moves))}"
-
-
-def _rewards(count: int) -> str:
-    return f"{count} reward{' moves' if count == 1 else 's move'}"
 
 
 def _sessions(count: int) -> str:
@@ -188,17 +181,9 @@ def undo(request: HttpRequest, name: UUID) -> HttpResponse:
 
 def _seen(given: QueryDict) -> dict[int, int]:
     """The ticked sessions' ids, each with the revision that was on the screen; 0 where none was."""
-    ids = (int(text) for text in given.getlist("session") if text.isdecimal() and text.isascii())
-    return {pk: _revision(given.get(f"seen-{pk}", "")) for pk in ids if pk < LARGEST}
-
-
-def _revision(text: str) -> int:
-    return int(text) if text.isdecimal() and text.isascii() else 0
-
-
-def _name(given: QueryDict) -> str:
-    """The name under which all of it is saved: the form's own, so that a second click saves nothing twice."""
-    try:
-        return str(UUID(given.get("bulk", "")))
-    except ValueError:
-        return str(uuid.uuid4())
+    seen = {}
+    for text in given.getlist("session"):
+        if text.isdecimal() and text.isascii() and int(text) < LARGEST:
+            revision = given.get(f"seen-{int(text)}", "")
+            seen[int(text)] = int(revision) if revision.isdecimal() and revision.isascii() else 0
+    return seen
