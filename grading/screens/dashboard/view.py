@@ -14,13 +14,12 @@ from grading import monitoring, review
 from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.costs import Spend
-from grading.judging.outlook.forecast import QueueOutlook, outlook
+from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import Flag, JudgePolicy, ReviewItem, Session
 from grading.models.judging import JudgeRole
 from grading.models.review import QueueEntry
 from grading.review import calibration
-from grading.review.calibration import Calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
@@ -50,7 +49,9 @@ def show(request: HttpRequest) -> TemplateResponse:
     figures, alarms = trust(now), list(monitoring.open_alarms())
     pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
     money = Money(spend=costs.spend(costs.since(start_of_day(now))), budget=policy.daily_budget_usd)
-    compared, queue = _compared(), review.count()
+    # The grader in use against people; None before its first verdict.
+    used, queue = calibration.in_use(), review.count()
+    compared = None if used is None else calibration.of(used.grader)
     facts = TrustFacts(
         any_sessions=bool(figures.cells) or Session.objects.exists(),
         today=figures.provisional_today,
@@ -87,12 +88,6 @@ def _waiting(**filters: str) -> int:
     return review.waiting(None, review.QueueFilters(**filters)).count()
 
 
-def _compared() -> Calibration | None:
-    """The grader in use against people; None before its first verdict."""
-    standing = calibration.in_use()
-    return None if standing is None else calibration.of(standing.grader)
-
-
 def _backlog(first: JudgeStanding | None, policy: JudgePolicy, money: Money) -> dict[str, object]:
     """What waits for the first judge, as it was and as it is forecast."""
     if first is None:
@@ -100,27 +95,19 @@ def _backlog(first: JudgeStanding | None, policy: JudgePolicy, money: Money) -> 
     left = None if money.budget is None else money.budget - money.spend.committed_usd
     view = outlook(first, headroom(first), policy, left_usd=left)
     worth_drawing = view.waiting or any(waiting for _at, waiting in view.past)
+    # The forecast in the few words that a figure has room for.
+    drained = []
+    if view.forecast.opening is not None and view.forecast.opening > view.waiting:
+        drained.append(f"{view.forecast.opening:,.0f} when judging goes on")
+    if (at := view.forecast.at) is not None and view.waiting:
+        # The hour alone within a day: nobody mixes that up.
+        is_near = at - timezone.now() < dt.timedelta(days=1)
+        drained.append(f"none left at about {f'{timezone.localtime(at):%H:%M}' if is_near else moment(at)}")
     return {
         "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),
-        "drained": _drained(view),
+        "drained": ", ".join(drained),
     }
-
-
-def _drained(view: QueueOutlook) -> str:
-    """The forecast in the few words that a figure has room for."""
-    found = view.forecast
-    parts = []
-    if found.opening is not None and found.opening > view.waiting:
-        parts.append(f"{found.opening:,.0f} when judging goes on")
-    if found.at is not None and view.waiting:
-        parts.append(f"none left at about {_when(found.at)}")
-    return ", ".join(parts)
-
-
-def _when(at: dt.datetime) -> str:
-    """The hour alone within a day: nobody mixes that up."""
-    return f"{timezone.localtime(at):%H:%M}" if at - timezone.now() < dt.timedelta(days=1) else moment(at)
 
 
 def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime) -> SafeString:
