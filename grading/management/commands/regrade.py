@@ -13,7 +13,6 @@ from tqdm import tqdm
 from grading.intake import regrading
 from grading.intake.regrading import Regraded, RewardSnapshot
 from grading.models import Agent, Session
-from grading.review.promises import ArmEffect
 from grading.reward.explain import number
 from grading.screens import charts
 
@@ -42,11 +41,20 @@ class Command(BaseCommand):
             return
         seen = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
         self.stdout.write(summary(seen))
-        self._show(regrading.effects(seen, timezone.now()))
+        effects = regrading.effects(seen, timezone.now())
+        for each in sorted(effects, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
+            self.stdout.write(
+                f"  {each.bandit}: {each.arm}, mean {charts.thousandths(each.before.mean)} → "
+                f"{charts.thousandths(each.after.mean)}, of the next hundred "
+                f"{each.share_before:.1f} → {each.share_after:.1f}"
+            )
         if not any(each.changed or each.moved for each in seen):
             self.stdout.write("Nothing would change.")
             return
-        if options["preview"] or not (options["yes"] or self._agreed()):
+        agreed = options["yes"]
+        if not options["preview"] and not agreed and sys.stdin.isatty():
+            agreed = input("Take this over? Type yes: ").strip().lower() == "yes"
+        if not agreed:
             self.stdout.write("Nothing was changed. Run it again with --yes to take this over.")
             return
         done = self._each(sessions, regrading.regrade, "Grading anew")
@@ -64,19 +72,6 @@ class Command(BaseCommand):
             except Exception as error:  # noqa: BLE001 - whatever one session holds
                 self.stderr.write(f"{session} could not be graded anew: {error!r}; it stays as it was")
         return done
-
-    def _agreed(self) -> bool:
-        if not sys.stdin.isatty():
-            return False
-        return input("Take this over? Type yes: ").strip().lower() == "yes"
-
-    def _show(self, effects: Iterable[ArmEffect]) -> None:
-        for each in sorted(effects, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
-            self.stdout.write(
-                f"  {each.bandit}: {each.arm}, mean {charts.thousandths(each.before.mean)} → "
-                f"{charts.thousandths(each.after.mean)}, of the next hundred "
-                f"{each.share_before:.1f} → {each.share_after:.1f}"
-            )
 
 
 def summary(done: list[Regraded]) -> str:
