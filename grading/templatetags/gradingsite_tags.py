@@ -239,12 +239,8 @@ def chip(value: float | None, source: str | None, final: bool | None) -> SafeStr
     if value is None or source == "floor":
         title = FLOOR_TITLE if source == "floor" else "no reward: excluded"
         return format_html('<span class="chip c-none none" title="{}">–</span>', title)
-    title = "final" if final else "provisional"
-    return format_html('<span class="chip c-{} {}" title="{}">{}</span>', source, _state(final), title, number(value))
-
-
-def _state(final: bool | None) -> str:  # noqa: FBT001
-    return "" if final else "prov"
+    css, title = ("", "final") if final else ("prov", "provisional")
+    return format_html('<span class="chip c-{} {}" title="{}">{}</span>', source, css, title, number(value))
 
 
 @register.filter

@@ -33,7 +33,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
     # One row a session, with its reward on it.
-    flags = {flag.session_id: flag for flag in reversed(monitoring.flagged_sessions()[:LISTED])}
+    flags = {flag.session_id: flag for flag in reversed(list(monitoring.flagged_sessions()[:LISTED]))}
     sessions = Session.objects.with_reward().with_people().in_bulk(list(flags))
     for flag in flags.values():
         flag.session = sessions[flag.session_id]

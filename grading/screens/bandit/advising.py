@@ -29,13 +29,21 @@ class Piece:
 
 def pieces(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> list[Piece]:
     """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
-    return [_linked(belief.bandit, arms, advice) for advice in advise(facts(belief, arms, log, at, pairs))]
+    found = []
+    for advice in advise(facts(belief, arms, log, at, pairs)):
+        first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
+        link, url = _link(belief.bandit, advice.kind, first)
+        found.append(Piece(advice=advice, link=link, url=url))
+    return found
 
 
 def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> BanditFacts:
     """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
-    jump, decided = jumps(belief.rows, posterior), _decided(belief.bandit, at)
+    jump = jumps(belief.rows, posterior)
+    # How many decisions chose each arm until then.
+    selected = Selection.objects.filter(bandit=belief.bandit, created__lte=at.until).order_by()
+    decided = dict(selected.values_list("arm__name").annotate(n=Count("pk")))
     bound = {} if at.is_past else supply_bound(belief.bandit)
     found = []
     for name, arm in belief.outlook.arms.items():
@@ -58,18 +66,6 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
         )
         found.append(fact)
     return BanditFacts(arms=found, decisions=LATEST, pairs=pairs)
-
-
-def _decided(bandit: Bandit, at: Moments) -> dict[str, int]:
-    """How many decisions chose each arm until then."""
-    rows = Selection.objects.filter(bandit=bandit, created__lte=at.until).order_by()
-    return dict(rows.values_list("arm__name").annotate(n=Count("pk")))
-
-
-def _linked(bandit: Bandit, arms: Mapping[str, Arm], advice: Advice) -> Piece:
-    first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
-    link, url = _link(bandit, advice.kind, first)
-    return Piece(advice=advice, link=link, url=url)
 
 
 def _link(bandit: Bandit, kind: AdviceKind, arm: Arm | None) -> tuple[str, str]:

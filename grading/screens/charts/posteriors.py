@@ -91,7 +91,8 @@ def before_after(before: Beta | None, after: Beta) -> SafeString:
 
     path, at = place(will), (after.mean - low) / (high - low) * width
     marks = [axis(low, high, width, base), area("will", path, base)]
-    label, is_left = f"Mean after {thousandths(after.mean)}", False
+    then, is_left = f"after {thousandths(after.mean)}", False
+    label = f"Mean {then}"
     if before is not None:
         # Both means above the curves, the lower one to the left, so that they never overlap.
         dashed, held = place(was), (before.mean - low) / (high - low) * width
@@ -102,12 +103,10 @@ def before_after(before: Beta | None, after: Beta) -> SafeString:
             line("was-mean", held, _height_at(dashed, held), held, base),
             text(held + 4, 12, now, "start") if is_left else text(held - 4, 12, now, "end"),
         ]
-        label = f"Mean {now}, after {thousandths(after.mean)}"
+        label = f"Mean {now}, {then}"
     marks += [
         line("will-mean", at, _height_at(path, at), at, base),
-        text(
-            at + (-4 if is_left else 4), 12, f"after {thousandths(after.mean)}", "end" if is_left else "start", "human"
-        ),
+        text(at - 4, 12, then, "end", "human") if is_left else text(at + 4, 12, then, "start", "human"),
     ]
     return svg(width, height, "".join(marks), label)
 

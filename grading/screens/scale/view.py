@@ -111,29 +111,30 @@ class BanditScale:
 def parts(now: dt.datetime) -> list[BanditScale]:
     """Every bandit that learns. The judged sessions are read once for all of them."""
     judged = one_scale.Judgements(now)
-    return [_part(bandit, judged, now) for bandit in Bandit.objects.that_learn()]
-
-
-def _part(bandit: Bandit, judged: one_scale.Judgements, now: dt.datetime) -> BanditScale:
-    pairs, target = judged.pairs(bandit.name)
-    held = calibrating.latest(bandit)
-    in_force = calibrating.scale_of(held)
-    counts = in_force is not None and not in_force.is_start
-    shown = in_force if in_force is not None and counts else fit(pairs, START)
     today = timezone.localdate(now)
-    versions = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
-    return BanditScale(
-        bandit=bandit,
-        held=held,
-        target=held.target if held is not None and counts else str(target or ""),
-        is_in_force=counts,
-        lines=_rows(shown, pairs, {arm.name: str(arm) for arm in bandit.arms.all()}, today),
-        pairs=shown.n,
-        holds=in_words(bandit, held, today),
-        todo=_todo(held, len(pairs)),
-        is_stale=in_force is not None and in_force.is_stale(today),
-        history=[VersionRow(row=row, pairs=None if scale is None else scale.n) for row, scale in versions],
-    )
+    found = []
+    for bandit in Bandit.objects.that_learn():
+        pairs, target = judged.pairs(bandit.name)
+        held = calibrating.latest(bandit)
+        in_force = calibrating.scale_of(held)
+        counts = in_force is not None and not in_force.is_start
+        shown = in_force if in_force is not None and counts else fit(pairs, START)
+        titles = {arm.name: str(arm) for arm in bandit.arms.all()}
+        versions = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
+        part = BanditScale(
+            bandit=bandit,
+            held=held,
+            target=held.target if held is not None and counts else str(target or ""),
+            is_in_force=counts,
+            lines=_rows(shown, pairs, titles, today),
+            pairs=shown.n,
+            holds=in_words(bandit, held, today),
+            todo=_todo(held, len(pairs)),
+            is_stale=in_force is not None and in_force.is_stale(today),
+            history=[VersionRow(row=row, pairs=None if scale is None else scale.n) for row, scale in versions],
+        )
+        found.append(part)
+    return found
 
 
 def in_words(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) -> str:
