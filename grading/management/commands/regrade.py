@@ -35,7 +35,15 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, agent: str | None, since: datetime | None, **options: Any) -> None:
         if options["preview"] and options["yes"]:
             raise CommandError("expected --preview or --yes, not both: --preview changes nothing, --yes asks nothing")
-        sessions = list(_sessions(agent, since).values_list("pk", flat=True))
+        matching = Session.objects.order_by("pk")
+        if agent is not None:
+            if not Agent.objects.filter(name=agent).exists():
+                names = ", ".join(Agent.objects.order_by("name").values_list("name", flat=True)[:20]) or "there is none"
+                raise CommandError(f"expected the name of an agent, got {agent!r}; known are {names}")
+            matching = matching.filter(agent__name=agent)
+        if since is not None:
+            matching = matching.filter(ended_at__gte=since)
+        sessions = list(matching.values_list("pk", flat=True))
         if not sessions:
             self.stdout.write("No session matches; nothing to grade anew.")
             return
@@ -98,16 +106,6 @@ def _kind(standing: RewardSnapshot) -> str:
     if standing.source == "floor":
         return f"not graded ({standing.why[:1].lower()}{standing.why[1:]})" if standing.why else "not graded"
     return f"{standing.source} at weight {standing.weight:g}"
-
-
-def _sessions(agent: str | None, since: datetime | None) -> Any:
-    found = Session.objects.order_by("pk")
-    if agent is not None:
-        if not Agent.objects.filter(name=agent).exists():
-            names = ", ".join(Agent.objects.order_by("name").values_list("name", flat=True)[:20]) or "there is none"
-            raise CommandError(f"expected the name of an agent, got {agent!r}; known are {names}")
-        found = found.filter(agent__name=agent)
-    return found if since is None else found.filter(ended_at__gte=since)
 
 
 def _day(text: str) -> datetime:

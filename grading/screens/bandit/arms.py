@@ -76,11 +76,12 @@ def arm_rows(
 ) -> list[ArmRow]:
     """The arms, the most chosen first and retired ones last; those merged into others are left out."""
     shown = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
-    # The other curves of the arms that are seen to move.
-    others = (
-        {} if beside is None else {name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_drawn}
-    )
-    drawn = charts.ridges(_betas(shown), _betas(others), "" if beside is None else beside.css)
+    if beside is None:
+        drawn = charts.ridges(_betas(shown))
+    else:
+        # The other curves of the arms that are seen to move.
+        others = {name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_drawn}
+        drawn = charts.ridges(_betas(shown), _betas(others), beside.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
     rows = []

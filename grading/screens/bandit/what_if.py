@@ -93,8 +93,15 @@ def answer(
     said = {name: asked.get(name, "").strip() for name in ("session", "value", "without", "outage")}
     if said["session"] or said["value"]:
         return _graded(belief, said["session"], said["value"], titles, now)
-    if said["without"]:
-        return _left_out(belief, said["without"], titles, now)
+    if source := said["without"]:
+        counted = choices(belief)
+        if source not in counted:
+            what = ", ".join(counted) or "nothing yet"
+            raise QueryRefused(f"{shown(source)} counts for nothing here; what counts is {what}.")
+        before, after = what_if_without(belief.bandit.name, source, now)
+        found = moves(before, after, titles)
+        what = f"if {source} grades counted for nothing"
+        return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
     return _undone(belief, said["outage"], known, titles, now) if said["outage"] else None
 
 
@@ -138,18 +145,6 @@ def find(text: str) -> Session:
         ids = ", ".join(each.external_id for each in exact)
         raise QueryRefused(f"Several sessions have an id that ends in {shown(text)}: {ids[:120]}. Give more of it.")
     return exact[0]
-
-
-def _left_out(belief: Belief, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
-    counted = choices(belief)
-    if source not in counted:
-        raise QueryRefused(
-            f"{shown(source)} counts for nothing here; what counts is {', '.join(counted) or 'nothing yet'}."
-        )
-    before, after = what_if_without(belief.bandit.name, source, now)
-    found = moves(before, after, titles)
-    what = f"if {source} grades counted for nothing"
-    return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
 
 
 def _undone(

@@ -1,7 +1,7 @@
 """Correct many sessions at once: what is chosen, what it would do, and one button. Saved and undone as a whole."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,6 @@ from grading.models.review import Answer
 from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
-from grading.review.promises import ArmEffect
 from grading.reward.explain import number
 from grading.screens.desk.verdict_form import VerdictForm
 from grading.templatetags.gradingsite_tags import signed2
@@ -53,6 +52,8 @@ def show(request: HttpRequest) -> HttpResponse:
         proposed = request.GET.get("answer", "")
         form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
     context: dict[str, Any] = {"name": name}
+    stale: dict[int, Any] = {}
+    problems: dict[int, str] = {}
     if request.method == "POST" and "preview" not in request.POST and form.is_valid():
         try:
             total = bulk.submit(
@@ -66,9 +67,9 @@ def show(request: HttpRequest) -> HttpResponse:
         except CorrectionError as error:
             context["problem"] = str(error)
             if isinstance(error, BulkStale):
-                context["stale"] = {each.session.pk: each for each in error.stale}
+                stale = {each.session.pk: each for each in error.stale}
             if isinstance(error, BulkRefused):
-                context["problems"] = {session.pk: text for session, text in error.problems}
+                problems = {session.pk: text for session, text in error.problems}
         else:
             messages.success(request, f"Corrected {_sessions(total)}. Each is final, with your name and reason on it.")
             return redirect(f"{reverse('admin:history')}?bulk={name}")
@@ -76,25 +77,21 @@ def show(request: HttpRequest) -> HttpResponse:
     context |= {"effect": effect(chosen, form)}
     if request.POST.get("preview") == "panel":
         return render(request, "bulk/_effect.html", context)
+    rows = []
+    for each in chosen:
+        key = each.session.pk
+        rows.append({"chosen": each, "stale": stale.get(key), "problem": problems.get(key)})
+    # What changed, and what cannot be done, first.
+    rows.sort(key=lambda row: row["stale"] is None and row["problem"] is None)
     context |= {
         "title": "Correct many",
         "form": form,
-        "rows": _rows(chosen, context),
+        "rows": rows,
         "total": len(seen),
         "most": bulk.MOST,
         "too_many": len(seen) > bulk.MOST,
     }
     return TemplateResponse(request, "bulk/bulk.html", context)
-
-
-def _rows(chosen: Sequence[Chosen], context: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The table: what changed, and what cannot be done, first."""
-    stale, problems = context.get("stale", {}), context.get("problems", {})
-    rows = [
-        {"chosen": each, "stale": stale.get(each.session.pk), "problem": problems.get(each.session.pk)}
-        for each in chosen
-    ]
-    return sorted(rows, key=lambda row: row["stale"] is None and row["problem"] is None)
 
 
 def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
@@ -107,6 +104,13 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         return {**panel, "say": next(str(error) for errors in form.errors.values() for error in errors)}
     told = bulk.preview(chosen, form.verdict, form.grade)
     without = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
+    # Each arm as the pages write it; a difference is taken between the numbers shown.
+    bandits: dict[str, list[dict[str, Any]]] = {}
+    for each in told.arms:
+        means = (round(each.before.mean, 3), round(each.after.mean, 3))
+        shares = (round(each.share_before), round(each.share_after))
+        shown = {"mean_moves": means[1] - means[0], "shares": shares, "share_moves": shares[1] - shares[0]}
+        bandits.setdefault(each.bandit, []).append({"moved": each, **shown})
     return {
         "names": {
             Answer.GRADE: f"Grade {count} {number(form.grade)}",
@@ -117,7 +121,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         "told": told,
         "sentences": _sentences(told),
         "without": without,
-        "bandits": _by_bandit(told.arms),
+        "bandits": [{"name": name, "arms": rows} for name, rows in bandits.items()],
         "others": not all(each.named for each in told.arms),
     }
 
@@ -153,17 +157,6 @@ def _sessions(count: int) -> str:
 
 def _verb(count: int, verb: str) -> str:
     return f"{verb}s" if count == 1 else verb
-
-
-def _by_bandit(arms: Sequence[ArmEffect]) -> list[dict[str, Any]]:
-    """Each arm as the pages write it; a difference is taken between the numbers shown."""
-    bandits: dict[str, list[dict[str, Any]]] = {}
-    for each in arms:
-        means = (round(each.before.mean, 3), round(each.after.mean, 3))
-        shares = (round(each.share_before), round(each.share_after))
-        shown = {"mean_moves": means[1] - means[0], "shares": shares, "share_moves": shares[1] - shares[0]}
-        bandits.setdefault(each.bandit, []).append({"moved": each, **shown})
-    return [{"name": name, "arms": rows} for name, rows in bandits.items()]
 
 
 def undo(request: HttpRequest, name: UUID) -> HttpResponse:

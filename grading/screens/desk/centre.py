@@ -35,7 +35,11 @@ def of(
     # The grades that people gave and did not take back, newest first.
     given = [each for each in reversed(said) if each.value is not None]
     answers = [] if hides else [each for each in given if getattr(each, "undone_by", None) is None]
-    tiles = [_awaiting(tile) if waits else tile for tile in shown.tiles(settlements[-1] if settlements else None)]
+    tiles = shown.tiles(settlements[-1] if settlements else None)
+    for tile in tiles:
+        # The tile of people says that it waits for the one who looks at it.
+        if waits and tile["source"] == Source.HUMAN and tile["state"] == StepState.SKIPPED:
+            tile |= {"css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
     return {
         "tiles": blind.tiles(tiles) if hides else tiles,
         "flags": [flag for flag in flags if flag.cleared_at is None],
@@ -55,13 +59,6 @@ def of(
         "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
         **_tab(request, session, received, citations=[] if hides else shown.citations(judge)),
     }
-
-
-def _awaiting(tile: dict[str, Any]) -> dict[str, Any]:
-    """The tile of people says that it waits for the one who looks at it."""
-    if tile["source"] != Source.HUMAN or tile["state"] != StepState.SKIPPED:
-        return tile
-    return {**tile, "css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
 
 
 def rationale(judge: Grade) -> dict[str, Any]:

@@ -109,9 +109,13 @@ def rows(
         shown = f"“{text[:SAID]}{'…' * (len(text) > SAID)}”" if text else "In the transcript"
         said = ActivityItem(text=shown, event=signals.final_message)
         found.append(ActivityRow(kind="Last message", said=(said,), seen="log"))
-    left = {"file" for each in artifacts if each.kind in LEFT_BEHIND}
-    if missing := _missing(things.keys() | left, signals):
-        found.append(ActivityRow(kind="Not seen", said=(ActivityItem(text=missing.capitalize()),)))
+    there = things.keys() | {"file" for each in artifacts if each.kind in LEFT_BEHIND}
+    missing = [words for words, any_of in NONE_OF.items() if not there & any_of]
+    if signals is not None:
+        missing += ["test runs"] * (not signals.test_runs) + ["tool calls"] * (signals.calls == 0)
+        missing += ["a last message"] * (not signals.final_message)
+    if missing:
+        found.append(ActivityRow(kind="Not seen", said=(ActivityItem(text=", ".join(missing).capitalize()),)))
     return found
 
 
@@ -219,16 +223,6 @@ def _errors(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
     said = ActivityItem(code=last.told[:SAID], event=last.number) if last and last.told else ActivityItem(text=counts)
     note = "The log ends in it" if signals.cut else f"{counts}; the session went on" if signals.has_model_turn else ""
     yield ActivityRow(kind="API error", said=(said,), note=note, seen="log")
-
-
-def _missing(kinds: Iterable[str], signals: Signals | None) -> str:
-    """What of the usual things was not seen, in words."""
-    there = set(kinds)
-    missing = [words for words, any_of in NONE_OF.items() if not there & any_of]
-    if signals is not None:
-        missing += ["test runs"] * (not signals.test_runs) + ["tool calls"] * (signals.calls == 0)
-        missing += ["a last message"] * (not signals.final_message)
-    return ", ".join(missing)
 
 
 def _count(count: int, noun: str) -> str:
