@@ -2,6 +2,7 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -27,17 +28,9 @@ NAV = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NavItem:
-    title: str
-    url: str
-    current: bool
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PageContext:
     now: dt.datetime
-    nav: tuple[NavItem, ...]
+    nav: list[dict[str, Any]]
     judge: JudgeState
     # Whether anybody knows how good its grades are; None before its first verdict.
     calibration: CalibrationStatus | None
@@ -61,7 +54,7 @@ def page_context(request: HttpRequest) -> PageContext:
     for title, name, prefix in NAV:
         url = reverse(name)
         current = request.path == url or (prefix != "/" and request.path.startswith(url))
-        nav.append(NavItem(title=title, url=url, current=current, count=counts.get(title, 0)))
+        nav.append({"title": title, "url": url, "current": current, "count": counts.get(title, 0)})
     # The alarm of the first judge's outage, as long as nobody has put a name on it.
     out = None
     if said and quota is not None:
@@ -69,7 +62,7 @@ def page_context(request: HttpRequest) -> PageContext:
         out = next((each for each in unseen if each.about == about_quota(quota)), None)
     return PageContext(
         now=timezone.now(),
-        nav=tuple(nav),
+        nav=nav,
         judge=answering(judge_state(quota), alarms),
         calibration=calibration.in_use(),
         banner=said,

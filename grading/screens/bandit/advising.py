@@ -1,13 +1,13 @@
 """The facts that advice is given on, and where each piece of it leads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from bandit.core.advice import Advice, AdviceKind, ArmFacts, BanditFacts, advise, jumps
+from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise, jumps
 from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Arm, Bandit, Selection
 from grading.screens.bandit.decisions import DecisionLog
@@ -18,22 +18,17 @@ from grading.screens.bandit.what_if import UNJUDGED
 FILTERS = ("category", "harness")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """One piece of advice with a link to where it is done."""
-
-    advice: Advice
-    link: str
-    url: str
-
-
-def pieces(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> list[Piece]:
-    """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
+def pieces(
+    belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None
+) -> list[dict[str, Any]]:
+    """What the bandit's numbers say is wrong with it, each with a link to where it is done; empty where nothing is. Two
+    queries.
+    """
     found = []
     for advice in advise(facts(belief, arms, log, at, pairs)):
         first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
         link, url = _link(belief.bandit, advice.kind, first)
-        found.append(Piece(advice=advice, link=link, url=url))
+        found.append({"advice": advice, "link": link, "url": url})
     return found
 
 

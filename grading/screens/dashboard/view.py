@@ -1,7 +1,6 @@
 """Dashboard: can the reward be trusted today?"""
 
 import datetime as dt
-from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
@@ -13,7 +12,6 @@ from django.utils.safestring import SafeString
 from grading import monitoring, review
 from grading.days import start_of_day
 from grading.judging.outlook import costs
-from grading.judging.outlook.costs import Spend
 from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import Flag, JudgePolicy, ReviewItem, Session
@@ -34,21 +32,13 @@ from grading.templatetags.gradingsite_tags import is_advisory, moment
 LISTED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Money:
-    """Today's calls of judges and what they cost, against the budget (None: no limit)."""
-
-    spend: Spend
-    budget: float | None
-
-
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries, whatever came in, waits or failed."""
     now, policy = timezone.now(), JudgePolicy.objects.current()
     first = standings().get(JudgeRole.FIRST)
     figures, alarms = trust(now), list(monitoring.open_alarms())
     pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
-    money = Money(spend=costs.spend(costs.since(start_of_day(now))), budget=policy.daily_budget_usd)
+    spend, budget = costs.spend(costs.since(start_of_day(now))), policy.daily_budget_usd
     # The grader in use against people; None before its first verdict.
     used, queue = calibration.in_use(), review.count()
     compared = None if used is None else calibration.of(used.grader)
@@ -70,7 +60,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "answer": answer(facts),
         "chart": grades_by_day(figures, first, now),
         "sources": charts.STACK,
-        "money": money,
+        "money": {"spend": spend, "budget": budget},
         "compared": compared,
         "judge": unconfigured() if first is None else card(first, policy, now),
         "alarms": pressing[:LISTED],
@@ -78,7 +68,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "queue": queue,
         "items": next_items(request.user),  # type: ignore[arg-type] # the screen needs a login
         "starving": starving(figures, now)[:LISTED],
-        **_backlog(first, policy, money),
+        **_backlog(first, policy, None if budget is None else budget - spend.committed_usd),
     }
     return TemplateResponse(request, "dashboard/dashboard.html", context)
 
@@ -88,12 +78,11 @@ def _waiting(**filters: str) -> int:
     return review.waiting(None, review.QueueFilters(**filters)).count()
 
 
-def _backlog(first: JudgeStanding | None, policy: JudgePolicy, money: Money) -> dict[str, object]:
-    """What waits for the first judge, as it was and as it is forecast."""
+def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float | None) -> dict[str, object]:
+    """What waits for the first judge, as it was and as it is forecast with so much of the budget left."""
     if first is None:
         return {}
-    left = None if money.budget is None else money.budget - money.spend.committed_usd
-    view = outlook(first, headroom(first), policy, left_usd=left)
+    view = outlook(first, headroom(first), policy, left_usd=left_usd)
     worth_drawing = view.waiting or any(waiting for _at, waiting in view.past)
     # The forecast in the few words that a figure has room for.
     drained = []

@@ -82,18 +82,11 @@ class LineRow:
         return self.line.error("", self.line.centre)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRow:
-    """One version in the history: `pairs` None where it switched off, 0 at the start."""
-
-    row: CalibrationVersion
-    pairs: int | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class BanditScale:
     """A bandit's part of the calibration page. `is_in_force`: the lines shown are those that count, not only what
-    today's pairs say. `holds` and `todo` in words.
+    today's pairs say. `holds` and `todo` in words. `history`: the latest versions, each with its `row` and its number
+    of `pairs`, None where it switched off, 0 at the start.
     """
 
     bandit: Bandit
@@ -105,7 +98,7 @@ class BanditScale:
     holds: str
     todo: str
     is_stale: bool
-    history: Sequence[VersionRow]
+    history: Sequence[Mapping[str, Any]]
 
 
 def parts(now: dt.datetime) -> list[BanditScale]:
@@ -131,7 +124,7 @@ def parts(now: dt.datetime) -> list[BanditScale]:
             holds=in_words(bandit, held, today),
             todo=_todo(held, len(pairs)),
             is_stale=in_force is not None and in_force.is_stale(today),
-            history=[VersionRow(row=row, pairs=None if scale is None else scale.n) for row, scale in versions],
+            history=[{"row": row, "pairs": None if scale is None else scale.n} for row, scale in versions],
         )
         found.append(part)
     return found
