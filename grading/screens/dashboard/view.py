@@ -2,7 +2,6 @@
 
 import datetime as dt
 
-from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -14,7 +13,7 @@ from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
-from grading.models import Flag, JudgePolicy, ReviewItem, Session
+from grading.models import Flag, JudgePolicy, Session
 from grading.models.judging import JudgeRole
 from grading.models.review import QueueEntry
 from grading.review import calibration
@@ -54,6 +53,10 @@ def show(request: HttpRequest) -> TemplateResponse:
         may_review=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.add_apitoken"),
     )
+    # The first of the queue; hidden where a judge has answered: nobody reads here what they are to grade blind.
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    waiting = review.waiting(request.user)  # type: ignore[arg-type] # the screen needs a login
+    items = waiting.annotate(hidden=judged(), flagged=Exists(flags))
     context = {
         "title": "Dashboard",
         "trust": figures,
@@ -66,7 +69,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "alarms": pressing[:LISTED],
         "alarm_count": len(pressing),
         "queue": queue,
-        "items": next_items(request.user),  # type: ignore[arg-type] # the screen needs a login
+        "items": list(items[:LISTED]),
         "starving": starving(figures, now)[:LISTED],
         **_backlog(first, policy, None if budget is None else budget - spend.committed_usd),
     }
@@ -108,9 +111,3 @@ def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime)
         totals[key] = totals.get(key, 0) + cell.count
     bars = [charts.Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
     return charts.by_day(bars, days, outage_marks(first, now, CHART_DAYS))
-
-
-def next_items(viewer: User) -> list[ReviewItem]:
-    """The first of the queue. `hidden` where a judge has answered: nobody reads here what they are to grade blind."""
-    flags = Flag.objects.open().filter(session=OuterRef("session"))
-    return list(review.waiting(viewer).annotate(hidden=judged(), flagged=Exists(flags))[:LISTED])

@@ -184,18 +184,15 @@ def spell_words(spell: Spell) -> str:
 def listed(periods: list[Period]) -> list[dict[str, Any]]:
     """The latest outages first, each with its blast radius."""
     found = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
-    return [
-        {"period": period, "radius": radius, "sessions": sessions_during(period)}
-        for period, radius in zip(found, outages.radii(found), strict=True)
-    ]
-
-
-def sessions_during(period: Period) -> str:
-    """The address of the list of the sessions that waited for a verdict then."""
-    window = {"waited_from": period.row.at.isoformat()}
-    if period.until is not None:
-        window["waited_until"] = period.until.isoformat()
-    return f"{reverse('admin:sessions')}?{urlencode(window)}"
+    rows = []
+    for period, radius in zip(found, outages.radii(found), strict=True):
+        # The list of the sessions that waited for a verdict then.
+        window = {"waited_from": period.row.at.isoformat()}
+        if period.until is not None:
+            window["waited_until"] = period.until.isoformat()
+        address = f"{reverse('admin:sessions')}?{urlencode(window)}"
+        rows.append({"period": period, "radius": radius, "sessions": address})
+    return rows
 
 
 def tallies_today(now: dt.datetime) -> list[AttemptTally]:

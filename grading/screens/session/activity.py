@@ -157,10 +157,12 @@ def _artifacts(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
         same = [each for each in artifacts if each.kind == kind and not each.left_out]
         if same:
             name = "Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}"
-            yield _kept(name, same, [ActivityItem(code=each.key[:LONGEST]) for each in same])
+            yield _artifact_row(name, same, [ActivityItem(code=each.key[:LONGEST]) for each in same])
     out = [each for each in artifacts if each.left_out]
     if out:
-        yield _kept("Not counted", out, [ActivityItem(code=each.key[:LONGEST], text=each.left_out) for each in out])
+        yield _artifact_row(
+            "Not counted", out, [ActivityItem(code=each.key[:LONGEST], text=each.left_out) for each in out]
+        )
     failed = [each for each in artifacts if each.kind == ArtifactKind.CHECK_FAILED]
     if failed:
         said = tuple(
@@ -170,7 +172,7 @@ def _artifacts(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
         yield ActivityRow(kind=f"Check{'s' * (len(failed) != 1)}", said=said, more=more, seen="caller’s facts")
 
 
-def _kept(kind: str, rows: Sequence[Artifact], said: Sequence[ActivityItem]) -> ActivityRow:
+def _artifact_row(kind: str, rows: Sequence[Artifact], said: Sequence[ActivityItem]) -> ActivityRow:
     places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
     more = max(len(rows) - SHOWN, 0)
     return ActivityRow(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))

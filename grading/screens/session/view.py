@@ -100,7 +100,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     holds = current(rewards.views([grade for grade in grades if not grade.parallel]))
     scored = {source: grade for source in CARDS if (grade := latest_of(grades, source))}
     verdict = holds.get(Source.JUDGE)
-    is_sampled = verdict is not None and bool(verdict.samples)
+    sampled = verdict if verdict is not None and verdict.samples else None
     judge = held_by(grades, verdict)
     if judge is not None:
         scored[Source.JUDGE] = judge
@@ -140,8 +140,8 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "is_contested": is_contested(settlement, holds),
         "readings": readings(grades, judge),
         # How far three readings are apart; None where there are not three.
-        "spread": verdict.spread if is_sampled and verdict else None,
-        "unsteady": is_sampled and verdict is not None and not verdict.is_answered,
+        "spread": None if sampled is None else sampled.spread,
+        "unsteady": sampled is not None and not sampled.is_answered,
         "left_behind": beside_the_verdict(settlement, holds),
         "dimensions": dimensions(judge),
         "citations": citations(judge),
