@@ -40,11 +40,7 @@ class BulkForm(VerdictForm):
 def show(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     seen = _seen(given)
-    try:
-        # The form's own name, so that a second click saves nothing twice.
-        name = str(UUID(given.get("bulk", "")))
-    except ValueError:
-        name = str(uuid.uuid4())
+    name = _name(given)
     if request.method == "POST":
         form = BulkForm(request.POST)
     else:
@@ -180,3 +176,11 @@ def _seen(given: QueryDict) -> dict[int, int]:
             revision = given.get(f"seen-{int(text)}", "")
             seen[int(text)] = int(revision) if revision.isdecimal() and revision.isascii() else 0
     return seen
+
+
+def _name(given: QueryDict) -> str:
+    """The name under which all of it is saved: the form's own, so that a second click saves nothing twice."""
+    try:
+        return str(UUID(given.get("bulk", "")))
+    except ValueError:
+        return str(uuid.uuid4())

@@ -45,23 +45,19 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
                 url=f"{reverse('admin:sessions')}?{urlencode({'category': arm, 'behind': Behind.MISSING})}",
             )
         )
-    return [*found, *(each for bandit in BANDITS for each in _seldom(bandit, now))]
-
-
-def _seldom(bandit: str, now: dt.datetime) -> list[Starving]:
-    outlook = posterior_of(bandit, now)
-    seldom = [arm for arm in outlook.chances if outlook.share_of_next_100(arm) <= SELDOM]
-    if not seldom:
-        return []
-    ran = Session.objects.filter(**{f"{bandit}__name__in": seldom}).order_by().values_list(f"{bandit}__name")
-    last = dict(ran.annotate(at=Max("ended_at")))
-    where = "" if bandit == BANDITS[0] else f" in the {bandit} bandit"
-    found = []
-    for arm in seldom:
-        often = "Under 1" if outlook.share_of_next_100(arm) < SELDOM else "About 1"
-        lately = f"last ran {age(last[arm])} ago" if last.get(arm) else "never ran"
-        # Whether the little that is known of it would justify that.
-        known = outlook.arms[arm]
-        certain = f"Its mean is {number(known.mean)}, somewhere from {number(known.low)} to {number(known.high)}."
-        found.append(Starving(arm=arm, why=f"{often} of the next 100 sessions{where}; {lately}. {certain}"))
+    for bandit in BANDITS:
+        outlook = posterior_of(bandit, now)
+        seldom = [arm for arm in outlook.chances if outlook.share_of_next_100(arm) <= SELDOM]
+        if not seldom:
+            continue
+        ran = Session.objects.filter(**{f"{bandit}__name__in": seldom}).order_by().values_list(f"{bandit}__name")
+        last = dict(ran.annotate(at=Max("ended_at")))
+        where = "" if bandit == BANDITS[0] else f" in the {bandit} bandit"
+        for arm in seldom:
+            often = "Under 1" if outlook.share_of_next_100(arm) < SELDOM else "About 1"
+            lately = f"last ran {age(last[arm])} ago" if last.get(arm) else "never ran"
+            # Whether the little that is known of it would justify that.
+            known = outlook.arms[arm]
+            certain = f"Its mean is {number(known.mean)}, somewhere from {number(known.low)} to {number(known.high)}."
+            found.append(Starving(arm=arm, why=f"{often} of the next 100 sessions{where}; {lately}. {certain}"))
     return found
