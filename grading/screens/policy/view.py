@@ -96,7 +96,7 @@ def _earlier(request: HttpRequest, held: PolicyVersion, to: str) -> HttpResponse
 def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> TemplateResponse:
     bandit, said = seen.version.bandit, changes(seen.held, seen.version)
     shifts, bound = arm_shifts(seen.before, seen.after), supply_bound(bandit)
-    # To be chosen more often brings nothing to an arm that has no work (I97).
+    # To be chosen more often brings nothing to an arm that has no work.
     raised = {row.arm for row in shifts if row.share_after - row.share_before >= ONE_OF_100}
     decisive = [name for name in policies.NUMBERS if name.startswith(AT_DECISIONS)]
     context = {

@@ -62,7 +62,7 @@ def _grade(grade: Grade) -> HistoryLine:
     withdrawn = getattr(grade, "withdrawn_by", None) is not None
     details = [grade.detail or reason.words]
     if not grade.author:
-        # Who answered, by which rubric, at what price (L14).
+        # Who answered, by which rubric, at what price.
         identity = [grade.model, f"rubric {grade.rubric[:4]}" if grade.rubric else "", grade.version]
         identity += [usd(grade.cost_usd)] if grade.cost_usd is not None else []
         details.append(", ".join(filter(None, identity)))
