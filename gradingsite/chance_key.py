@@ -22,10 +22,12 @@ def chance_key(path: Path) -> bytes:
         if not path.is_symlink() and not path.exists():
             _make(path)
         held = path.stat()
-        if not stat.S_ISREG(held.st_mode) or held.st_size != SIZE:
+        is_file = stat.S_ISREG(held.st_mode)
+        if not is_file or held.st_size != SIZE:
+            found = f"found {held.st_size:,} bytes" if is_file else "found no regular file"
             raise ImproperlyConfigured(
                 f"Unexpected content of CHANCE_KEY_FILE={str(path)!r}, which holds a key of {SIZE} random bytes and "
-                f"nothing else ({_found(held)}); put it back from a backup, or move it away: a new one is then made, "
+                f"nothing else ({found}); put it back from a backup, or move it away: a new one is then made, "
                 "and what was drawn with the old one stays as it is"
             )
         if close(path.resolve()):
@@ -55,7 +57,3 @@ def _make(path: Path) -> None:
         pass
     finally:
         fresh.unlink(missing_ok=True)
-
-
-def _found(held: os.stat_result) -> str:
-    return f"found {held.st_size:,} bytes" if stat.S_ISREG(held.st_mode) else "found no regular file"

@@ -39,6 +39,7 @@ def _operations(schema: Json) -> Iterator[dict[str, Any]]:
             media = next(iter(content), "")
             statuses = {str(status): reply for status, reply in operation["responses"].items()}
             good = [status for status in statuses if int(status) < HTTPStatus.BAD_REQUEST]
+            reply = statuses[good[0]].get("content", {}).get("application/json", {}).get("schema", {})
             yield {
                 "method": method.upper(),
                 "path": path,
@@ -47,15 +48,9 @@ def _operations(schema: Json) -> Iterator[dict[str, Any]]:
                 "media": media,
                 "fields": list(_fields(schema, content[media]["schema"])) if media else [],
                 "statuses": " or ".join(sorted(good)),
-                "reply": list(_fields(schema, _json(statuses[good[0]]))),
+                "reply": list(_fields(schema, reply)),
                 "errors": ", ".join(sorted(set(statuses) - set(good))),
             }
-
-
-def _json(reply: Json) -> Json:
-    content: Json = reply.get("content", {}).get("application/json", {})
-    found: Json = content.get("schema", {})
-    return found
 
 
 def _fields(schema: Json, node: Json, prefix: str = "") -> Iterator[dict[str, Any]]:

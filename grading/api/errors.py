@@ -2,7 +2,6 @@
 
 import logging
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -15,99 +14,67 @@ from grading.api.uploads import UploadRefused
 logger = logging.getLogger(__name__)
 
 AGAIN = "correct it and send it again"
+REPLIED = (
+    AuthenticationError,
+    UploadRefused,
+    Http404,
+    UnknownArm,
+    UnknownBandit,
+    ValidationError,
+    HttpError,
+    Exception,
+)
 
 
 def answer_errors(api: NinjaAPI) -> None:
     """Let `api` reply to everything that its operations raise."""
-    for exception, reply in REPLIES.items():
+    for exception in REPLIED:
         api.add_exception_handler(exception, reply)
 
 
-def _reply(request: HttpRequest, status: int, **said: str) -> HttpResponse:
-    """Replies with `said`: error, expected, got and todo."""
-    del request
-    return JsonResponse({**said, "stored": [], "id": None, "problems": []}, status=status)
-
-
-def _no_token(request: HttpRequest, error: Exception) -> HttpResponse:
-    del error
-    response = _reply(
-        request,
-        401,
-        error="unauthorised",
-        expected="Authorization: Bearer gs_… with a live token",
-        got="an unknown or revoked token" if request.headers.get("Authorization") else "no Authorization header",
-        todo="make a token on the page “Connect an agent”",
-    )
-    response["WWW-Authenticate"] = "Bearer"
-    return response
-
-
-def _refused(request: HttpRequest, error: UploadRefused) -> HttpResponse:
-    said = error.problem
-    return _reply(request, error.status, error=said.code, expected=said.expected, got=said.got, todo=said.todo)
-
-
-def _not_found(request: HttpRequest, error: Exception) -> HttpResponse:
-    del error
-    return _reply(
-        request,
-        404,
-        error="not found",
-        expected="the id of one of your own sessions, as its receipt gave it",
-        got=request.path,
-        todo="check the id, and whose token this is",
-    )
-
-
-def _unknown_arm(request: HttpRequest, error: Exception) -> HttpResponse:
-    return _reply(request, 422, error="unknown arm", expected="the name of an arm", got=str(error), todo=AGAIN)
-
-
-def _unknown_bandit(request: HttpRequest, error: Exception) -> HttpResponse:
-    return _reply(request, 404, error="unknown bandit", expected="the name of a bandit", got=str(error), todo=AGAIN)
-
-
-def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    first = error.errors[0]
-    where = ".".join(str(step) for step in first["loc"])
-    return _reply(
-        request,
-        422,
-        error=f"invalid {where}",
-        expected=str(first["msg"]),
-        got=f"{len(error.errors)} invalid field(s), the first {where}",
-        todo=AGAIN,
-    )
-
-
-def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    return _reply(
-        request, error.status_code, error="unreadable", expected="a valid request", got=str(error), todo=AGAIN
-    )
-
-
-def _bug(request: HttpRequest, error: Exception) -> HttpResponse:
-    """A bug of ours. The caller gets a number, under which the log has the traceback, and nothing else."""
-    incident = uuid.uuid4().hex[:12]
-    logger.error("incident %s at %s", incident, request.path, exc_info=error)
-    return _reply(
-        request,
-        500,
-        error=f"incident {incident}",
-        expected="no bug in the site",
-        got="one",
-        todo=f"send it again later, and tell the operator: the site's log explains incident {incident}",
-    )
-
-
-REPLIES: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
-    AuthenticationError: _no_token,
-    UploadRefused: _refused,
-    Http404: _not_found,
-    UnknownArm: _unknown_arm,
-    UnknownBandit: _unknown_bandit,
-    ValidationError: _invalid,
-    HttpError: _http_error,
-    Exception: _bug,
-}
+def reply(request: HttpRequest, error: Any) -> HttpResponse:
+    """What the API says of an error: error, expected, got and todo. A bug is a number to the caller, under which the
+    log has the traceback.
+    """
+    headers: dict[str, str] = {}
+    status, todo = 422, AGAIN
+    match error:
+        case AuthenticationError():
+            status, name, expected = 401, "unauthorised", "Authorization: Bearer gs_… with a live token"
+            sent = request.headers.get("Authorization")
+            got = "an unknown or revoked token" if sent else "no Authorization header"
+            todo = "make a token on the page “Connect an agent”"
+            headers["WWW-Authenticate"] = "Bearer"
+        case UploadRefused():
+            said = error.problem
+            status, name, expected, got, todo = error.status, said.code, said.expected, said.got, said.todo
+        case Http404():
+            status, name, got = 404, "not found", request.path
+            expected = "the id of one of your own sessions, as its receipt gave it"
+            todo = "check the id, and whose token this is"
+        case UnknownArm():
+            name, expected, got = "unknown arm", "the name of an arm", str(error)
+        case UnknownBandit():
+            status, name, expected, got = 404, "unknown bandit", "the name of a bandit", str(error)
+        case ValidationError():
+            first = error.errors[0]
+            where = ".".join(str(step) for step in first["loc"])
+            name, expected = f"invalid {where}", str(first["msg"])
+            got = f"{len(error.errors)} invalid field(s), the first {where}"
+        case HttpError():
+            status, name, expected, got = error.status_code, "unreadable", "a valid request", str(error)
+        case _:
+            incident = uuid.uuid4().hex[:12]
+            logger.error("incident %s at %s", incident, request.path, exc_info=error)
+            status, name, expected, got = 500, f"incident {incident}", "no bug in the site", "one"
+            todo = f"send it again later, and tell the operator: the site's log explains incident {incident}"
+    body: dict[str, Any] = {
+        "error": name,
+        "expected": expected,
+        "got": got,
+        "todo": todo,
+        "stored": [],
+        "id": None,
+        "problems": [],
+    }
+    return JsonResponse(body, status=status, headers=headers)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from bandit.holdout import Drawn
-from bandit.models import Assignment
 
 
 def lessons_of(drawn: Drawn) -> Iterator[dict[str, Any]]:
@@ -12,15 +11,12 @@ def lessons_of(drawn: Drawn) -> Iterator[dict[str, Any]]:
     spelt = {name: text for text, name in drawn.names.items()}
     for row in drawn.rows:
         name = row.arm.current.name
-        taken, asked = row.taken, spelt.get(name, name)
-        yield {"lesson": name, "asked": asked, "taken": taken, "chance": row.chance, "why": _why(row)}
+        why = "taken: nothing is held out"
+        if row.chance != 1:
+            held_out = f"1 in {1 / (1 - row.chance):.3g} is held out by chance, to see what it causes"
+            why = f"taken: {held_out}" if row.taken else f"held out: {held_out}"
+        asked = spelt.get(name, name)
+        yield {"lesson": name, "asked": asked, "taken": row.taken, "chance": row.chance, "why": why}
     for name, reason in drawn.left_out.items():
         why = f"left out: {reason}"
         yield {"lesson": name, "asked": spelt[name], "taken": False, "chance": None, "why": why}
-
-
-def _why(row: Assignment) -> str:
-    if row.chance == 1:
-        return "taken: nothing is held out"
-    held_out = f"1 in {1 / (1 - row.chance):.3g} is held out by chance, to see what it causes"
-    return f"taken: {held_out}" if row.taken else f"held out: {held_out}"

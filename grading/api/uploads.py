@@ -70,7 +70,11 @@ def read(request: HttpRequest) -> Submission:
     bounded = Bounded(request)
     request.upload_handlers.insert(0, bounded)
     try:
-        parts = {**_fields(request), **_files(request)}
+        # Parts may be sent as text instead of as files.
+        parts: dict[str, IO[bytes]] = {
+            name: io.BytesIO(str(value).encode(errors="replace")) for name, value in request.POST.items()
+        }
+        parts |= {name: file for name, file in request.FILES.items() if isinstance(name, str)}  # type: ignore[misc]  # IO-like
     except RequestDataTooBig as error:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
         raise UploadRefused(413, too_large("fields that are not files", limit)) from error
@@ -82,15 +86,6 @@ def read(request: HttpRequest) -> Submission:
     submission.metadata, refused = read_metadata(parts.get("metadata"))
     submission.problems += refused
     return submission
-
-
-def _fields(request: HttpRequest) -> dict[str, IO[bytes]]:
-    """Parts that were sent as text instead of as files."""
-    return {name: io.BytesIO(str(value).encode(errors="replace")) for name, value in request.POST.items()}
-
-
-def _files(request: HttpRequest) -> dict[str, IO[bytes]]:
-    return {name: file for name, file in request.FILES.items() if isinstance(name, str)}  # type: ignore[misc]  # IO-like
 
 
 def _unexpected(request: HttpRequest) -> Iterator[Problem]:

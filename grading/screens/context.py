@@ -2,6 +2,7 @@
 
 import datetime as dt
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -9,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from grading import monitoring
-from grading.models import Alarm, Quota, ReviewItem, Session
+from grading.models import Alarm, ReviewItem, Session
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
@@ -27,17 +28,9 @@ NAV = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NavItem:
-    title: str
-    url: str
-    current: bool
-    count: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PageContext:
     now: dt.datetime
-    nav: tuple[NavItem, ...]
+    nav: list[dict[str, Any]]
     judge: JudgeState
     # Whether anybody knows how good its grades are; None before its first verdict.
     calibration: CalibrationStatus | None
@@ -67,13 +60,23 @@ def page_context(request: HttpRequest) -> PageContext:
     alarms, quota = tuple(monitoring.open_alarms()), first_quota()
     said = None if request.path == reverse("admin:quota") else banner(quota)
     counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
+    nav = []
+    for title, name, prefix in NAV:
+        url = reverse(name)
+        current = request.path == url or (prefix != "/" and request.path.startswith(url))
+        nav.append({"title": title, "url": url, "current": current, "count": counts.get(title, 0)})
+    # The alarm of the first judge's outage, as long as nobody has put a name on it.
+    out = None
+    if said and quota is not None:
+        unseen = (each for each in alarms if each.rule == monitoring.JUDGE_OUT and each.acknowledged_at is None)
+        out = next((each for each in unseen if each.about == about_quota(quota)), None)
     return PageContext(
         now=timezone.now(),
-        nav=tuple(_item(title, name, prefix, counts, request.path) for title, name, prefix in NAV),
+        nav=nav,
         judge=answering(judge_state(quota), alarms),
         calibration=calibration.in_use(),
         banner=said,
-        judge_alarm=_judge_alarm(alarms, quota) if said else None,
+        judge_alarm=out,
         alarms=alarms,
         simulated=settings.SIMULATED,
         samples=Session.objects.samples().exists(),
@@ -81,15 +84,3 @@ def page_context(request: HttpRequest) -> PageContext:
         may_operate=request.user.has_perm("grading.change_quota"),
         may_remove_samples=request.user.has_perm("grading.delete_session"),
     )
-
-
-def _judge_alarm(alarms: tuple[Alarm, ...], quota: Quota | None) -> Alarm | None:
-    """The alarm of the first judge's outage, as long as nobody has put a name on it."""
-    waiting = (alarm for alarm in alarms if alarm.rule == monitoring.JUDGE_OUT and alarm.acknowledged_at is None)
-    return next((alarm for alarm in waiting if quota is not None and alarm.about == about_quota(quota)), None)
-
-
-def _item(title: str, name: str, prefix: str, counts: dict[str, int], path: str) -> NavItem:
-    url = reverse(name)
-    current = path == url or (prefix != "/" and path.startswith(url))
-    return NavItem(title=title, url=url, current=current, count=counts.get(title, 0))

@@ -241,8 +241,8 @@ def chip(value: float | None, source: str | None, final: bool | None) -> SafeStr
     if value is None or source == "floor":
         title = FLOOR_TITLE if source == "floor" else "no reward: excluded"
         return format_html('<span class="chip c-none none" title="{}">–</span>', title)
-    title = "final" if final else "provisional"
-    return format_html('<span class="chip c-{} {}" title="{}">{}</span>', source, _state(final), title, number(value))
+    css, title = ("", "final") if final else ("prov", "provisional")
+    return format_html('<span class="chip c-{} {}" title="{}">{}</span>', source, css, title, number(value))
 
 
 @register.simple_tag
@@ -267,10 +267,6 @@ def table_head(*titles: str) -> dict[str, Any]:
 def crumbs(view: str, *args: object, label: object, here: object) -> dict[str, Any]:
     """`{% crumbs "admin:quota" label="Quota" here="costs" %}`: the way back to a view, and where one is."""
     return {"url": reverse(view, args=args), "label": label, "here": here}
-
-
-def _state(final: bool | None) -> str:  # noqa: FBT001
-    return "" if final else "prov"
 
 
 @register.filter

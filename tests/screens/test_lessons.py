@@ -106,10 +106,10 @@ def test_a_retired_lesson_keeps_its_history_and_leaves_the_headline(viewer):
     arms.retire(Arm.objects.get(name="old-habit"), by="otto", why="harmful by its draws")
     response = viewer.get(PAGE)
     head = response.context["head"]
-    assert (before.lessons, before.kinds["causal"]) == (2, 2)
-    assert (head.lessons, head.left_out, head.kinds["causal"]) == (1, 1, 1)
-    assert before.mean == pytest.approx(-0.05, abs=0.01)
-    assert head.mean == pytest.approx(0.2, abs=0.01)
+    assert (before["lessons"], before["kinds"]["causal"]) == (2, 2)
+    assert (head["lessons"], head["left_out"], head["kinds"]["causal"]) == (1, 1, 1)
+    assert before["mean"] == pytest.approx(-0.05, abs=0.01)
+    assert head["mean"] == pytest.approx(0.2, abs=0.01)
     out_of_use = flat(response).partition("<h2>Out of use</h2>")[2]
     assert "old-habit" in out_of_use
     assert "retired on 2026-03-31" in out_of_use

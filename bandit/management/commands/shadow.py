@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
-from bandit.models import Bandit, PolicyVersion, UnknownBandit
+from bandit.models import Bandit, UnknownBandit
 from bandit.policies import proposed
 from bandit.reading import version_of
 from bandit.shadow import LIMIT, Report, shadow
@@ -49,8 +49,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002 - Django's signature
         quiet = options["verbosity"] == 0
         try:
+            bandit = Bandit.objects.named(options["bandit"])
+            numbers = {name: options[name] for name in NUMBERS.values() if options[name] is not None}
+            weights = {**version_of(bandit).weights, **dict(options["weight"])}
             report = shadow(
-                _variant(options),
+                proposed(bandit, {**numbers, "weights": weights}),
                 timezone.now(),
                 limit=options["limit"],
                 every=options["every"],
@@ -67,12 +70,6 @@ def weight(text: str) -> tuple[str, float]:
     return source, float(number)
 
 
-def _variant(options: dict[str, Any]) -> PolicyVersion:
-    bandit = Bandit.objects.named(options["bandit"])
-    numbers = {name: options[name] for name in NUMBERS.values() if options[name] is not None}
-    return proposed(bandit, {**numbers, "weights": {**version_of(bandit).weights, **dict(options["weight"])}})
-
-
 def _lines(report: Report) -> Iterator[str]:
     others = "".join(f"; {count} {reason}" for reason, count in sorted(report.left_out.items()))
     yield f"{report.variant}: {report.used} of the last {report.looked_at} decisions{others}."
@@ -81,14 +78,9 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"  {'':24}{'ran':>8}{'would':>8}"
         yield from (f"  {share.arm:24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares)
         yield f"Effective sample {report.comparison.effective:.0f}, heaviest weight {report.comparison.largest:.2f}."
-        yield from _estimates(report)
+        if found := report.comparison.estimates:
+            yield f"  {'mean reward':24}{'':>8}  90 % interval"
+            named = {"earned": found.earned, "IPS": found.ips, "SNIPS": found.snips, "doubly robust": found.dr}
+            for name, each in named.items():
+                yield f"  {name:24}{each.mean:8.3f}  {each.low:.3f} to {each.high:.3f}"
     yield report.sentence
-
-
-def _estimates(report: Report) -> Iterator[str]:
-    found = report.comparison and report.comparison.estimates
-    if found:
-        yield f"  {'mean reward':24}{'':>8}  90 % interval"
-        named = {"earned": found.earned, "IPS": found.ips, "SNIPS": found.snips, "doubly robust": found.dr}
-        for name, each in named.items():
-            yield f"  {name:24}{each.mean:8.3f}  {each.low:.3f} to {each.high:.3f}"

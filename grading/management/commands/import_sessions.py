@@ -33,8 +33,16 @@ class Command(BaseCommand):
             if not path.exists():
                 raise CommandError(f"{path} does not exist; name a folder or a .jsonl file")
         if category:
-            category = _category(category)
-        owner = _agent(agent)
+            try:
+                category = Arm.objects.resolve("category", category).name
+            except UnknownArm as error:
+                raise CommandError(str(error)) from error
+        owner = Agent.objects.filter(name=agent).first() or Agent(name=agent)
+        try:
+            owner.full_clean(validate_unique=False)
+        except ValidationError as error:
+            raise CommandError(f"--agent {agent!r}: {' '.join(error.messages)}") from error
+        owner.save()
         outcomes: list[ImportOutcome] = []
         files = list(logs_under(paths))
         try:
@@ -62,20 +70,3 @@ def summary(outcomes: list[ImportOutcome]) -> str:
                 lines.append(f"       {len(group):,} {why}, for example")
                 lines += [f"          {item.path}{item.detail and f': {item.detail}'}" for item in group[:SHOWN]]
     return "\n".join(lines)
-
-
-def _category(name: str) -> str:
-    try:
-        return Arm.objects.resolve("category", name).name
-    except UnknownArm as error:
-        raise CommandError(str(error)) from error
-
-
-def _agent(name: str) -> Agent:
-    agent = Agent.objects.filter(name=name).first() or Agent(name=name)
-    try:
-        agent.full_clean(validate_unique=False)
-    except ValidationError as error:
-        raise CommandError(f"--agent {name!r}: {' '.join(error.messages)}") from error
-    agent.save()
-    return agent

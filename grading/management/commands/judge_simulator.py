@@ -2,7 +2,6 @@
 
 import signal
 import threading
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -30,8 +29,11 @@ class Command(BaseCommand):
         done = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: done.set())
+        # Those that were asked for, the others by default; none where none was.
+        asked = {limit.name: options[limit.name] for limit in fields(Limits) if options[limit.name] is not None}
+        limits = Limits(**asked) if asked else None
         try:
-            simulator = Simulator(port=port, mode=mode, latency=latency, filled=filled, limits=_limits(options))
+            simulator = Simulator(port=port, mode=mode, latency=latency, filled=filled, limits=limits)
             simulator.start()
         except OSError as error:
             raise CommandError(f"Port {port} cannot be used ({error.strerror}); choose another with --port") from error
@@ -41,9 +43,3 @@ class Command(BaseCommand):
         self.stdout.flush()
         done.wait()
         simulator.close()
-
-
-def _limits(options: Mapping[str, Any]) -> Limits | None:
-    """Those that were asked for, the others by default; None where none was."""
-    asked = {limit.name: options[limit.name] for limit in fields(Limits) if options[limit.name] is not None}
-    return Limits(**asked) if asked else None

@@ -13,7 +13,6 @@ from tqdm import tqdm
 from grading.intake import regrading
 from grading.intake.regrading import Regraded, RewardSnapshot
 from grading.models import Agent, Session
-from grading.review.promises import ArmEffect
 from grading.reward.explain import number
 from grading.screens import charts
 
@@ -36,17 +35,34 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, agent: str | None, since: datetime | None, **options: Any) -> None:
         if options["preview"] and options["yes"]:
             raise CommandError("expected --preview or --yes, not both: --preview changes nothing, --yes asks nothing")
-        sessions = list(_sessions(agent, since).values_list("pk", flat=True))
+        matching = Session.objects.order_by("pk")
+        if agent is not None:
+            if not Agent.objects.filter(name=agent).exists():
+                names = ", ".join(Agent.objects.order_by("name").values_list("name", flat=True)[:20]) or "there is none"
+                raise CommandError(f"expected the name of an agent, got {agent!r}; known are {names}")
+            matching = matching.filter(agent__name=agent)
+        if since is not None:
+            matching = matching.filter(ended_at__gte=since)
+        sessions = list(matching.values_list("pk", flat=True))
         if not sessions:
             self.stdout.write("No session matches; nothing to grade anew.")
             return
         seen = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
         self.stdout.write(summary(seen))
-        self._show(regrading.effects(seen, timezone.now()))
+        effects = regrading.effects(seen, timezone.now())
+        for each in sorted(effects, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
+            self.stdout.write(
+                f"  {each.bandit}: {each.arm}, mean {charts.thousandths(each.before.mean)} → "
+                f"{charts.thousandths(each.after.mean)}, of the next hundred "
+                f"{each.share_before:.1f} → {each.share_after:.1f}"
+            )
         if not any(each.changed or each.moved for each in seen):
             self.stdout.write("Nothing would change.")
             return
-        if options["preview"] or not (options["yes"] or self._agreed()):
+        agreed = options["yes"]
+        if not options["preview"] and not agreed and sys.stdin.isatty():
+            agreed = input("Take this over? Type yes: ").strip().lower() == "yes"
+        if not agreed:
             self.stdout.write("Nothing was changed. Run it again with --yes to take this over.")
             return
         done = self._each(sessions, regrading.regrade, "Grading anew")
@@ -64,19 +80,6 @@ class Command(BaseCommand):
             except Exception as error:  # noqa: BLE001 - whatever one session holds
                 self.stderr.write(f"{session} could not be graded anew: {error!r}; it stays as it was")
         return done
-
-    def _agreed(self) -> bool:
-        if not sys.stdin.isatty():
-            return False
-        return input("Take this over? Type yes: ").strip().lower() == "yes"
-
-    def _show(self, effects: Iterable[ArmEffect]) -> None:
-        for each in sorted(effects, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
-            self.stdout.write(
-                f"  {each.bandit}: {each.arm}, mean {charts.thousandths(each.before.mean)} → "
-                f"{charts.thousandths(each.after.mean)}, of the next hundred "
-                f"{each.share_before:.1f} → {each.share_after:.1f}"
-            )
 
 
 def summary(done: list[Regraded]) -> str:
@@ -103,16 +106,6 @@ def _kind(standing: RewardSnapshot) -> str:
     if standing.source == "floor":
         return f"not graded ({standing.why[:1].lower()}{standing.why[1:]})" if standing.why else "not graded"
     return f"{standing.source} at weight {standing.weight:g}"
-
-
-def _sessions(agent: str | None, since: datetime | None) -> Any:
-    found = Session.objects.order_by("pk")
-    if agent is not None:
-        if not Agent.objects.filter(name=agent).exists():
-            names = ", ".join(Agent.objects.order_by("name").values_list("name", flat=True)[:20]) or "there is none"
-            raise CommandError(f"expected the name of an agent, got {agent!r}; known are {names}")
-        found = found.filter(agent__name=agent)
-    return found if since is None else found.filter(ended_at__gte=since)
 
 
 def _day(text: str) -> datetime:

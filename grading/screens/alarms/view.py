@@ -1,6 +1,5 @@
 """Alarms: rules that fired too often, what they found, and who has taken note."""
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -32,14 +31,23 @@ def show(request: HttpRequest) -> TemplateResponse:
     )
     for alarm in alarms:
         alarm.ways_out = ways.get(alarm.about) if alarm.rule == monitoring.SILENT_FAILURE else None  # type: ignore[attr-defined] # for the page
+    ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
+    # One row a session, with its reward on it.
+    flags = {flag.session_id: flag for flag in reversed(list(monitoring.flagged_sessions()[:LISTED]))}
+    sessions = Session.objects.with_reward().with_people().in_bulk(list(flags))
+    for flag in flags.values():
+        flag.session = sessions[flag.session_id]
     context = {
         "title": "Alarms",
         "open": sorted(
             (alarm for alarm in alarms if alarm.resolved_at is None), key=lambda alarm: is_advisory(alarm.rule)
         ),
         "past": [alarm for alarm in alarms if alarm.resolved_at is not None],
-        "rules": _rules(),
-        "flags": _with_rewards(monitoring.flagged_sessions()[:LISTED]),
+        "rules": [
+            {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
+            for rule in monitoring.RULES.values()
+        ],
+        "flags": list(reversed(flags.values())),
     }
     return TemplateResponse(request, "alarms/alarms.html", context)
 
@@ -50,7 +58,10 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     rule = monitoring.RULES.get(alarm.rule)
     keys = [] if rule is None or alarm.resolved_at else list(rule.sessions(alarm.about, timezone.now()))
     is_silence = alarm.rule == monitoring.SILENT_FAILURE and alarm.resolved_at is None
-    rows = _listed(keys[-LISTED:], alarm.rule)
+    latest = keys[-LISTED:]
+    sessions = Session.objects.with_reward().with_people().in_bulk(latest)
+    why = dict(Flag.objects.filter(rule=alarm.rule, session__in=latest).values_list("session", "detail"))
+    rows = [(sessions[key], why.get(key, "")) for key in reversed(latest) if key in sessions]
     context = {
         "title": f"{alarm.rule}, alarm",
         "alarm": alarm,
@@ -62,13 +73,6 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
         "ran_at": RuleRun.objects.filter(rule=alarm.rule).values_list("ran_at", flat=True).first(),
     }
     return TemplateResponse(request, "alarms/alarm.html", context)
-
-
-def _listed(keys: Sequence[int], rule: str) -> list[tuple[Session, str]]:
-    """The sessions with their rewards, and why the rule flagged them if it did, the latest first."""
-    sessions = Session.objects.with_reward().with_people().in_bulk(list(keys))
-    why = dict(Flag.objects.filter(rule=rule, session__in=keys).values_list("session", "detail"))
-    return [(sessions[key], why.get(key, "")) for key in reversed(keys) if key in sessions]
 
 
 def _ways_out() -> dict[str, dict[str, Any]]:
@@ -85,24 +89,6 @@ def _ways_out() -> dict[str, dict[str, Any]]:
             "shown": min(len(case.sessions), bulk.MOST),
         }
     return found
-
-
-def _with_rewards(flags: Iterable[Flag]) -> list[Flag]:
-    """Flags with their sessions' rewards on them, in two queries; one row a session."""
-    rows = {flag.session_id: flag for flag in reversed(list(flags))}
-    sessions = Session.objects.with_reward().with_people().in_bulk(list(rows))
-    for flag in rows.values():
-        flag.session = sessions[flag.session_id]
-    return list(reversed(rows.values()))
-
-
-def _rules() -> list[dict[str, object]]:
-    """Every rule in words, with when those that look now and then did so last."""
-    ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
-    return [
-        {"id": rule.id, "title": rule.title, "means": rule.means, "every": rule.every, "ran_at": ran.get(rule.id)}
-        for rule in monitoring.RULES.values()
-    ]
 
 
 @require_POST

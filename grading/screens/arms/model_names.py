@@ -15,7 +15,18 @@ def show(request: HttpRequest) -> HttpResponse:
     """The models that transcripts show and nobody has named; a POST names one."""
     if request.method == "POST":
         require_operator(request)
-        _name(request)
+        text, chosen = request.POST.get("text", ""), request.POST.get("arm", "")
+        by, name = request.user.get_username(), request.POST.get("name", "").strip()
+        is_one = chosen.isdecimal() and len(chosen) < 19  # noqa: PLR2004 - 64 bits
+        arm = Arm.objects.of(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
+        try:
+            made = naming.name_it(text, by=by, name=name, arm=arm)
+        except ValueError as error:
+            messages.error(request, str(error))
+        else:
+            left = naming.waiting()
+            more = f" {left} more sessions get it within minutes." if left else ""
+            messages.success(request, f"{text} is {made} from now on, and its sessions were settled as such.{more}")
         return redirect("admin:models")
     context = {
         "title": "Models without a name",
@@ -27,17 +38,3 @@ def show(request: HttpRequest) -> HttpResponse:
         "longest": arms.LONGEST,
     }
     return TemplateResponse(request, "arms/models.html", context)
-
-
-def _name(request: HttpRequest) -> None:
-    text, chosen = request.POST.get("text", ""), request.POST.get("arm", "")
-    try:
-        is_one = chosen.isdecimal() and len(chosen) < 19  # noqa: PLR2004 - 64 bits
-        arm = Arm.objects.of(naming.BANDIT).filter(pk=int(chosen)).first() if is_one else None
-        made = naming.name_it(text, by=request.user.get_username(), name=request.POST.get("name", "").strip(), arm=arm)
-    except ValueError as error:
-        messages.error(request, str(error))
-        return
-    left = naming.waiting()
-    more = f" {left} more sessions get it within minutes." if left else ""
-    messages.success(request, f"{text} is {made} from now on, and its sessions were settled as such.{more}")

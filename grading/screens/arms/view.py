@@ -1,6 +1,5 @@
 """A bandit's arms: their names and states, what people did to them, and doing it, each act with a name and a reason."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.contrib import messages
@@ -16,7 +15,7 @@ from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, PolicyVersi
 from bandit.reading import version_of
 from grading.intake import naming
 from grading.models import Session
-from grading.screens.arms.acts import ACTS, ASKED
+from grading.screens.arms import acts
 
 LISTED = 100
 CHANGE = "bandit.change_arm"
@@ -39,10 +38,18 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
     typed = {"name": "", "title": "", "near": ""}
     if request.method == "POST":
         require_operator(request)
-        typed = _typed(request.POST)
+        typed = {"name": request.POST.get("name", "").strip(), "title": request.POST.get("title", "").strip()}
         typed["near"] = "" if "anyway" in request.POST else arms.near(name, typed["name"]) or ""
         if not typed["near"]:
-            return _added(request, bandit, typed)
+            flags = {"probation": "probation" in request.POST, "is_low_stakes": "is_low_stakes" in request.POST}
+            by, why = request.user.get_username(), request.POST.get("why", "").strip()
+            try:
+                made = arms.add(name, typed["name"], by=by, why=why, title=typed["title"][: arms.LONGEST], **flags)
+            except ValueError as error:
+                messages.error(request, str(error))
+            else:
+                messages.success(request, f"{made} is an arm of {bandit} now.")
+            return redirect("admin:arms", name=name)
     context = {
         "title": f"Arms of {bandit}",
         "bandit": bandit,
@@ -60,7 +67,8 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
 def rows(bandit: Bandit) -> list[ArmListRow]:
     """Every arm, those that may be chosen first, merged ones last. Five queries."""
     held = list(bandit.arms.select_related("merged_into").prefetch_related("aliases"))
-    sessions, latest = _sessions(bandit), _latest_events(bandit)
+    events = ArmEvent.objects.filter(arm__bandit=bandit).select_related("other").order_by("created_at", "pk")
+    sessions, latest = _sessions(bandit), {event.arm_id: event for event in events}
     version = version_of(bandit)
     found = [
         ArmListRow(
@@ -96,27 +104,6 @@ def _sessions(bandit: Bandit) -> dict[int, int]:
     return {arm: int(n) for arm, n in counted.annotate(total=Sum("n"))}
 
 
-def _latest_events(bandit: Bandit) -> dict[int, ArmEvent]:
-    events = ArmEvent.objects.filter(arm__bandit=bandit).select_related("other").order_by("created_at", "pk")
-    return {event.arm_id: event for event in events}
-
-
-def _typed(post: Mapping[str, str]) -> dict[str, str]:
-    return {"name": post.get("name", "").strip(), "title": post.get("title", "").strip()}
-
-
-def _added(request: HttpRequest, bandit: Bandit, typed: Mapping[str, str]) -> HttpResponse:
-    flags = {"probation": "probation" in request.POST, "is_low_stakes": "is_low_stakes" in request.POST}
-    try:
-        by, why = request.user.get_username(), request.POST.get("why", "").strip()
-        made = arms.add(bandit.name, typed["name"], by=by, why=why, title=typed["title"][: arms.LONGEST], **flags)
-    except ValueError as error:
-        messages.error(request, str(error))
-    else:
-        messages.success(request, f"{made} is an arm of {bandit} now.")
-    return redirect("admin:arms", name=bandit.name)
-
-
 # --- one arm ---------------------------------------------------------------------------------------------------------
 
 
@@ -125,12 +112,16 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
     arm = get_object_or_404(Arm.objects.select_related("bandit", "merged_into"), bandit__name=name, pk=pk)
     if request.method == "POST":
         require_operator(request)
-        _act(request, arm)
-        return redirect("admin:arm", name=name, pk=pk)
-    asked = ASKED.get(request.GET.get("do", ""))
-    if asked is not None:
+        by, why = request.user.get_username(), request.POST.get("why", "").strip()
         try:
-            context = asked(arm, request.GET)
+            messages.success(request, acts.do(request.POST.get("do", ""), arm, request.POST, by=by, why=why))
+        except ValueError as error:
+            messages.error(request, str(error))
+        return redirect("admin:arm", name=name, pk=pk)
+    asked = request.GET.get("do", "")
+    if asked in acts.ASKED:
+        try:
+            context = acts.ask(asked, arm, request.GET)
         except ValueError as error:
             messages.error(request, str(error))
             return redirect("admin:arm", name=name, pk=pk)
@@ -152,18 +143,6 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
         "longest": arms.LONGEST,
     }
     return TemplateResponse(request, "arms/arm.html", context)
-
-
-def _act(request: HttpRequest, arm: Arm) -> None:
-    act = ACTS.get(request.POST.get("do", ""))
-    if act is None:
-        messages.error(request, f"Nothing was done: expected one of {', '.join(ACTS)}.")
-        return
-    try:
-        by, why = request.user.get_username(), request.POST.get("why", "").strip()
-        messages.success(request, act(arm, request.POST, by, why))
-    except ValueError as error:
-        messages.error(request, str(error))
 
 
 def require_operator(request: HttpRequest) -> None:

@@ -1,13 +1,13 @@
 """The facts that advice is given on, and where each piece of it leads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from bandit.core.advice import Advice, AdviceKind, ArmFacts, BanditFacts, advise, jumps
+from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise, jumps
 from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Arm, Bandit, Selection
 from grading.screens.bandit.decisions import DecisionLog
@@ -18,24 +18,27 @@ from grading.screens.bandit.what_if import UNJUDGED
 FILTERS = ("category", "harness")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """One piece of advice with a link to where it is done."""
-
-    advice: Advice
-    link: str
-    url: str
-
-
-def pieces(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> list[Piece]:
-    """What the bandit's numbers say is wrong with it; empty where nothing is. Two queries."""
-    return [_linked(belief.bandit, arms, advice) for advice in advise(facts(belief, arms, log, at, pairs))]
+def pieces(
+    belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None
+) -> list[dict[str, Any]]:
+    """What the bandit's numbers say is wrong with it, each with a link to where it is done; empty where nothing is. Two
+    queries.
+    """
+    found = []
+    for advice in advise(facts(belief, arms, log, at, pairs)):
+        first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
+        link, url = _link(belief.bandit, advice.kind, first)
+        found.append({"advice": advice, "link": link, "url": url})
+    return found
 
 
 def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> BanditFacts:
     """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
-    jump, decided = jumps(belief.rows, posterior), _decided(belief.bandit, at)
+    jump = jumps(belief.rows, posterior)
+    # How many decisions chose each arm until then.
+    selected = Selection.objects.filter(bandit=belief.bandit, created__lte=at.until).order_by()
+    decided = dict(selected.values_list("arm__name").annotate(n=Count("pk")))
     bound = {} if at.is_past else supply_bound(belief.bandit)
     found = []
     for name, arm in belief.outlook.arms.items():
@@ -58,18 +61,6 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
         )
         found.append(fact)
     return BanditFacts(arms=found, decisions=LATEST, pairs=pairs)
-
-
-def _decided(bandit: Bandit, at: Moments) -> dict[str, int]:
-    """How many decisions chose each arm until then."""
-    rows = Selection.objects.filter(bandit=bandit, created__lte=at.until).order_by()
-    return dict(rows.values_list("arm__name").annotate(n=Count("pk")))
-
-
-def _linked(bandit: Bandit, arms: Mapping[str, Arm], advice: Advice) -> Piece:
-    first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
-    link, url = _link(bandit, advice.kind, first)
-    return Piece(advice=advice, link=link, url=url)
 
 
 def _link(bandit: Bandit, kind: AdviceKind, arm: Arm | None) -> tuple[str, str]:

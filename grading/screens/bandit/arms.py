@@ -76,19 +76,27 @@ def arm_rows(
 ) -> list[ArmRow]:
     """The arms, the most chosen first and retired ones last; those merged into others are left out."""
     shown = {name: arm for name, arm in belief.outlook.arms.items() if arms[name].merged_into_id is None}
-    drawn = charts.ridges(_betas(shown), _beside(shown, beside), "" if beside is None else beside.css)
+    if beside is None:
+        drawn = charts.ridges(_betas(shown))
+    else:
+        # The other curves of the arms that are seen to move.
+        others = {name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_drawn}
+        drawn = charts.ridges(_betas(shown), _betas(others), beside.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
-    rows = [
-        ArmRow(
+    rows = []
+    for name, arm in shown.items():
+        graded = sum(weights[name].values())
+        fallback = sum(n for source, n in weights[name].items() if source in UNJUDGED)
+        row = ArmRow(
             arm=arms[name],
             posterior=arm,
             ridge=drawn[name],
             half_width=(arm.high - arm.low) / 2,
             share=belief.outlook.share_of_next_100(name),
             proof=charts.proof(weights[name], pending.get(name, 0), full),
-            graded=sum(weights[name].values()),
-            fallback=_fallback(weights[name]),
+            graded=graded,
+            fallback=100 * fallback / graded if graded else None,
             pending=pending.get(name, 0),
             record=records[name],
             ledger=ledger_of(arms[name]),
@@ -96,22 +104,9 @@ def arm_rows(
             is_asked_about=beside is not None and name in beside.about,
             is_tried=belief.is_tried(arms[name]),
         )
-        for name, arm in shown.items()
-    ]
+        rows.append(row)
     return sorted(rows, key=lambda row: (row.arm.retired_at is not None, -row.share, row.arm.name))
 
 
 def _betas(arms: Mapping[str, ArmPosterior]) -> dict[str, charts.Beta]:
     return {name: charts.Beta(alpha=arm.alpha, beta=arm.beta) for name, arm in arms.items()}
-
-
-def _beside(shown: Mapping[str, ArmPosterior], beside: Beside | None) -> dict[str, charts.Beta]:
-    """The other curves of the arms that are seen to move."""
-    if beside is None:
-        return {}
-    return _betas({name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_drawn})
-
-
-def _fallback(weights: Mapping[str, float]) -> float | None:
-    whole = sum(weights.values())
-    return 100 * sum(n for source, n in weights.items() if source in UNJUDGED) / whole if whole else None

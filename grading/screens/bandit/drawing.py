@@ -4,7 +4,6 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.utils.safestring import SafeString
 
@@ -50,32 +49,22 @@ def tried(bandit: str, text: str, titles: Mapping[str, str], now: dt.datetime) -
         choice, explained = preview(bandit, decision_id, now)
     except NothingEligible as nothing:
         return TrialDraw(number=number, decision_id=decision_id, chosen="", sentences=(str(nothing),))
+    drawn = Counter(draw(choice.odds, uniform(bandit, f"{decision_id}/{n}")) for n in range(1, DRAWS + 1))
+    most = max([*drawn.values(), *(DRAWS * chance for chance in choice.odds.values())])
+    arms = [
+        TrialArm(
+            title=titles.get(name, name),
+            numbers=explained["arms"][name],
+            expected=DRAWS * chance,
+            drawn=drawn[name],
+            picture=charts.tally(titles.get(name, name), drawn[name], DRAWS * chance, most),
+        )
+        for name, chance in choice.odds.items()
+    ]
     return TrialDraw(
         number=number,
         decision_id=decision_id,
         chosen=titles.get(choice.arm.name, choice.arm.name),
         sentences=tuple(explained["sentences"]),
-        arms=_arms(bandit, decision_id, choice.odds, explained["arms"], titles),
+        arms=tuple(sorted(arms, key=lambda each: (-each.expected, each.title))),
     )
-
-
-def _arms(
-    bandit: str,
-    decision_id: str,
-    odds: Mapping[str, float],
-    numbers: Mapping[str, Mapping[str, Any]],
-    titles: Mapping[str, str],
-) -> tuple[TrialArm, ...]:
-    drawn = Counter(draw(odds, uniform(bandit, f"{decision_id}/{n}")) for n in range(1, DRAWS + 1))
-    most = max([*drawn.values(), *(DRAWS * chance for chance in odds.values())])
-    found = [
-        TrialArm(
-            title=titles.get(name, name),
-            numbers=numbers[name],
-            expected=DRAWS * chance,
-            drawn=drawn[name],
-            picture=charts.tally(titles.get(name, name), drawn[name], DRAWS * chance, most),
-        )
-        for name, chance in odds.items()
-    ]
-    return tuple(sorted(found, key=lambda each: (-each.expected, each.title)))

@@ -1,6 +1,5 @@
 """Bandits: what the next hundred sessions will be about, and how much of that rests on a real grade."""
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,19 +38,7 @@ def show(request: HttpRequest, name: str) -> TemplateResponse:
     bandit = next((each for each in bandits if each.name == name), None)
     if bandit is None:
         raise Http404(f"there is no bandit {name}")
-    context = {
-        "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
-        "bandit": bandit,
-        "bandits": bandits,
-        "sources": charts.STACK[:-1],
-        **_shown(bandit, request.GET, timezone.now(), may_operate=request.user.has_perm("grading.change_quota")),
-    }
-    return TemplateResponse(request, "bandit/bandit.html", context)
-
-
-def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime, *, may_operate: bool) -> dict[str, Any]:
-    """Everything that depends on the moments and the questions of the address; what cannot be read is said."""
-    problems: list[str] = []
+    now, asked, problems = timezone.now(), request.GET, list[str]()
     at = Moments(now=now, day=timezone.localdate(now))
     try:
         at = travel.moments(asked, now)
@@ -61,18 +48,24 @@ def _shown(bandit: Bandit, asked: QueryDict, now: dt.datetime, *, may_operate: b
     page = BanditPage(bandit=bandit, at=at, belief=travel.read(bandit, at), arms=held, asked=asked, problems=problems)
     judge = standings().get(JudgeRole.FIRST)
     sliders = travel.sliders(bandit, judge, now)
-    context = page.then() if at.is_past else page.now(what_if.known_outages(judge, sliders.start, now))
-    if not at.is_past:
-        context["card"] = scales.card(bandit, now, may_operate=may_operate)
-    return {
+    if at.is_past:
+        context = page.then()
+    else:
+        context = page.now(what_if.known_outages(judge, sliders.start, now))
+        context["card"] = scales.card(bandit, now, may_operate=request.user.has_perm("grading.change_quota"))
+    context |= {
+        "title": f"{bandit} bandit" if "bandit" not in str(bandit).lower() else str(bandit),
+        "bandit": bandit,
+        "bandits": bandits,
+        "sources": charts.STACK[:-1],
         "problems": problems,
         "moments": at,
         "sliders": sliders,
         "belief": page.belief,
         "policy": page.belief.policy,
         "scale": page.belief.outlook.posterior.evidence_scale,
-        **context,
     }
+    return TemplateResponse(request, "bandit/bandit.html", context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

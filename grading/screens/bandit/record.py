@@ -1,6 +1,5 @@
 """What stands behind each arm, side by side: how many rewards, what they were, and what never became one."""
 
-import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,7 +59,11 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
     """By the arms' names: four queries."""
     productive, died = _productive(belief, at), infrastructure(belief.bandit, arms, at)
     known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by)
-    asked = _asked(belief.bandit, arms)
+    # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
+    asked = {}
+    if belief.bandit.name == BANDIT:
+        waiting = Flag.objects.open().filter(rule=UNHEARD).order_by()
+        asked = by_arm(arms, waiting.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
     for row in belief.rewards:
         sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
@@ -95,21 +98,10 @@ def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict
     """Sessions that infrastructure ended, by the arm that ran."""
     if bandit.name not in COLUMNS:
         return {}
-    died = Session.objects.filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=_known(at))
+    known = at.known_by or at.now
+    died = Session.objects.filter(outcome=Outcome.INFRASTRUCTURE, ended_at__lte=at.until, received_at__lte=known)
     rows = died.order_by().values_list(*COLUMNS[bandit.name]).annotate(n=Count("pk"))
     return by_arm(arms, rows)
-
-
-def _asked(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:
-    """Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by."""
-    if bandit.name != BANDIT:
-        return {}
-    waiting = Flag.objects.open().filter(rule=UNHEARD).order_by()
-    return by_arm(arms, waiting.values_list("session__category__name").annotate(n=Count("pk")))
-
-
-def _known(at: Moments) -> dt.datetime:
-    return at.known_by or at.now
 
 
 def pending(bandit: Bandit, arms: Mapping[str, Arm]) -> dict[str, int]:

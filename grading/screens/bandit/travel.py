@@ -228,7 +228,12 @@ def read(bandit: Bandit, at: Moments) -> Belief:
 def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sliders:
     """How far back one may look, and the first judge's outages of that time."""
     today = timezone.localdate(now)
-    days = min(max((today - _first_day(bandit, today)).days, NEAREST), FARTHEST)
+    # The first day of which anything is recorded, or on which anything was.
+    of_day = Bucket.objects.rewards().filter(bandit=bandit).aggregate(day=Min("effective_day"))["day"]
+    entry = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").first()
+    known = [of_day, entry and timezone.localdate(entry.recorded_at)]
+    begin = min((day for day in known if day), default=today)
+    days = min(max((today - begin).days, NEAREST), FARTHEST)
     since = midnight(today - days * DAY)
     marks = outage_marks(first, now, days + 1)
     return Sliders(
@@ -238,11 +243,3 @@ def sliders(bandit: Bandit, first: JudgeStanding | None, now: dt.datetime) -> Sl
         picture=charts.track(marks, timezone.localtime(since), timezone.localtime(now)),
         marks=marks,
     )
-
-
-def _first_day(bandit: Bandit, today: dt.date) -> dt.date:
-    """The first day of which anything is recorded, or on which anything was."""
-    of_day = Bucket.objects.rewards().filter(bandit=bandit).aggregate(day=Min("effective_day"))["day"]
-    entry = LedgerEntry.objects.rewards().filter(bandit=bandit).order_by("pk").first()
-    days = [of_day, entry and timezone.localdate(entry.recorded_at)]
-    return min((day for day in days if day), default=today)

@@ -12,7 +12,6 @@ from bandit.models import LedgerEntry
 from bandit.reading import policy_of, rows_of
 from bandit.selection import HypotheticalReward, Outlook, what_if_many, what_if_without
 from grading.judging.outlook import outages
-from grading.judging.outlook.outages import Period
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import Session
 from grading.models.sessions import OBSERVATION, observation_of
@@ -75,13 +74,12 @@ def known_outages(first: JudgeStanding | None, since: dt.datetime, now: dt.datet
     """The first judge's outages, the latest first: two queries."""
     periods = [] if first is None else outages.periods(first.quota, since)
     lasted = [each for each in periods if each.is_outage and (each.until or now) - each.since >= LEAST]
-    return [_outage(each, now) for each in reversed(lasted)]
-
-
-def _outage(period: Period, now: dt.datetime) -> OutageChoice:
-    took = duration(((period.until or now) - period.row.at).total_seconds())
-    words = f"{stamp(period.row.at)}, {took}: {period.words[:1].lower()}{period.words[1:]}"
-    return OutageChoice(pk=period.row.pk, since=period.row.at, until=period.until, words=words)
+    found = []
+    for each in reversed(lasted):
+        took = duration(((each.until or now) - each.row.at).total_seconds())
+        words = f"{stamp(each.row.at)}, {took}: {each.words[:1].lower()}{each.words[1:]}"
+        found.append(OutageChoice(pk=each.row.pk, since=each.row.at, until=each.until, words=words))
+    return found
 
 
 def asks(asked: Mapping[str, str]) -> bool:
@@ -95,13 +93,24 @@ def answer(
     said = {name: asked.get(name, "").strip() for name in ("session", "value", "without", "outage")}
     if said["session"] or said["value"]:
         return _graded(belief, said["session"], said["value"], titles, now)
-    if said["without"]:
-        return _left_out(belief, said["without"], titles, now)
+    if source := said["without"]:
+        counted = choices(belief)
+        if source not in counted:
+            what = ", ".join(counted) or "nothing yet"
+            raise QueryRefused(f"{shown(source)} counts for nothing here; what counts is {what}.")
+        before, after = what_if_without(belief.bandit.name, source, now)
+        found = moves(before, after, titles)
+        what = f"if {source} grades counted for nothing"
+        return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
     return _undone(belief, said["outage"], known, titles, now) if said["outage"] else None
 
 
 def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
-    session, value = find(text), _value(grade)
+    session = find(text)
+    try:
+        value = checked_value(float(grade))
+    except ValueError:
+        raise QueryRefused(f"A grade is a number from 0 to 1, such as .80; got {shown(grade)}.") from None
     every = changes_of([(session, value)])
     changes = every.get(belief.bandit.name)
     if not changes:
@@ -138,25 +147,6 @@ def find(text: str) -> Session:
     return exact[0]
 
 
-def _value(text: str) -> float:
-    try:
-        return checked_value(float(text))
-    except ValueError:
-        raise QueryRefused(f"A grade is a number from 0 to 1, such as .80; got {shown(text)}.") from None
-
-
-def _left_out(belief: Belief, source: str, titles: Mapping[str, str], now: dt.datetime) -> WhatIf:
-    counted = choices(belief)
-    if source not in counted:
-        raise QueryRefused(
-            f"{shown(source)} counts for nothing here; what counts is {', '.join(counted) or 'nothing yet'}."
-        )
-    before, after = what_if_without(belief.bandit.name, source, now)
-    found = moves(before, after, titles)
-    what = f"if {source} grades counted for nothing"
-    return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
-
-
 def _undone(
     belief: Belief, text: str, known: Sequence[OutageChoice], titles: Mapping[str, str], now: dt.datetime
 ) -> WhatIf:
@@ -167,15 +157,31 @@ def _undone(
     keys = [observation_of(pk) for pk in sessions.values_list("pk", flat=True)]
     entries = list(ledger.live_entries_of(belief.bandit.name, keys).rewards())
     changes = as_judged(entries, belief.rows)
-    before, after = what_if_many(belief.bandit.name, changes, now, beside=_in_the_baseline(belief, keys))
+    # The same in the bandit whose means this one's rewards are freed of.
+    beside = {}
+    if (other := belief.bandit.baseline) is not None:
+        rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
+        beside[other.name] = as_judged(list(ledger.live_entries_of(other.name, keys).rewards()), rows)
+    before, after = what_if_many(belief.bandit.name, changes, now, beside=beside)
     found = moves(before, after, titles)
+    fallback = sum(entry.grader.source in FALLBACK for entry in entries)
+    judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
+    ended, changed = len(keys), len(changes)
+    left = [
+        f"{judged} judged since, whose grade is used" * bool(judged),
+        f"{fallback - changed} of arms that no judge ever graded, left as they are" * (fallback > changed),
+        f"{ended - fallback - judged} with another grade or none, left as they are" * (ended > fallback + judged),
+    ]
+    rest = ", ".join(filter(None, left))
     return WhatIf(
         what=f"had the outage of {stamp(outage.since)} not happened",
         short="without the outage",
         moves=found,
         words=in_words(found),
         after=after,
-        note=_estimate(len(keys), entries, len(changes)),
+        note=f"An estimate over {changed} of the {ended} session{'' if ended == 1 else 's'} that ended then: their "
+        "fallback grades are read as the mean of what the judge gave the same arm at other times."
+        f"{f' The others: {rest}.' if rest else ''}",
     )
 
 
@@ -206,29 +212,3 @@ def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[RewardRow]) -> list
         for entry in entries
         if entry.grader.source in FALLBACK and entry.arm.name in usual
     ]
-
-
-def _in_the_baseline(belief: Belief, keys: Sequence[str]) -> dict[str, list[HypotheticalReward]]:
-    """The same in the bandit whose means this one's rewards are freed of."""
-    other = belief.bandit.baseline
-    if other is None:
-        return {}
-    rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
-    return {other.name: as_judged(list(ledger.live_entries_of(other.name, keys).rewards()), rows)}
-
-
-def _estimate(ended: int, entries: Sequence[LedgerEntry], changed: int) -> str:
-    """Over how many sessions the estimate is, and what stays as it is."""
-    fallback = sum(entry.grader.source in FALLBACK for entry in entries)
-    judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
-    whole = f"{ended} session{'' if ended == 1 else 's'} that ended then"
-    parts = [
-        f"{judged} judged since, whose grade is used" * bool(judged),
-        f"{fallback - changed} of arms that no judge ever graded, left as they are" * (fallback > changed),
-        f"{ended - fallback - judged} with another grade or none, left as they are" * (ended > fallback + judged),
-    ]
-    rest = ", ".join(part for part in parts if part)
-    return (
-        f"An estimate over {changed} of the {whole}: their fallback grades are read as the mean of what the judge gave "
-        f"the same arm at other times.{f' The others: {rest}.' if rest else ''}"
-    )

@@ -1,7 +1,7 @@
 """Correct many sessions at once: what is chosen, what it would do, and one button. Saved and undone as a whole."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,6 @@ from grading.models.review import Answer
 from grading.review import bulk
 from grading.review.bulk import BulkRefused, BulkStale, Chosen
 from grading.review.corrections import CorrectionError
-from grading.review.promises import ArmEffect
 from grading.reward.explain import number
 from grading.screens.desk.verdict_form import VerdictForm
 from grading.templatetags.gradingsite_tags import signed2
@@ -41,63 +40,54 @@ class BulkForm(VerdictForm):
 def show(request: HttpRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     seen = _seen(given)
-    form = BulkForm(request.POST) if request.method == "POST" else BulkForm(initial=_suggested(request.GET))
-    context: dict[str, Any] = {"name": _name(given)}
+    name = _name(given)
+    if request.method == "POST":
+        form = BulkForm(request.POST)
+    else:
+        # What the page that led here proposes; nothing is saved by that.
+        proposed = request.GET.get("answer", "")
+        form = BulkForm(initial={"answer": proposed if proposed in bulk.VERDICTS else Answer.GRADE})
+    context: dict[str, Any] = {"name": name}
+    stale: dict[int, Any] = {}
+    problems: dict[int, str] = {}
     if request.method == "POST" and "preview" not in request.POST and form.is_valid():
         try:
-            total = _save(request, form, seen, context["name"])
+            total = bulk.submit(
+                seen,
+                request.user,  # type: ignore[arg-type] # the screen needs a login
+                answer=form.verdict,
+                value=form.grade,
+                reason=form.cleaned_data["reason"],
+                bulk=name,
+            )
         except CorrectionError as error:
-            context |= _refused(error)
+            context["problem"] = str(error)
+            if isinstance(error, BulkStale):
+                stale = {each.session.pk: each for each in error.stale}
+            if isinstance(error, BulkRefused):
+                problems = {session.pk: text for session, text in error.problems}
         else:
             messages.success(request, f"Corrected {_sessions(total)}. Each is final, with your name and reason on it.")
-            return redirect(f"{reverse('admin:history')}?bulk={context['name']}")
+            return redirect(f"{reverse('admin:history')}?bulk={name}")
     chosen = bulk.choose(list(seen)[: bulk.MOST + 1], request.user)  # type: ignore[arg-type] # the screen needs a login
     context |= {"effect": effect(chosen, form)}
     if request.POST.get("preview") == "panel":
         return render(request, "bulk/_effect.html", context)
+    rows = []
+    for each in chosen:
+        key = each.session.pk
+        rows.append({"chosen": each, "stale": stale.get(key), "problem": problems.get(key)})
+    # What changed, and what cannot be done, first.
+    rows.sort(key=lambda row: row["stale"] is None and row["problem"] is None)
     context |= {
         "title": "Correct many",
         "form": form,
-        "rows": _rows(chosen, context),
+        "rows": rows,
         "total": len(seen),
         "most": bulk.MOST,
         "too_many": len(seen) > bulk.MOST,
     }
     return TemplateResponse(request, "bulk/bulk.html", context)
-
-
-def _suggested(given: QueryDict) -> dict[str, str]:
-    """What the page that led here proposes; nothing is saved by that."""
-    answer = given.get("answer", "")
-    return {"answer": answer if answer in bulk.VERDICTS else Answer.GRADE}
-
-
-def _save(request: HttpRequest, form: BulkForm, seen: Mapping[int, int], name: str) -> int:
-    return bulk.submit(
-        seen,
-        request.user,  # type: ignore[arg-type] # the screen needs a login
-        answer=form.verdict,
-        value=form.grade,
-        reason=form.cleaned_data["reason"],
-        bulk=name,
-    )
-
-
-def _refused(error: CorrectionError) -> dict[str, Any]:
-    """What the page says of a refusal, and of which sessions."""
-    stale = {each.session.pk: each for each in error.stale} if isinstance(error, BulkStale) else {}
-    problems = {session.pk: text for session, text in error.problems} if isinstance(error, BulkRefused) else {}
-    return {"problem": str(error), "stale": stale, "problems": problems}
-
-
-def _rows(chosen: Sequence[Chosen], context: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The table: what changed, and what cannot be done, first."""
-    stale, problems = context.get("stale", {}), context.get("problems", {})
-    rows = [
-        {"chosen": each, "stale": stale.get(each.session.pk), "problem": problems.get(each.session.pk)}
-        for each in chosen
-    ]
-    return sorted(rows, key=lambda row: row["stale"] is None and row["problem"] is None)
 
 
 def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
@@ -110,6 +100,13 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         return {**panel, "say": next(str(error) for errors in form.errors.values() for error in errors)}
     told = bulk.preview(chosen, form.verdict, form.grade)
     without = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
+    # Each arm as the pages write it; a difference is taken between the numbers shown.
+    bandits: dict[str, list[dict[str, Any]]] = {}
+    for each in told.arms:
+        means = (round(each.before.mean, 3), round(each.after.mean, 3))
+        shares = (round(each.share_before), round(each.share_after))
+        shown = {"mean_moves": means[1] - means[0], "shares": shares, "share_moves": shares[1] - shares[0]}
+        bandits.setdefault(each.bandit, []).append({"moved": each, **shown})
     return {
         "names": {
             Answer.GRADE: f"Grade {count} {number(form.grade)}",
@@ -120,7 +117,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         "told": told,
         "sentences": _sentences(told),
         "without": without,
-        "bandits": _by_bandit(told.arms),
+        "bandits": [{"name": name, "arms": rows} for name, rows in bandits.items()],
         "others": not all(each.named for each in told.arms),
     }
 
@@ -129,8 +126,12 @@ def _sentences(told: bulk.BulkPreview) -> list[str]:
     """The sum of it in words."""
     found = []
     if told.moves:
-        spread = "" if len(told.moves) == 1 else f" on average, from {_range(told.moves)}"
-        found.append(f"{_rewards(len(told.moves))} by {signed2(fmean(told.moves))}{spread}.")
+        by = signed2(fmean(told.moves))
+        if len(told.moves) == 1:
+            found.append(f"1 reward moves by {by}.")
+        else:
+            low, high = signed2(min(told.moves)), signed2(max(told.moves))
+            found.append(f"{len(told.moves)} rewards move by {by} on average, from {low} to {high}.")
     if told.first:
         found.append(f"{_sessions(told.first)} {_verb(told.first, 'get')} a first grade.")
     if told.lost:
@@ -146,31 +147,12 @@ def _sentences(told: bulk.BulkPreview) -> list[str]:
     return found
 
 
-def _range(moves: Sequence[float]) -> str:
-    return f"{signed2(min(moves))} to {signed2(max(moves))}"
-
-
-def _rewards(count: int) -> str:
-    return f"{count} reward{' moves' if count == 1 else 's move'}"
-
-
 def _sessions(count: int) -> str:
     return f"{count} session{'' if count == 1 else 's'}"
 
 
 def _verb(count: int, verb: str) -> str:
     return f"{verb}s" if count == 1 else verb
-
-
-def _by_bandit(arms: Sequence[ArmEffect]) -> list[dict[str, Any]]:
-    """Each arm as the pages write it; a difference is taken between the numbers shown."""
-    bandits: dict[str, list[dict[str, Any]]] = {}
-    for each in arms:
-        means = (round(each.before.mean, 3), round(each.after.mean, 3))
-        shares = (round(each.share_before), round(each.share_after))
-        shown = {"mean_moves": means[1] - means[0], "shares": shares, "share_moves": shares[1] - shares[0]}
-        bandits.setdefault(each.bandit, []).append({"moved": each, **shown})
-    return [{"name": name, "arms": rows} for name, rows in bandits.items()]
 
 
 def undo(request: HttpRequest, name: UUID) -> HttpResponse:
@@ -188,12 +170,12 @@ def undo(request: HttpRequest, name: UUID) -> HttpResponse:
 
 def _seen(given: QueryDict) -> dict[int, int]:
     """The ticked sessions' ids, each with the revision that was on the screen; 0 where none was."""
-    ids = (int(text) for text in given.getlist("session") if text.isdecimal() and text.isascii())
-    return {pk: _revision(given.get(f"seen-{pk}", "")) for pk in ids if pk < LARGEST}
-
-
-def _revision(text: str) -> int:
-    return int(text) if text.isdecimal() and text.isascii() else 0
+    seen = {}
+    for text in given.getlist("session"):
+        if text.isdecimal() and text.isascii() and int(text) < LARGEST:
+            revision = given.get(f"seen-{int(text)}", "")
+            seen[int(text)] = int(revision) if revision.isdecimal() and revision.isascii() else 0
+    return seen
 
 
 def _name(given: QueryDict) -> str:

@@ -73,7 +73,11 @@ def costs(bars: Sequence[DayCost]) -> SafeString:
     base, top, left = COSTS - 24.0, 12.0, 4.0
     ceiling = round_up(max((bar.known + bar.expected for bar in bars), default=0), least=0.02)
     unit, step = (base - top) / ceiling, (100 - left) / max(len(bars), 1)
-    marks = [_money(amount, base - amount * unit) for amount in (0, ceiling / 2, ceiling)]
+    marks = []
+    for amount in (0, ceiling / 2, ceiling):
+        css, y = "grid" if amount else "axis", base - amount * unit
+        marks.append(f'<line class="{css}" x1="4%" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/>')
+        marks.append(wide_text(3.5, y + 4, f"${amount:g}", "end"))
     every = max(1, round(len(bars) / 30))
     for index, bar in enumerate(bars):
         x, known, expected = left + index * step, bar.known * unit, bar.expected * unit
@@ -85,11 +89,6 @@ def costs(bars: Sequence[DayCost]) -> SafeString:
             marks.append(wide_text(x + step * 0.3, COSTS - 8, label, "middle", "ink" * last))
     total = sum(bar.known for bar in bars)
     return wide(COSTS, "".join(marks), f"Cost by day, {len(bars)} days: ${total:.2f} known")
-
-
-def _money(amount: float, y: float) -> str:
-    line = f'<line class="{"grid" if amount else "axis"}" x1="4%" y1="{y:.1f}" x2="100%" y2="{y:.1f}"/>'
-    return line + wide_text(3.5, y + 4, f"${amount:g}", "end")
 
 
 def _day_label(day: dt.date, *, first: bool, last: bool) -> str:

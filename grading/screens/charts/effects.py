@@ -34,7 +34,8 @@ def difference(shown: RewardDifference | None, far: float) -> SafeString:
     if shown is None:
         return wide(HEIGHT, "".join(marks), "cannot tell")
     kind = "causal" if shown.is_causal else "observational"
-    low, at, high = (_place(each, far) for each in (shown.low, shown.mean, shown.high))
+    # Where on the axis, in percent, cut at its ends.
+    low, at, high = (50 * (1 + min(max(each / far, -1), 1)) for each in (shown.low, shown.mean, shown.high))
     marks += [
         f'<line class="interval" x1="{low:.2f}%" x2="{high:.2f}%" y1="{MIDDLE:g}" y2="{MIDDLE:g}"/>',
         wide_line("interval", low, MIDDLE - 4, MIDDLE + 4),
@@ -54,8 +55,3 @@ def effects_scale(far: float) -> SafeString:
         wide_text(100, 12, f"+{words}", "end"),
     )
     return wide(SCALE_HEIGHT, "".join(marks), f"Axis from −{words} to +{words}")
-
-
-def _place(value: float, far: float) -> float:
-    """Where on the axis, in percent, cut at its ends."""
-    return 50 * (1 + min(max(value / far, -1), 1))

@@ -1,7 +1,7 @@
 """Outages above the bars of their days: a rule as wide as the bar, the hours of the outage red on it, and words."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from grading.screens.charts.svg import rect, text
@@ -42,44 +42,33 @@ def draw(outages: Iterable[OutageSpan], columns: Sequence[Column], right: float)
     shown = [outage for outage in outages if _days(outage, columns)]
     marked = {column.day for outage in shown for column in _days(outage, columns)}
     tops = [replace(each, top=each.top - GAP) if each.day in marked else each for each in columns]
-    marks = [_rule(column) for column in columns if column.day in marked]
-    marks += [_hours(outage, column) for outage in shown for column in _days(outage, columns)]
+    marks = [rect("f-rule", (each.left, each.top - GAP, each.width, 1), "") for each in columns if each.day in marked]
+    for outage in shown:
+        for column in _days(outage, columns):
+            # How much of the day was over when it began, and when it ended.
+            start = _hours(outage.since) if outage.since.date() == column.day else 0.0
+            end = _hours(outage.until) if outage.until.date() == column.day else 24.0
+            width = max((end - start) / 24 * column.width, 2.0)
+            left = min(column.left + start / 24 * column.width, column.left + column.width - width)
+            marks.append(rect("f-alarm", (left, column.top - GAP - 1.5, width, 4), outage.words))
     labels: list[_Label] = []
     for outage in shown[-LABELLED:]:
-        marks.append(_words(outage, _days(outage, columns)[-1], tops, labels, right))
+        column = _days(outage, columns)[-1]
+        width, middle = LETTER * len(outage.words), column.left + column.width / 2
+        left = min(max(middle - width / 2, tops[0].left), right - width)
+        below = [each.top for each in tops if each.left < left + width and each.left + each.width > left]
+        y = min(below or [column.top]) - 4
+        for each in sorted(labels, key=lambda label: -label.y):
+            if each.left < left + width and each.right > left and abs(each.y - y) < LINE:
+                y = each.y - LINE
+        labels.append(_Label(left=left, right=left + width, y=y))
+        marks.append(text(left, y, outage.words, "start", "red"))
     return "".join(marks)
+
+
+def _hours(moment: dt.datetime) -> float:
+    return moment.hour + moment.minute / 60
 
 
 def _days(outage: OutageSpan, columns: Sequence[Column]) -> list[Column]:
     return [column for column in columns if outage.since.date() <= column.day <= outage.until.date()]
-
-
-def _rule(column: Column) -> str:
-    return rect("f-rule", (column.left, column.top - GAP, column.width, 1), "")
-
-
-def _hours(outage: OutageSpan, column: Column) -> str:
-    start, end = (_share(moment, column.day) for moment in (outage.since, outage.until))
-    width = max((end - start) * column.width, 2.0)
-    left = min(column.left + start * column.width, column.left + column.width - width)
-    return rect("f-alarm", (left, column.top - GAP - 1.5, width, 4), outage.words)
-
-
-def _share(moment: dt.datetime, day: dt.date) -> float:
-    """How much of the day is over at a moment, in [0, 1]."""
-    if moment.date() != day:
-        return 0.0 if moment.date() < day else 1.0
-    return (60 * moment.hour + moment.minute) / (24 * 60)
-
-
-def _words(outage: OutageSpan, column: Column, tops: Sequence[Column], labels: list[_Label], right: float) -> str:
-    width, middle = LETTER * len(outage.words), column.left + column.width / 2
-    left = min(max(middle - width / 2, tops[0].left), right - width)
-    y = min(
-        [each.top for each in tops if each.left < left + width and each.left + each.width > left] or [column.top]
-    ) - 4  # fmt: skip
-    clash: Callable[[_Label], bool] = lambda each: each.left < left + width and each.right > left  # noqa: E731
-    for each in sorted(filter(clash, labels), key=lambda label: -label.y):
-        y = each.y - LINE if abs(each.y - y) < LINE else y
-    labels.append(_Label(left=left, right=left + width, y=y))
-    return text(left, y, outage.words, "start", "red")

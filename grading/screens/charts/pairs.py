@@ -32,21 +32,6 @@ def against(dots: Sequence[Dot], read_as: Callable[[float], float] | None, sourc
 
     `read_as` maps a fallback's grade in [0, 1] to the verdict's scale; what is outside [0, 1] is cut. None: no line.
     """
-    marks = [_axes(), open_path("was", [_at(0, 0), _at(1, 1)])]
-    if read_as is not None:
-        xs = [step / STEPS for step in range(STEPS + 1)]
-        marks.append(open_path("fit-line", [_at(x, min(max(read_as(x), 0.0), 1.0)) for x in xs]))
-    marks += [_dot(dot, source) for dot in dots]
-    marks += _names(dots)
-    arms = f"{len(dots)} arm{'s' * (len(dots) != 1)}"
-    return svg(*SIZE, "".join(marks), f"{source} against the verdict, {arms}; the table has the numbers")
-
-
-def _at(x: float, y: float) -> tuple[float, float]:
-    return LEFT + x * (RIGHT - LEFT), BOTTOM - y * (BOTTOM - TOP)
-
-
-def _axes() -> str:
     marks = []
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
         (x, y), words = _at(value, value), f"{value:g}".removeprefix("0") or "0"
@@ -54,16 +39,24 @@ def _axes() -> str:
         marks += [line(css, x, TOP, x, BOTTOM), line(css, LEFT, y, RIGHT, y)]
         marks += [text(x, BOTTOM + 16, words, "middle"), text(LEFT - 8, y + 4, words, "end")]
     marks.append(text((LEFT + RIGHT) / 2, BOTTOM + 34, "fallback’s mean →, verdict’s mean ↑", "middle", "ink"))
-    return "".join(marks)
+    marks.append(open_path("was", [_at(0, 0), _at(1, 1)]))
+    if read_as is not None:
+        xs = [step / STEPS for step in range(STEPS + 1)]
+        marks.append(open_path("fit-line", [_at(x, min(max(read_as(x), 0.0), 1.0)) for x in xs]))
+    for dot in dots:
+        x, y = _at(dot.x, dot.y)
+        said = f"{dot.name}: {dot.n} pairs, fallback {number(dot.x)}, verdict {number(dot.y)}"
+        marks.append(
+            f'<circle class="pair-dot f-{escape(source)}" cx="{x:.1f}" cy="{y:.1f}" r="{_radius(dot):.1f}">'
+            f"<title>{escape(said)}</title></circle>"
+        )
+    marks += _names(dots)
+    arms = f"{len(dots)} arm{'s' * (len(dots) != 1)}"
+    return svg(*SIZE, "".join(marks), f"{source} against the verdict, {arms}; the table has the numbers")
 
 
-def _dot(dot: Dot, source: str) -> str:
-    x, y = _at(dot.x, dot.y)
-    said = f"{dot.name}: {dot.n} pairs, fallback {number(dot.x)}, verdict {number(dot.y)}"
-    return (
-        f'<circle class="pair-dot f-{escape(source)}" cx="{x:.1f}" cy="{y:.1f}" r="{_radius(dot):.1f}">'
-        f"<title>{escape(said)}</title></circle>"
-    )
+def _at(x: float, y: float) -> tuple[float, float]:
+    return LEFT + x * (RIGHT - LEFT), BOTTOM - y * (BOTTOM - TOP)
 
 
 def _names(dots: Sequence[Dot]) -> list[str]:

@@ -47,15 +47,19 @@ def ridges(
     curves = {name: _curve(posterior, 0, 1) for name, posterior in posteriors.items()}
     dashed = {name: _curve(posterior, 0, 1) for name, posterior in others.items()}
     top = math.sqrt(max((_peak(curve) for curve in (*curves.values(), *dashed.values())), default=1))
-    return {
-        name: _ridge(
-            f"{name}: mean {thousandths(posteriors[name].mean)}{_beside(others.get(name))}",
-            posteriors[name].mean,
-            _scaled(curve, top),
-            open_path(css, _scaled(dashed[name], top)) if name in dashed else "",
-        )
-        for name, curve in curves.items()
-    }
+    width, height = RIDGE
+    base = height - 0.5
+    grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
+    found = {}
+    for name, curve in curves.items():
+        mean, path = posteriors[name].mean, _scaled(curve, top)
+        label, beside = f"{name}: mean {thousandths(mean)}", ""
+        if name in dashed:
+            label += f", beside {thousandths(others[name].mean)}"
+            beside = open_path(css, _scaled(dashed[name], top))
+        tick = line("is-mean", mean * width, _height_at(path, mean * width) - 2, mean * width, base)
+        found[name] = svg(width, height, grid + area("is", path, base) + beside + tick, label, stretch=True)
+    return found
 
 
 def _peak(curve: Sequence[tuple[float, float]]) -> float:
@@ -70,73 +74,41 @@ def _scaled(curve: Sequence[tuple[float, float]], top: float) -> list[tuple[floa
     return [(x * width, height - 0.5 - y * scale) for x, y in curve if y > VISIBLE * peak]
 
 
-def _ridge(label: str, mean: float, path: list[tuple[float, float]], beside: str) -> SafeString:
-    width, height = RIDGE
-    base = height - 0.5
-    grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
-    tick = line("is-mean", mean * width, _height_at(path, mean * width) - 2, mean * width, base)
-    return svg(width, height, grid + area("is", path, base) + beside + tick, label, stretch=True)
-
-
-def _beside(other: Beta | None) -> str:
-    return "" if other is None else f", beside {thousandths(other.mean)}"
-
-
 def before_after(before: Beta | None, after: Beta) -> SafeString:
     """The posterior as it is (dashed) and as it would be (filled, in the colour of people), means labelled.
 
     Without `before`, nothing in the picture tells of it: its window and its height are of `after` alone.
     """
-    if before is None:
-        return _after(after)
     width, height = CURVES
-    low, high = _window(before, after)
-    curves = [_curve(posterior, low, high) for posterior in (before, after)]
-    peak = max(y for curve in curves for _, y in curve)
     base, room = height - 18.0, height - 36.0
+    low, high = _window(after) if before is None else _window(before, after)
+    will = _curve(after, low, high)
+    was = [] if before is None else _curve(before, low, high)
+    peak = max(y for _, y in (*was, *will))
 
     def place(curve: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return [((x - low) / (high - low) * width, base - y / peak * room) for x, y in curve]
 
-    paths = [place(curve) for curve in curves]
-    at = [(posterior.mean - low) / (high - low) * width for posterior in (before, after)]
-    marks = [
-        axis(low, high, width, base),
-        area("will", paths[1], base),
-        open_path("was", paths[0]),
-        line("was-mean", at[0], _height_at(paths[0], at[0]), at[0], base),
-        line("will-mean", at[1], _height_at(paths[1], at[1]), at[1], base),
-        *_labels(before, after, at),
-    ]
-    label = f"Mean now {thousandths(before.mean)}, after {thousandths(after.mean)}"
-    return svg(width, height, "".join(marks), label)
-
-
-def _after(after: Beta) -> SafeString:
-    width, height = CURVES
-    base, room = height - 18.0, height - 36.0
-    low, high = _window(after)
-    curve = _curve(after, low, high)
-    peak = max(y for _, y in curve)
-    path = [((x - low) / (high - low) * width, base - y / peak * room) for x, y in curve]
-    at = (after.mean - low) / (high - low) * width
-    marks = [
-        axis(low, high, width, base),
-        area("will", path, base),
+    path, at = place(will), (after.mean - low) / (high - low) * width
+    marks = [axis(low, high, width, base), area("will", path, base)]
+    then, is_left = f"after {thousandths(after.mean)}", False
+    label = f"Mean {then}"
+    if before is not None:
+        # Both means above the curves, the lower one to the left, so that they never overlap.
+        dashed, held = place(was), (before.mean - low) / (high - low) * width
+        is_left = at < held
+        now = f"now {thousandths(before.mean)}"
+        marks += [
+            open_path("was", dashed),
+            line("was-mean", held, _height_at(dashed, held), held, base),
+            text(held + 4, 12, now, "start") if is_left else text(held - 4, 12, now, "end"),
+        ]
+        label = f"Mean {now}, {then}"
+    marks += [
         line("will-mean", at, _height_at(path, at), at, base),
-        text(at + 4, 12, f"after {thousandths(after.mean)}", "start", "human"),
+        text(at - 4, 12, then, "end", "human") if is_left else text(at + 4, 12, then, "start", "human"),
     ]
-    return svg(width, height, "".join(marks), f"Mean after {thousandths(after.mean)}")
-
-
-def _labels(before: Beta, after: Beta, at: Sequence[float]) -> tuple[str, str]:
-    """Both means above the curves, the lower one to the left, so that they never overlap."""
-    forward = at[1] >= at[0]
-    now = text(at[0] + (-4 if forward else 4), 12, f"now {thousandths(before.mean)}", "end" if forward else "start")
-    then = text(
-        at[1] + (4 if forward else -4), 12, f"after {thousandths(after.mean)}", "start" if forward else "end", "human"
-    )
-    return now, then
+    return svg(width, height, "".join(marks), label)
 
 
 def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeString:

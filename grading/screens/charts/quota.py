@@ -74,28 +74,22 @@ def backlog(past: Curve, future: Curve, notes: Sequence[Note] = (), *, size: tup
     marks = [
         level(f"{n:g}", base - (base - top) * n / ceiling, left, right, axis=not n) for n in (0, ceiling / 2, ceiling)
     ]
-    marks += [_tick((place(at, 0)[0], height - 5), words, (left, right)) for at, words in hours(start, end)]
+    for at, words in hours(start, end):
+        x, near = place(at, 0)[0], 4 * len(words)
+        anchor = "start" if x - left < near else "end" if right - x < near else "middle"
+        marks.append(text(x, height - 5, words, anchor))
     was, will = [place(*point) for point in past], [place(*point) for point in future]
     marks += [area("queue", was, base), open_path("queue-line", was), open_path("queue-forecast", will) if will else ""]
     x, y = was[-1]
     marks.append(f'<circle class="f-dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
-    marks += [_note(note, *place(note.at, note.waiting), (left, right)) for note in notes]
+    for note in notes:
+        # Left of its point where there is room for it, else right of it.
+        x, y = place(note.at, note.waiting)
+        fits = x - left > 6 * len(note.words)
+        shift, anchor = (-6, "end") if fits else (6, "start")
+        marks.append(text(x + shift, max(y - 8, 11), note.words, anchor, note.css))
     label = "; ".join(note.words for note in notes) or "no job waits"
     return svg(width, height, "".join(marks), f"Backlog: {label}")
-
-
-def _tick(at: tuple[float, float], words: str, room: tuple[float, float]) -> str:
-    """A label of the time axis, inside the picture."""
-    x, y = at
-    near = 4 * len(words)
-    anchor = "start" if x - room[0] < near else "end" if room[1] - x < near else "middle"
-    return text(x, y, words, anchor)
-
-
-def _note(note: Note, x: float, y: float, room: tuple[float, float]) -> str:
-    """Left of its point where there is room for it, else right of it."""
-    at_end = x - room[0] > 6 * len(note.words)
-    return text(x - 6 if at_end else x + 6, max(y - 8, 11), note.words, "end" if at_end else "start", note.css)
 
 
 def hours(start: dt.datetime, end: dt.datetime) -> list[tuple[dt.datetime, str]]:

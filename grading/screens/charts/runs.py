@@ -20,7 +20,9 @@ def bar(parts: Sequence[tuple[str, str, int]], total: int, label: str) -> SafeSt
         if not count:
             continue
         box = (x, 0, max(width * count / max(total, 1), 1.0), height)
-        marks.append(rect(css or "f-track", box, f"{count} {words}") + ("" if css else _hatch_line(box)))
+        marks.append(rect(css or "f-track", box, f"{count} {words}"))
+        if not css:
+            marks.append(hatch(box).replace("#hatch", "#hatch-line"))
         x += box[2]
     return svg(width, height, "".join(marks), label, stretch=True)
 
@@ -47,7 +49,3 @@ def _signed(at: int) -> str:
     if at == 0:
         return "0"
     return f"{'−' if at < 0 else '+'}{abs(at) / BINS:g}".replace("0.", ".")
-
-
-def _hatch_line(box: tuple[float, float, float, float]) -> str:
-    return hatch(box).replace("#hatch", "#hatch-line")

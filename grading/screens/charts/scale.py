@@ -21,19 +21,27 @@ def scale(bands: Sequence[Mapping[str, Any]], *, value: float | None, held: floa
     All values are in [0, 1].
     """
     lows = [float(band["low"]) for band in bands]
-    edges = list(pairwise([*lows, 1.0]))
     on = None if value is None else max(i for i, low in enumerate(lows) if low <= value)
-    marks = [_band(low, high, is_on=i == on) for i, (low, high) in enumerate(edges)]
-    for i, (band, (low, high)) in enumerate(zip(bands, edges, strict=True)):
-        marks.append(_tick(low))
+    boxes, names, said = [], [], []
+    for i, (band, (low, high)) in enumerate(zip(bands, pairwise([*lows, 1.0]), strict=True)):
+        boxes.append(
+            f'<rect class="band{" on" * (i == on)}" x="{100 * low:.2f}%" y="{TOP:g}" '
+            f'width="{100 * (high - low) - 0.5:.2f}%" height="{THICK:g}" rx="1"/>'
+        )
+        names.append(_tick(low))
         if high - low >= NAMED_FROM:
-            marks.append(_word((low + high) / 2, str(band["name"]), "on" if i == on else ""))
-    marks.append(_tick(1.0))
+            at, css = f"{100 * (low + high) / 2:.2f}%", "on" * (i == on)
+            name = escape(band["name"])
+            names.append(f'<text class="{css}" x="{at}" y="{WORDS:g}" text-anchor="middle">{name}</text>')
+    marks = [*boxes, *names, _tick(1.0)]
+    if value is not None:
+        said.append(f"your grade {number(value)}")
     if held is not None:
         marks.append(_mark(held, source))
+        said.append(f"the reward now {number(held)}")
     if value is not None:
         marks.append(_mark(value, "human"))
-    return wide(HEIGHT, "".join(marks), _label(value, held))
+    return wide(HEIGHT, "".join(marks), f"Scale from 0 to 1: {', '.join(said) or 'no grade yet'}")
 
 
 def band_of(bands: Sequence[Mapping[str, Any]], value: float) -> Mapping[str, Any]:
@@ -41,28 +49,10 @@ def band_of(bands: Sequence[Mapping[str, Any]], value: float) -> Mapping[str, An
     return max((band for band in bands if float(band["low"]) <= value), key=lambda band: float(band["low"]))
 
 
-def _label(value: float | None, held: float | None) -> str:
-    parts = [f"your grade {number(value)}"] if value is not None else []
-    parts += [f"the reward now {number(held)}"] if held is not None else []
-    return f"Scale from 0 to 1: {', '.join(parts) or 'no grade yet'}"
-
-
-def _band(low: float, high: float, *, is_on: bool) -> str:
-    css = "band on" if is_on else "band"
-    return (
-        f'<rect class="{css}" x="{100 * low:.2f}%" y="{TOP:g}" width="{100 * (high - low) - 0.5:.2f}%" '
-        f'height="{THICK:g}" rx="1"/>'
-    )
-
-
 def _tick(at: float) -> str:
     anchor = "start" if at == 0 else "end" if at == 1 else "middle"
     words = "0" if at == 0 else "1" if at == 1 else number(at).rstrip("0")
     return f'<text class="tick" x="{100 * at:.2f}%" y="{WORDS:g}" text-anchor="{anchor}">{words}</text>'
-
-
-def _word(at: float, words: str, css: str) -> str:
-    return f'<text class="{css}" x="{100 * at:.2f}%" y="{WORDS:g}" text-anchor="middle">{escape(words)}</text>'
 
 
 def _mark(at: float, source: str) -> str:

@@ -19,13 +19,9 @@ def track(outages: Iterable[OutageSpan], since: dt.datetime, until: dt.datetime)
     top = (HEIGHT - THICK) / 2
     marks = [f'<rect class="f-rail" x="0%" y="{HEIGHT / 2 - 1:g}" width="100%" height="2"/>']
     for each in shown:
-        left, right = (100 * _share(moment, since, until) for moment in (each.since, each.until))
+        left = 100 * max((each.since - since) / (until - since), 0.0)
+        right = 100 * min((each.until - since) / (until - since), 1.0)
         width = max(right - left, LEAST)
         marks.append(wide_rect("f-alarm", (min(left, 100 - width), top, width, THICK), each.words))
     named = "; ".join(each.words for each in shown) or "no outage"
     return wide(HEIGHT, "".join(marks), f"From {since:%-d %b} to {until:%-d %b}: {named}")
-
-
-def _share(moment: dt.datetime, since: dt.datetime, until: dt.datetime) -> float:
-    """Where a moment lies between the two, in [0, 1]."""
-    return min(max((moment - since) / (until - since), 0.0), 1.0)

@@ -90,35 +90,32 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
     """Every day since `first`, also those that cost nothing."""
     spends = {day: spend for (day,), spend in by_day}
     days = (timezone.localdate() - first).days + 1
-    return charts.costs([_bar(first + dt.timedelta(days=n), spends) for n in range(days)])
-
-
-def _bar(day: dt.date, spends: dict[dt.date, Spend]) -> charts.DayCost:
-    spend = spends.get(day, Spend())
-    words = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
-    if spend.unknown_cost:
-        words += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
-    return charts.DayCost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words)
+    bars = []
+    for day in (first + dt.timedelta(days=n) for n in range(days)):
+        spend = spends.get(day, Spend())
+        words = f"{day:%-d %b}: {usd(spend.usd)} known for {spend.known} calls"
+        if spend.unknown_cost:
+            words += f", {spend.unknown_cost} more estimated at {usd(spend.expected_usd)}"
+        bars.append(charts.DayCost(day=day, known=spend.usd or 0.0, expected=spend.expected_usd, words=words))
+    return charts.costs(bars)
 
 
 def tables(attempts: QuerySet[JudgeAttempt]) -> list[dict[str, Any]]:
     """The same figures by agent, model and purpose."""
-    by_purpose = costs.spend_by(attempts, purpose=F("job__purpose"), batched=Q(batch__isnull=False))
+    by_agent = costs.spend_by(attempts, name=F("job__session__agent__name"))
+    by_purpose = []
+    for (each, batched), spend in costs.spend_by(attempts, purpose=F("job__purpose"), batched=Q(batch__isnull=False)):
+        words = Purpose(each).words.capitalize()
+        by_purpose.append((f"{words}, in a batch at half price" if batched else words, spend))
     return [
-        _table(
-            "agent", [(name, spend) for (name,), spend in costs.spend_by(attempts, name=F("job__session__agent__name"))]
-        ),
+        _table("agent", [(name, spend) for (name,), spend in by_agent]),
         _table("model", [(name or "not said", spend) for (name,), spend in costs.spend_by(attempts, name=F("model"))]),
-        _table("purpose", [(_purpose(*key), spend) for key, spend in by_purpose]),
+        _table("purpose", by_purpose),
     ]
 
 
 def _table(by: str, rows: list[tuple[str, Spend]]) -> dict[str, Any]:
     return {"by": by, "rows": [{"name": name, "spend": spend} for name, spend in rows]}
-
-
-def _purpose(purpose: str, batched: bool) -> str:  # noqa: FBT001 - a column
-    return Purpose(purpose).words.capitalize() + (", in a batch at half price" if batched else "")
 
 
 def export(request: HttpRequest) -> StreamingHttpResponse:

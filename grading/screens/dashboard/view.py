@@ -1,9 +1,7 @@
 """Dashboard: can the reward be trusted today?"""
 
 import datetime as dt
-from dataclasses import dataclass
 
-from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
@@ -13,14 +11,12 @@ from django.utils.safestring import SafeString
 from grading import monitoring, review
 from grading.days import start_of_day
 from grading.judging.outlook import costs
-from grading.judging.outlook.costs import Spend
-from grading.judging.outlook.forecast import QueueOutlook, outlook
+from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
-from grading.models import Flag, JudgePolicy, ReviewItem, Session
+from grading.models import Flag, JudgePolicy, Session
 from grading.models.judging import JudgeRole
 from grading.models.review import QueueEntry
 from grading.review import calibration
-from grading.review.calibration import Calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
@@ -35,22 +31,16 @@ from grading.templatetags.gradingsite_tags import is_advisory, moment
 LISTED = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Money:
-    """Today's calls of judges and what they cost, against the budget (None: no limit)."""
-
-    spend: Spend
-    budget: float | None
-
-
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries, whatever came in, waits or failed."""
     now, policy = timezone.now(), JudgePolicy.objects.current()
     first = standings().get(JudgeRole.FIRST)
     figures, alarms = trust(now), list(monitoring.open_alarms())
     pressing = [alarm for alarm in alarms if not is_advisory(alarm.rule)]
-    money = Money(spend=costs.spend(costs.since(start_of_day(now))), budget=policy.daily_budget_usd)
-    compared, queue = _compared(), review.count()
+    spend, budget = costs.spend(costs.since(start_of_day(now))), policy.daily_budget_usd
+    # The grader in use against people; None before its first verdict.
+    used, queue = calibration.in_use(), review.count()
+    compared = None if used is None else calibration.of(used.grader)
     facts = TrustFacts(
         any_sessions=bool(figures.cells) or Session.objects.exists(),
         today=figures.provisional_today,
@@ -63,21 +53,25 @@ def show(request: HttpRequest) -> TemplateResponse:
         may_review=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.add_apitoken"),
     )
+    # The first of the queue; hidden where a judge has answered: nobody reads here what they are to grade blind.
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    waiting = review.waiting(request.user)  # type: ignore[arg-type] # the screen needs a login
+    items = waiting.annotate(hidden=judged(), flagged=Exists(flags))
     context = {
         "title": "Dashboard",
         "trust": figures,
         "answer": answer(facts),
         "chart": grades_by_day(figures, first, now),
         "sources": charts.STACK,
-        "money": money,
+        "money": {"spend": spend, "budget": budget},
         "compared": compared,
         "judge": unconfigured() if first is None else card(first, policy, now),
         "alarms": pressing[:LISTED],
         "alarm_count": len(pressing),
         "queue": queue,
-        "items": next_items(request.user),  # type: ignore[arg-type] # the screen needs a login
+        "items": list(items[:LISTED]),
         "starving": starving(figures, now)[:LISTED],
-        **_backlog(first, policy, money),
+        **_backlog(first, policy, None if budget is None else budget - spend.committed_usd),
     }
     return TemplateResponse(request, "dashboard/dashboard.html", context)
 
@@ -87,40 +81,25 @@ def _waiting(**filters: str) -> int:
     return review.waiting(None, review.QueueFilters(**filters)).count()
 
 
-def _compared() -> Calibration | None:
-    """The grader in use against people; None before its first verdict."""
-    standing = calibration.in_use()
-    return None if standing is None else calibration.of(standing.grader)
-
-
-def _backlog(first: JudgeStanding | None, policy: JudgePolicy, money: Money) -> dict[str, object]:
-    """What waits for the first judge, as it was and as it is forecast."""
+def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float | None) -> dict[str, object]:
+    """What waits for the first judge, as it was and as it is forecast with so much of the budget left."""
     if first is None:
         return {}
-    left = None if money.budget is None else money.budget - money.spend.committed_usd
-    view = outlook(first, headroom(first), policy, left_usd=left)
+    view = outlook(first, headroom(first), policy, left_usd=left_usd)
     worth_drawing = view.waiting or any(waiting for _at, waiting in view.past)
+    # The forecast in the few words that a figure has room for.
+    drained = []
+    if view.forecast.opening is not None and view.forecast.opening > view.waiting:
+        drained.append(f"{view.forecast.opening:,.0f} when judging goes on")
+    if (at := view.forecast.at) is not None and view.waiting:
+        # The hour alone within a day: nobody mixes that up.
+        is_near = at - timezone.now() < dt.timedelta(days=1)
+        drained.append(f"none left at about {f'{timezone.localtime(at):%H:%M}' if is_near else moment(at)}")
     return {
         "backlog": quota_figures.backlog_chart(view, small=True) if worth_drawing else "",
         "forecast": quota_figures.sentence(view),
-        "drained": _drained(view),
+        "drained": ", ".join(drained),
     }
-
-
-def _drained(view: QueueOutlook) -> str:
-    """The forecast in the few words that a figure has room for."""
-    found = view.forecast
-    parts = []
-    if found.opening is not None and found.opening > view.waiting:
-        parts.append(f"{found.opening:,.0f} when judging goes on")
-    if found.at is not None and view.waiting:
-        parts.append(f"none left at about {_when(found.at)}")
-    return ", ".join(parts)
-
-
-def _when(at: dt.datetime) -> str:
-    """The hour alone within a day: nobody mixes that up."""
-    return f"{timezone.localtime(at):%H:%M}" if at - timezone.now() < dt.timedelta(days=1) else moment(at)
 
 
 def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime) -> SafeString:
@@ -132,9 +111,3 @@ def grades_by_day(figures: Trust, first: JudgeStanding | None, now: dt.datetime)
         totals[key] = totals.get(key, 0) + cell.count
     bars = [charts.Bar(day=day, source=source, final=final, count=n) for (day, source, final), n in totals.items()]
     return charts.by_day(bars, days, outage_marks(first, now, CHART_DAYS))
-
-
-def next_items(viewer: User) -> list[ReviewItem]:
-    """The first of the queue. `hidden` where a judge has answered: nobody reads here what they are to grade blind."""
-    flags = Flag.objects.open().filter(session=OuterRef("session"))
-    return list(review.waiting(viewer).annotate(hidden=judged(), flagged=Exists(flags))[:LISTED])

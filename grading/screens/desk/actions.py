@@ -79,7 +79,14 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
         return page.render(request, session, form=form, said=FlashMessage(text=str(error), grave=True), status=STALE)
     except review.CorrectionError as error:
         return _refused(request, session, form, str(error))
-    return _go_on(request, given, was_open=was_open)
+    # To the next that waits, with a line on what was saved; where the session waited for nobody, it stays.
+    if not was_open:
+        return redirect(_address(request, given.session, saved=given.pk))
+    found = _next(request, user)
+    if found is not None:
+        return redirect(_address(request, found.session, saved=given.pk))
+    query = "&".join(part for part in (filters_of(request).query, urlencode({"saved": given.pk})) if part)
+    return redirect(f"{reverse('admin:review')}?{query}")
 
 
 @require_POST
@@ -193,17 +200,6 @@ def _next(request: HttpRequest, user: User, after: ReviewItem | None = None) -> 
     if not user.has_perm(page.MAY_GRADE):
         return review.waiting(user, filters).first()
     return review.next_for(user, new_claim(), filters, after=after)
-
-
-def _go_on(request: HttpRequest, given: ReviewAnswer, *, was_open: bool) -> HttpResponseBase:
-    """To the next that waits, with a line on what was saved; where the session waited for nobody, it stays."""
-    if not was_open:
-        return redirect(_address(request, given.session, saved=given.pk))
-    found = _next(request, person(request))
-    if found is not None:
-        return redirect(_address(request, found.session, saved=given.pk))
-    query = "&".join(part for part in (filters_of(request).query, urlencode({"saved": given.pk})) if part)
-    return redirect(f"{reverse('admin:review')}?{query}")
 
 
 def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:

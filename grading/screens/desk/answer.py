@@ -70,11 +70,13 @@ def answer(facts: TrustFacts) -> TrustAnswer:
         sentence = _capital(_against(facts.contradicted)) + f"{rest}."
         return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     if others or "A1" in facts.alarms:
-        return TrustAnswer(word="Not fully.", sentence=_alarm(facts, others), step=step, is_bad=True)
-    return _without_trouble(facts, step)
-
-
-def _without_trouble(facts: TrustFacts, step: NextStep | None) -> TrustAnswer:
+        rule, title = "A1", "this week's sessions without a real grade were too many, though none waits any more"
+        if others:
+            rule = others[0]
+            title = RULES[rule].title if rule in RULES else "a rule fired"
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        sentence = f"Alarm {rule}{more} is open: {title[:1].lower()}{title[1:]}; {_provisional(facts.today)}."
+        return TrustAnswer(word="Not fully.", sentence=sentence, step=step, is_bad=True)
     compared = facts.compared
     if compared is not None and not compared.is_calibrated:
         so_far = f"{compared.whole.n} of the {ENOUGH} blind grades that it takes"
@@ -87,8 +89,13 @@ def _without_trouble(facts: TrustFacts, step: NextStep | None) -> TrustAnswer:
     if facts.today.part:
         sentence = f"The judge is open; {_provisional(facts.today)} until a verdict or a person makes them final."
         return TrustAnswer(word="Mostly.", sentence=sentence, step=step)
+    measured = ""
+    if compared is not None and (error := compared.whole.error) is not None:
+        measured = (
+            f", and the judge is {number(error.mean)} from people on average, over {compared.whole.n} blind grades"
+        )
     word = "Yes." if facts.today.whole else "Yes, so far."
-    sentence = f"{_capital(_provisional(facts.today))}, no rule speaks against one{_measured(facts.compared)}."
+    sentence = f"{_capital(_provisional(facts.today))}, no rule speaks against one{measured}."
     return TrustAnswer(word=word, sentence=sentence, step=step)
 
 
@@ -107,21 +114,6 @@ def _against(contradicted: int) -> str:
         return ""
     rewards = "1 reward contradicts" if contradicted == 1 else f"{contradicted} rewards contradict"
     return f"{rewards} a commit or a pull request"
-
-
-def _alarm(facts: TrustFacts, others: list[str]) -> str:
-    rule = others[0] if others else "A1"
-    title = RULES[rule].title if rule in RULES else "a rule fired"
-    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    found = title if others else "this week's sessions without a real grade were too many, though none waits any more"
-    return f"Alarm {rule}{more} is open: {_lower(found)}; {_provisional(facts.today)}."
-
-
-def _measured(compared: Calibration | None) -> str:
-    if compared is None or compared.whole.error is None:
-        return ""
-    whole, error = compared.whole, compared.whole.error
-    return f", and the judge is {number(error.mean)} from people on average, over {whole.n} blind grades"
 
 
 def _steps(facts: TrustFacts, others: list[str]) -> Iterator[NextStep]:
@@ -158,7 +150,3 @@ def count(n: int) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

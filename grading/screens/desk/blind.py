@@ -14,18 +14,17 @@ from grading.vocabulary import Source
 
 def tiles(shown: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The chain with the judge's tile closed, and no tile filled: which one decides would tell something of it."""
-    return [_closed(tile) if tile["source"] == Source.JUDGE else _neutral(tile) for tile in shown]
-
-
-def _closed(tile: dict[str, Any]) -> dict[str, Any]:
-    told = {"value": None, "headline": "Hidden", "why": "Until you grade", "css": "hidden", "stale": ""}
-    return {**tile, **told, "state": StepState.WAITING, "provisional": False}
-
-
-def _neutral(tile: dict[str, Any]) -> dict[str, Any]:
-    if tile["state"] != StepState.DECIDES:
-        return tile
-    return {**tile, "css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
+    hidden = {"value": None, "headline": "Hidden", "why": "Until you grade", "css": "hidden", "stale": ""}
+    found = []
+    for tile in shown:
+        if tile["source"] == Source.JUDGE:
+            found.append({**tile, **hidden, "state": StepState.WAITING, "provisional": False})
+        elif tile["state"] == StepState.DECIDES:
+            neutral = {"css": str(StepState.BEATEN), "state": StepState.BEATEN, "provisional": False}
+            found.append({**tile, **neutral})
+        else:
+            found.append(tile)
+    return found
 
 
 def history(lines: Iterable[HistoryLine]) -> Iterator[HistoryLine]:

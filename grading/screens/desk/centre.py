@@ -32,7 +32,14 @@ def of(
     said = list(ReviewAnswer.objects.filter(session=session).select_related("reviewer", "undone_by"))
     received = list(session.evidence.all())
     judge = shown.latest_of(grades, Source.JUDGE)
-    tiles = [_awaiting(tile) if waits else tile for tile in shown.tiles(settlements[-1] if settlements else None)]
+    # The grades that people gave and did not take back, newest first.
+    given = [each for each in reversed(said) if each.value is not None]
+    answers = [] if hides else [each for each in given if getattr(each, "undone_by", None) is None]
+    tiles = shown.tiles(settlements[-1] if settlements else None)
+    for tile in tiles:
+        # The tile of people says that it waits for the one who looks at it.
+        if waits and tile["source"] == Source.HUMAN and tile["state"] == StepState.SKIPPED:
+            tile |= {"css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
     return {
         "tiles": blind.tiles(tiles) if hides else tiles,
         "flags": [flag for flag in flags if flag.cleared_at is None],
@@ -48,17 +55,10 @@ def of(
             said=said,
             hides=hides,
         ),
-        "answers": [] if hides else _values(said),
+        "answers": answers,
         "comments": list(session.comments.select_related("author").order_by("-pk")[:LISTED]),
         **_tab(request, session, received, citations=[] if hides else shown.citations(judge)),
     }
-
-
-def _awaiting(tile: dict[str, Any]) -> dict[str, Any]:
-    """The tile of people says that it waits for the one who looks at it."""
-    if tile["source"] != Source.HUMAN or tile["state"] != StepState.SKIPPED:
-        return tile
-    return {**tile, "css": str(StepState.WAITING), "headline": "Awaiting you", "why": "Your grade is final"}
 
 
 def rationale(judge: Grade) -> dict[str, Any]:
@@ -76,11 +76,6 @@ def rationale(judge: Grade) -> dict[str, Any]:
     }
 
 
-def _values(said: list[ReviewAnswer]) -> list[ReviewAnswer]:
-    """The grades that people gave and did not take back, newest first."""
-    return [each for each in reversed(said) if each.value is not None and getattr(each, "undone_by", None) is None]
-
-
 def _tab(request: HttpRequest, session: Session, received: list[Any], *, citations: list[int]) -> dict[str, Any]:
     """What the chosen tab shows, and the tabs with their counts."""
     asked = request.GET.get("tab", "")
@@ -88,51 +83,35 @@ def _tab(request: HttpRequest, session: Session, received: list[Any], *, citatio
     attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")
     work = shown.work(session)
     counts = {"work": sum(len(group["items"]) for group in work), "attempts": attempts.count()}
+    query = request.GET.copy()
+    for key in ("tab", "event", "saved"):
+        query.pop(key, None)
+    tabs = []
+    for name, title in TABS.items():
+        query["tab"] = name
+        url, count = f"?{query.urlencode()}", counts.get(name)
+        tabs.append(shown.Tab(name=name, title=title, url=url, current=name == current, count=count))
+    work_counts = []
+    for group in work:
+        # A single pull request is named by its address.
+        single = group["kind"] == "pull request" and len(group["items"]) == 1
+        work_counts.append({**group, "url": group["items"][0].key.removeprefix("https://") if single else ""})
     context: dict[str, Any] = {
-        "work_counts": [_named(group) for group in work],
+        "work_counts": work_counts,
         "tab": current,
-        "tabs": [
-            shown.Tab(
-                name=name, title=title, url=_tab_url(request, name), current=name == current, count=counts.get(name)
-            )
-            for name, title in TABS.items()
-        ],
+        "tabs": tabs,
         "refused": [row for row in received if row.problem],
         "citations": citations,
     }
     if current == "transcript":
         context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
     elif current == "work":
-        context |= {
-            "work": work,
-            "patch": shown.patch(session),
-            "terms": shown.consumption_terms(_consumption(session)),
-        }
+        consumption = list(session.grades.filter(source=Source.CONSUMPTION).order_by("pk"))
+        context |= {"work": work, "patch": shown.patch(session), "terms": shown.consumption_terms(consumption)}
     elif current == "journal":
         context["journal"] = shown.text(session, EvidenceKind.JOURNAL, shown.JOURNAL_LIMIT)
     else:
-        context |= {"attempts": attempts[:LISTED], **_job(session)}
+        job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
+        at = not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None
+        context |= {"attempts": attempts[:LISTED], "job": job, "next_attempt": at}
     return context
-
-
-def _named(group: dict[str, Any]) -> dict[str, Any]:
-    """What was left behind, for the line of facts; a single pull request by its address."""
-    single = group["kind"] == "pull request" and len(group["items"]) == 1
-    return {**group, "url": group["items"][0].key.removeprefix("https://") if single else ""}
-
-
-def _tab_url(request: HttpRequest, name: str) -> str:
-    query = request.GET.copy()
-    for key in ("tab", "event", "saved"):
-        query.pop(key, None)
-    query["tab"] = name
-    return "?" + query.urlencode()
-
-
-def _consumption(session: Session) -> list[Grade]:
-    return list(session.grades.filter(source=Source.CONSUMPTION).order_by("pk"))
-
-
-def _job(session: Session) -> dict[str, Any]:
-    job = JudgeJob.objects.filter(session=session, purpose=Purpose.VERDICT).order_by("-pk").first()
-    return {"job": job, "next_attempt": not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None}

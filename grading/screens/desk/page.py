@@ -70,6 +70,7 @@ def render(
     typed = form.data if form is not None else {}
     hold = _hold(item, user, claim_of(request), grades=grades)
     beside = rail.of(user, filters, current=session, grades=grades)
+    people = User.objects.with_perm(MAY_GRADE).order_by("username").values_list("username", flat=True)
     context: dict[str, Any] = {
         "title": f"Review {session.category or 'a session'} {session.short_id}",
         "session": session,
@@ -89,7 +90,7 @@ def render(
         "locked": bool(hold.why_not) and form is None,
         "seen_evidence": review.evidence_version(session),
         "may_assign": user.has_perm(MAY_ASSIGN),
-        "people": _reviewers() if user.has_perm(MAY_ASSIGN) else [],
+        "people": list(people) if user.has_perm(MAY_ASSIGN) else [],
         **_person(user, grades=grades),
         **centre.of(request, session, settlements, user, hides=hides, waits=grades and not hold.why_not),
     }
@@ -120,12 +121,6 @@ def _person(user: User, *, grades: bool) -> dict[str, Any]:
         return context
     today = ReviewAnswer.objects.holding().filter(reviewer=user, created_at__gte=start_of_day(timezone.now()))
     return {**context, "last": review.last_of(user), "done_today": today.exclude(answer=Answer.SKIP).count()}
-
-
-def _reviewers() -> list[str]:
-    """Those who may be asked for an answer, by name."""
-    may = User.objects.with_perm(MAY_GRADE)
-    return list(may.order_by("username").values_list("username", flat=True))
 
 
 def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:

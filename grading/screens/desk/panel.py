@@ -137,17 +137,17 @@ def held_value(settlement: Settlement | None) -> float | None:
 
 def changes(session: Session, value: float, *, blind: bool) -> list[ArmChange]:
     """What a person's `value` in [0, 1] would do to each bandit that learns from this session."""
-    return [_change(effect, blind=blind) for effect in review.preview(session, value)]
-
-
-def _change(told: review.ArmEffect, *, blind: bool) -> ArmChange:
-    was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (told.before, told.after))
-    return ArmChange(
-        bandit=told.bandit,
-        arm=told.arm,
-        chart=charts.before_after(None if blind else was, will),
-        mean=will.mean,
-        share=round(told.share_after),
-        mean_before=None if blind else was.mean,
-        share_before=None if blind else round(told.share_before),
-    )
+    found = []
+    for told in review.preview(session, value):
+        was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (told.before, told.after))
+        change = ArmChange(
+            bandit=told.bandit,
+            arm=told.arm,
+            chart=charts.before_after(None if blind else was, will),
+            mean=will.mean,
+            share=round(told.share_after),
+            mean_before=None if blind else was.mean,
+            share_before=None if blind else round(told.share_before),
+        )
+        found.append(change)
+    return found

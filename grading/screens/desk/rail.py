@@ -1,7 +1,7 @@
 """The queue beside the session: what waits, in its sections, with what is kept from this person kept."""
 
 import datetime as dt
-from collections.abc import Iterable
+from collections import defaultdict
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -92,10 +92,24 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
     hidden = seen.hidden(reviewer) if grades else Value(value=False)
     items = waiting.annotate(flagged=Exists(flags), hidden=hidden)[:LISTED]
     counts = dict(waiting.order_by().values_list("entered_as").annotate(Count("pk")))
-    rows = [_row(item, reviewer, filters, current) for item in items]
+    rows: dict[str, list[QueueRow]] = defaultdict(list)
+    for item in items:
+        told = vars(item)  # with what was annotated
+        row = QueueRow(
+            session=item.session,
+            value=told["reward_value"],
+            source=told["reward_source"] or "",
+            final=bool(told["reward_final"]),
+            url=address(item.session, filters),
+            alarm=told["flagged"],
+            hidden=told["hidden"],
+            current=current is not None and item.session_id == current.pk,
+            held_by=holder(item, reviewer),
+            entered_at=item.entered_at,
+        )
+        rows[item.entered_as].append(row)
     sections = (
-        Section(title=title, count=counts.get(entry, 0), rows=tuple(row for kind, row in rows if kind == entry))
-        for entry, title in TITLES.items()
+        Section(title=title, count=counts.get(entry, 0), rows=tuple(rows[entry])) for entry, title in TITLES.items()
     )
     return Rail(
         sections=tuple(section for section in sections if section.count),
@@ -108,24 +122,6 @@ def address(session: Session, filters: review.QueueFilters, **more: str | int) -
     """Where the session's desk is, with the queue's filters kept."""
     query = "&".join(part for part in (filters.query, urlencode(more)) if part)
     return reverse("admin:review_session", args=[session.pk]) + (f"?{query}" if query else "")
-
-
-def _row(
-    item: ReviewItem, reviewer: User, filters: review.QueueFilters, current: Session | None
-) -> tuple[str, QueueRow]:
-    told = vars(item)  # with what was annotated
-    return item.entered_as, QueueRow(
-        session=item.session,
-        value=told["reward_value"],
-        source=told["reward_source"] or "",
-        final=bool(told["reward_final"]),
-        url=address(item.session, filters),
-        alarm=told["flagged"],
-        hidden=told["hidden"],
-        current=current is not None and item.session_id == current.pk,
-        held_by=holder(item, reviewer),
-        entered_at=item.entered_at,
-    )
 
 
 def holder(item: ReviewItem | None, reviewer: User) -> str:
@@ -146,8 +142,9 @@ def _options(reviewer: User, filters: review.QueueFilters) -> tuple[tuple[str, t
         ("Your views", [(name, query) for mine, name, query in kept if mine]),
         ("Views of others", [(name, query) for mine, name, query in kept if not mine]),
     )
-    return tuple((title, _chosen(options, filters.query)) for title, options in groups if options)
-
-
-def _chosen(options: Iterable[tuple[str, str]], query: str) -> tuple[Option, ...]:
-    return tuple(Option(title=title, query=value, chosen=value == query) for title, value in options)
+    found = []
+    for title, choices in groups:
+        if choices:
+            options = [Option(title=name, query=query, chosen=query == filters.query) for name, query in choices]
+            found.append((title, tuple(options)))
+    return tuple(found)

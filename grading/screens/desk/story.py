@@ -94,28 +94,25 @@ def lines(
     if hides:
         found = list(blind.history(found))
     answered = {each.grade_id: each for each in said if each.grade_id}
-    told = [_of_entry(entry, answered, person) for entry in found]
-    told += [_of_answer(each, person) for each in said if each.grade_id is None and each.answer != Answer.UNDO]
+    told = []
+    for entry in found:
+        line = PanelLine(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
+        answer = None if entry.undo is None else answered.get(entry.undo)
+        if answer is not None and answer.reviewer == person:
+            line = replace(line, undo=answer.pk)
+        elif entry.undo is not None:
+            line = replace(line, withdraw=entry.undo)
+        told.append(line)
+    for each in said:
+        if each.grade_id is not None or each.answer == Answer.UNDO:
+            continue
+        undone = getattr(each, "undone_by", None) is not None
+        line = PanelLine(
+            at=each.created_at,
+            what=f"{words(each)} by {each.reviewer.get_username()}" + ", undone later" * undone,
+            detail=each.reason,
+            source="human",
+            undo=each.pk if each.reviewer == person and not undone else None,
+        )
+        told.append(line)
     return sorted(told, key=lambda line: line.at, reverse=True)[:LISTED]
-
-
-def _of_entry(entry: history.HistoryLine, answered: dict[int, ReviewAnswer], person: User) -> PanelLine:
-    told = PanelLine(at=entry.at, what=entry.what, detail=entry.detail, source=entry.source)
-    if entry.undo is None:
-        return told
-    answer = answered.get(entry.undo)
-    if answer is not None and answer.reviewer == person:
-        return replace(told, undo=answer.pk)
-    return replace(told, withdraw=entry.undo)
-
-
-def _of_answer(answer: ReviewAnswer, person: User) -> PanelLine:
-    undone = getattr(answer, "undone_by", None) is not None
-    mine = answer.reviewer == person and not undone
-    return PanelLine(
-        at=answer.created_at,
-        what=f"{words(answer)} by {answer.reviewer.get_username()}" + ", undone later" * undone,
-        detail=answer.reason,
-        source="human",
-        undo=answer.pk if mine else None,
-    )

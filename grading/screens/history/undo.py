@@ -1,7 +1,6 @@
 """Withdraw a person's verdict, with a reason: what held before it holds again."""
 
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -21,8 +20,13 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and not reason:
         problem = "Say in a few words why: the history keeps it."
     elif request.method == "POST":
+        # Through the answer that gave it, so that the history says so and the queue follows.
+        given = getattr(grade, "answer", None)
         try:
-            _undo(grade, request.user, reason)  # type: ignore[arg-type] # the screen needs a login
+            if given is None:
+                review.undo(grade, request.user, reason=reason)  # type: ignore[arg-type] # the screen needs a login
+            else:
+                answers.undo(given, request.user, reason)  # type: ignore[arg-type] # as above
         except review.CorrectionError as error:
             problem = str(error)
         else:
@@ -31,12 +35,3 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("admin:session", pk=grade.session_id)
     context = {"title": "Undo a correction", "grade": grade, "problem": problem, "session": grade.session}
     return TemplateResponse(request, "history/undo.html", context)
-
-
-def _undo(grade: Grade, by: User, reason: str) -> None:
-    """Through the answer that gave it, so that the history says so and the queue follows."""
-    given = getattr(grade, "answer", None)
-    if given is None:
-        review.undo(grade, by, reason=reason)
-    else:
-        answers.undo(given, by, reason)

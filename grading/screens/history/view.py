@@ -1,11 +1,10 @@
 """History: every act of a person, on the page and as CSV or JSONL; and the blind pairs that calibrate judges."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
-from django.http import HttpRequest, QueryDict, StreamingHttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
@@ -47,25 +46,22 @@ class HistoryFilterForm(forms.Form):
         self.is_valid()
         given = self.cleaned_data
         person, arm = given.get("person"), given.get("arm")
+        named = Session.objects.filter(external_id__icontains=given.get("session", "")).values_list("pk", flat=True)
         return audit.HistoryFilters(
             person=person.username if person else "",
             kind=HistoryKind(given["kind"]) if given.get("kind") else None,
             arm=arm.name if arm else "",
-            sessions=_named(given["session"]) if given.get("session") else None,
+            sessions=tuple(named[:MATCHES]) if given.get("session") else None,
             bulk=given.get("bulk", ""),
             since=given.get("since"),
             until=given.get("until"),
         )
 
 
-def _named(text: str) -> tuple[int, ...]:
-    """The latest sessions whose id has `text` in it."""
-    return tuple(Session.objects.filter(external_id__icontains=text).values_list("pk", flat=True)[:MATCHES])
-
-
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries."""
-    filters, query = HistoryFilterForm(request.GET), _query(request.GET)
+    filters, query = HistoryFilterForm(request.GET), request.GET.copy()
+    query.pop("before", None)
     narrowed = filters.narrowed()
     page = audit.page(narrowed, before=HistoryCursor.parse(request.GET.get("before", "")))
     context = {
@@ -85,24 +81,18 @@ def show(request: HttpRequest) -> TemplateResponse:
 def changed(act: HistoryEntry) -> dict[str, Any] | None:
     """Everything that an answer changed, for its row; None where it says nothing."""
     effects = act.effects
-    moved = [_moved(each) for each in effects.get("bandits", [])]
+    moved = []
+    for each in effects.get("bandits", []):
+        means, shares = (each["mean_before"], each["mean_after"]), (each["share_before"], each["share_after"])
+        if means != shares or means[0] != means[1]:
+            mean_moves, share_moves = round(means[1], 3) - round(means[0], 3), round(shares[1]) - round(shares[0])
+            moved.append({**each, "mean_moves": mean_moves, "share_moves": share_moves})
     told = {
-        "bandits": [each for each in moved if each["is_shown"]],
+        "bandits": moved,
         "flags": effects.get("flags_cleared", []),
         "alarms": effects.get("alarms", []),
     }
     return told if act.answer and (any(told.values()) or act.answer.seconds or act.answer.revealed) else None
-
-
-def _moved(effect: Mapping[str, Any]) -> dict[str, Any]:
-    means = (effect["mean_before"], effect["mean_after"])
-    shares = (effect["share_before"], effect["share_after"])
-    return {
-        **effect,
-        "mean_moves": round(means[1], 3) - round(means[0], 3),
-        "share_moves": round(shares[1]) - round(shares[0]),
-        "is_shown": means != shares or means[0] != means[1],
-    }
 
 
 def bulk(name: str) -> dict[str, Any] | None:
@@ -130,9 +120,3 @@ def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
 def calibration(request: HttpRequest) -> StreamingHttpResponse:  # noqa: ARG001 - a view
     """The blind pairs as CSV, for whoever calibrates a judge."""
     return exports.as_csv("calibration", exported.PAIR, exported.pairs())
-
-
-def _query(given: QueryDict) -> QueryDict:
-    query = given.copy()
-    query.pop("before", None)
-    return query

@@ -63,19 +63,6 @@ class LessonRow:
         return (self.posterior.high - self.posterior.low) / 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
-    """The figures over the lessons in use. A mean is of causal differences alone: the kinds are never mixed."""
-
-    lessons: int
-    left_out: int
-    kinds: Counter[str]
-    mean: float | None
-    helping: int
-    harmful: int
-    striking: int
-
-
 def index(request: HttpRequest) -> TemplateResponse:
     return show(request, Bandit.objects.select_related("baseline").get(name="lesson"))
 
@@ -135,20 +122,22 @@ def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
     return TemplateResponse(request, "lessons/lesson.html", context)
 
 
-def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> Headline:
-    """What is said over all of them leaves out what the draws leave out."""
+def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> dict[str, Any]:
+    """The figures over the lessons in use leave out what the draws leave out. A mean is of causal differences
+    alone: the kinds are never mixed.
+    """
     effects = [each.effect for each in used]
     causal = [each.difference.mean for each in effects if each.kind is StudyDesign.CAUSAL and each.difference]
     verdicts = Counter(each.verdict for each in effects if each.kind is StudyDesign.CAUSAL)
-    return Headline(
-        lessons=len(used),
-        left_out=len(left_out),
-        kinds=Counter(each.kind.name.lower() for each in effects),
-        mean=float(np.mean(causal)) if causal else None,
-        helping=verdicts[EffectVerdict.HELPS],
-        harmful=verdicts[EffectVerdict.HARMFUL],
-        striking=sum(each.striking for each in used),
-    )
+    return {
+        "lessons": len(used),
+        "left_out": len(left_out),
+        "kinds": Counter(each.kind.name.lower() for each in effects),
+        "mean": float(np.mean(causal)) if causal else None,
+        "helping": verdicts[EffectVerdict.HELPS],
+        "harmful": verdicts[EffectVerdict.HARMFUL],
+        "striking": sum(each.striking for each in used),
+    }
 
 
 def stretches(lesson: Lesson) -> list[Stretch]:

@@ -170,7 +170,16 @@ class BanditPolicyForm(forms.Form):
         self.bandit = held.bandit
         for group in groups_of(held.bandit):
             for number in group.numbers:
-                self.fields[number.name] = _field(number)
+                usual = getattr(PolicyVersion(), number.name)
+                example = "for example 500" if usual is None else f"usually {plain(usual)}"
+                kind = "whole number" if number.whole else "number"
+                wrong = f"{number.label} is a {kind} ({number.unit}), {example}."
+                self.fields[number.name] = (forms.IntegerField if number.whole else forms.FloatField)(
+                    required=not number.empty,
+                    label=number.label,
+                    help_text=number.help,
+                    error_messages=_errors(wrong),
+                )
         for source in SOURCES:
             wrong = f"The weight of {source} is a share from 0 to 1, for example .3."
             self.fields[f"weight_{source}"] = forms.FloatField(error_messages=_errors(wrong))
@@ -211,14 +220,6 @@ def typed(version: PolicyVersion) -> dict[str, Any]:
     return said | {f"cap_{source}": version.caps.get(source) for source in SOURCES}
 
 
-def _field(number: Number) -> forms.Field:
-    usual = getattr(PolicyVersion(), number.name)
-    example = "for example 500" if usual is None else f"usually {plain(usual)}"
-    wrong = f"{number.label} is a {'whole number' if number.whole else 'number'} ({number.unit}), {example}."
-    kind = forms.IntegerField if number.whole else forms.FloatField
-    return kind(required=not number.empty, label=number.label, help_text=number.help, error_messages=_errors(wrong))
-
-
 def _errors(wrong: str) -> dict[str, str]:
     return dict.fromkeys(("required", "invalid"), wrong)
 
@@ -227,15 +228,19 @@ def changes(before: PolicyVersion, after: PolicyVersion) -> list[str]:
     """What differs between two versions, in words: "half-life 21 → 14 days"."""
     was, will = typed(before), typed(after)
     named = {number.name: number for group in GROUPS for number in group.numbers}
-    return [_difference(name, named.get(name), was[name], will[name]) for name in was if was[name] != will[name]]
-
-
-def _difference(name: str, number: Number | None, was: Any, will: Any) -> str:
-    if number is None:
-        kind, _, source = name.partition("_")
-        return f"{kind} of {source} {_said(was, 'none')} → {_said(will, 'none')}"
-    label = number.label[0].lower() + number.label[1:]
-    return f"{label} {_said(was, number.empty)} → {_said(will, number.empty)} {number.unit}"
+    found = []
+    for name in was:
+        number = named.get(name)
+        if was[name] == will[name]:
+            continue
+        if number is None:
+            kind, _, source = name.partition("_")
+            found.append(f"{kind} of {source} {_said(was[name], 'none')} → {_said(will[name], 'none')}")
+        else:
+            label = number.label[0].lower() + number.label[1:]
+            moved = f"{_said(was[name], number.empty)} → {_said(will[name], number.empty)}"
+            found.append(f"{label} {moved} {number.unit}")
+    return found
 
 
 def _said(value: float | None, empty: str) -> str:

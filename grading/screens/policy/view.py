@@ -13,14 +13,14 @@ from bandit import policies
 from bandit.core.caps import CapAdvice, advise
 from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Bandit, BanditKind, PolicyVersion
-from bandit.policies import ArmCost, PolicyPreview
+from bandit.policies import PolicyPreview
 from bandit.reading import policy_of, rows_of, site_day, version_of
 from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
 from grading.review import recalibration
 from grading.screens.arms.view import bandit_or_404
 from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
-from grading.screens.scale.shifts import ONE_OF_100, ArmShift, arm_shifts, effect, share_effect
+from grading.screens.scale.shifts import ONE_OF_100, arm_shifts, effect, share_effect
 
 LISTED = 50
 # A version's numbers of these are read at each decision and nowhere else.
@@ -31,22 +31,23 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
     """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log`, also
     what they would have earned on past decisions. A POST puts them in force.
     """
-    bandit = _bandit(name)
+    bandit = bandit_or_404(name)
+    if bandit.kind == BanditKind.NAMES:
+        raise Http404(f"{name} has no policy: {bandit.get_kind_display()}")
     held = version_of(bandit)
     if request.method == "POST":
         return _put(request, held)
     if "to" in request.GET:
         return _earlier(request, held, request.GET["to"])
     form = BanditPolicyForm(request.GET or None, held=held)
-    seen = _previewed(form, bandit) if "preview" in request.GET else None
-    return _form_page(request, form, held) if seen is None else _preview_page(request, seen, form.cleaned_data["note"])
-
-
-def _bandit(name: str) -> Bandit:
-    bandit = bandit_or_404(name)
-    if bandit.kind == BanditKind.NAMES:
-        raise Http404(f"{name} has no policy: {bandit.get_kind_display()}")
-    return bandit
+    if "preview" in request.GET and form.is_valid():
+        try:
+            seen = policies.preview(bandit.name, form.numbers(), timezone.now())
+        except ValidationError as error:
+            form.refuse(error)
+        else:
+            return _preview_page(request, seen, form.cleaned_data["note"])
+    return _form_page(request, form, held)
 
 
 def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
@@ -92,28 +93,20 @@ def _earlier(request: HttpRequest, held: PolicyVersion, to: str) -> HttpResponse
     return _preview_page(request, seen, f"Back to version {earlier.version}.")
 
 
-def _previewed(form: BanditPolicyForm, bandit: Bandit) -> PolicyPreview | None:
-    """What the form's numbers would do; None, and the form says why, where they cannot be."""
-    if not form.is_valid():
-        return None
-    try:
-        return policies.preview(bandit.name, form.numbers(), timezone.now())
-    except ValidationError as error:
-        form.refuse(error)
-        return None
-
-
 def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> TemplateResponse:
     bandit, said = seen.version.bandit, changes(seen.held, seen.version)
     shifts, bound = arm_shifts(seen.before, seen.after), supply_bound(bandit)
+    # To be chosen more often brings nothing to an arm that has no work.
+    raised = {row.arm for row in shifts if row.share_after - row.share_before >= ONE_OF_100}
+    decisive = [name for name in policies.NUMBERS if name.startswith(AT_DECISIONS)]
     context = {
         "title": f"Preview of version {seen.version.version}",
         "bandit": bandit,
         "seen": seen,
         "changes": said,
-        "shifts": [{"row": row, "bound": bound.get(row.arm) if _is_raised(row) else None} for row in shifts],
+        "shifts": [{"row": row, "bound": bound.get(row.arm) if row.arm in raised else None} for row in shifts],
         "effect": share_effect(shifts) if bandit.kind == BanditKind.CHOICE else effect(shifts),
-        "at_decisions": any(_differs(seen, name) for name in policies.NUMBERS if name.startswith(AT_DECISIONS)),
+        "at_decisions": any(getattr(seen.held, name) != getattr(seen.version, name) for name in decisive),
         "chooses": bandit.kind == BanditKind.CHOICE,
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
         "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
@@ -125,18 +118,15 @@ def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> Templ
     return TemplateResponse(request, "policy/policy_preview.html", context)
 
 
-def _is_raised(row: ArmShift) -> bool:
-    """Whether the arm is to be chosen more often: that brings nothing to one that has no work."""
-    return row.share_after - row.share_before >= ONE_OF_100
-
-
-def _differs(seen: PolicyPreview, name: str) -> bool:
-    return bool(getattr(seen.held, name) != getattr(seen.version, name))
-
-
 def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion) -> TemplateResponse:
     bandit, now = held.bandit, timezone.now()
-    costs = policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now)))
+    costs = [
+        (arm, cost)
+        for arm, cost in policies.costs_of(rows_of(bandit, policy_of(bandit), site_day(now))).items()
+        if cost.n
+    ]
+    # The dearest first.
+    costs.sort(key=lambda of: (-(of[1].each or 0.0), of[0]))
     context = {
         "title": f"{bandit} policy",
         "bandit": bandit,
@@ -146,7 +136,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         "grouped": list(form.grouped()),
         "sources": form.by_source(advice(bandit)),
         "memory": policies.memory_of(held, now),
-        "costs": sorted(((arm, cost) for arm, cost in costs.items() if cost.n), key=_dearest),
+        "costs": costs,
         "history": history(bandit),
     }
     return TemplateResponse(request, "policy/policy.html", context)
@@ -156,10 +146,6 @@ def advice(bandit: Bandit) -> dict[str, CapAdvice | None]:
     """The cap that people's grades of the random slice suggest for each machine, as its grades are read now."""
     pairs = recalibration.pairs(bandit.name, timezone.now())
     return {source: advise(pairs, source) for source in SOURCES}
-
-
-def _dearest(of: tuple[str, ArmCost]) -> tuple[float, str]:
-    return -(of[1].each or 0.0), of[0]
 
 
 def history(bandit: Bandit) -> list[dict[str, Any]]:

@@ -35,12 +35,24 @@ class JudgeCard:
 
 def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> JudgeCard:
     quota = standing.quota
+    heading, since = quota.state.capitalize(), "not asked yet"
+    if quota.state == QuotaState.EXHAUSTED:
+        out = "Budget spent" if quota.reason == Reason.BUDGET_SPENT else "Exhausted"
+        heading = f"{out}{until(quota.until)}"
+    elif quota.state == QuotaState.PACING and quota.until is not None:
+        heading = f"Pacing until {clock(quota.until)}"
+    if quota.pk is not None:
+        at = timezone.localtime(quota.changed_at)
+        day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
+        since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
+        if quota.state == QuotaState.EXHAUSTED and quota.until is not None and quota.until > now:
+            since += f"; returns in {duration((quota.until - now).total_seconds())}"
     said = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
     return JudgeCard(
         standing=standing,
         role=ROLES[standing.judge.role],
-        heading=_heading(quota),
-        since=_since(quota, now),
+        heading=heading,
+        since=since,
         meaning=_meaning(quota, policy),
         quote=said,
         trouble=quota.is_out,
@@ -61,27 +73,6 @@ def unconfigured() -> JudgeCard:
     )
 
 
-def _heading(quota: Quota) -> str:
-    if quota.state == QuotaState.EXHAUSTED and quota.reason == Reason.BUDGET_SPENT:
-        return f"Budget spent{until(quota.until)}"
-    if quota.state == QuotaState.EXHAUSTED:
-        return f"Exhausted{until(quota.until)}"
-    if quota.state == QuotaState.PACING and quota.until is not None:
-        return f"Pacing until {clock(quota.until)}"
-    return quota.state.capitalize()
-
-
-def _since(quota: Quota, now: dt.datetime) -> str:
-    if quota.pk is None:
-        return "not asked yet"
-    at = timezone.localtime(quota.changed_at)
-    day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
-    said = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
-    if quota.state == QuotaState.EXHAUSTED and quota.until is not None and quota.until > now:
-        said += f"; returns in {duration((quota.until - now).total_seconds())}"
-    return said
-
-
 def _meaning(quota: Quota, policy: JudgePolicy) -> str:
     match quota.state, quota.reason:
         case QuotaState.OPEN, _:
@@ -96,17 +87,14 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
         case QuotaState.EXHAUSTED, _:
             return "One call then asks whether the quota is back, and the rest follow; until then nothing is sent."
         case QuotaState.PAUSED, _:
-            return f"{_who(quota)} paused the judge. Nothing is sent until somebody resumes it."
+            row = quota.transitions.select_related("by").last()
+            who = "Somebody" if row is None or row.by is None else row.by.get_username()
+            return f"{who} paused the judge. Nothing is sent until somebody resumes it."
         case _:
             return (
                 "The key or the model was refused, so that nothing is sent. Put ANTHROPIC_API_KEY or JUDGE_MODEL right "
                 "and restart; if it was mended at the provider, send one probe."
             )
-
-
-def _who(quota: Quota) -> str:
-    row = quota.transitions.select_related("by").last()
-    return "Somebody" if row is None or row.by is None else row.by.get_username()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,24 +131,15 @@ def outcomes(
     """Today's attempts by kind, and what is held, on one scale."""
     most = max([held.jobs, *(tally.attempts for tally in tallies)])
     calls = sum(tally.attempts for tally in tallies)
-    rows = [
-        {
-            "kind": tally.kind,
-            "n": tally.attempts,
-            "bar": charts.share_bar(_colour(tally), tally.attempts, most, tally.kind.words),
-            "words": _words(tally, calls, each_usd),
-        }
-        for tally in tallies
-        if tally.attempts or tally.kind.always
-    ]
+    rows: list[dict[str, Any]] = []
+    for tally in tallies:
+        kind, n = tally.kind, tally.attempts
+        if n or kind.always:
+            css = "f-judge" if kind.name == "graded" else "f-alarm" if kind.is_trouble else "f-floor"
+            bar = charts.share_bar(css, n, most, kind.words)
+            rows.append({"kind": kind, "n": n, "bar": bar, "words": _words(tally, calls, each_usd)})
     bar = charts.share_bar("", held.jobs, most, "Held, not sent")
     return [*rows, {"kind": None, "n": held.jobs, "bar": bar, "words": waits if held.jobs else ""}]
-
-
-def _colour(tally: AttemptTally) -> str:
-    if tally.kind.name == "graded":
-        return "f-judge"
-    return "f-alarm" if tally.kind.is_trouble else "f-floor"
 
 
 def _words(tally: AttemptTally, calls: int, each_usd: float | None) -> str:
@@ -174,19 +165,16 @@ def timeline(standing: JudgeStanding, periods: list[Period], spells: list[Spell]
     """Two weeks of one judge, whole days: open, pacing, overloaded, out; hatched until the reset that lies ahead."""
     start, end = start_of_day(now) - dt.timedelta(days=DAYS - 1), start_of_day(now) + dt.timedelta(days=1)
     spans = [charts.Span(since=start, until=now, css="f-open", words="open")]
-    spans += [_span(period, now) for period in periods]
+    for period in periods:
+        until, state = period.until or now, period.row.state
+        words = f"{state}, {stamp(period.since)} to {stamp(until)}"
+        spans.append(charts.Span(since=period.since, until=until, css=f"f-{state}", words=words))
     spans += [charts.Span(since=s.since, until=s.until, css="f-overloaded", words=spell_words(s)) for s in spells]
     quota = standing.quota
     if quota.is_out and quota.until is not None and quota.until > now:
         words = f"nothing is sent until {stamp(quota.until)}"
         spans.append(charts.Span(since=now, until=quota.until, css="", words=words))
     return charts.timeline(spans, timezone.localtime(start), timezone.localtime(end))
-
-
-def _span(period: Period, now: dt.datetime) -> charts.Span:
-    until = period.until or now
-    words = f"{period.row.state}, {stamp(period.since)} to {stamp(until)}"
-    return charts.Span(since=period.since, until=until, css=f"f-{period.row.state}", words=words)
 
 
 def spell_words(spell: Spell) -> str:
@@ -196,18 +184,15 @@ def spell_words(spell: Spell) -> str:
 def listed(periods: list[Period]) -> list[dict[str, Any]]:
     """The latest outages first, each with its blast radius."""
     found = [period for period in reversed(periods) if period.is_outage][: outages.LISTED]
-    return [
-        {"period": period, "radius": radius, "sessions": sessions_during(period)}
-        for period, radius in zip(found, outages.radii(found), strict=True)
-    ]
-
-
-def sessions_during(period: Period) -> str:
-    """The address of the list of the sessions that waited for a verdict then."""
-    window = {"waited_from": period.row.at.isoformat()}
-    if period.until is not None:
-        window["waited_until"] = period.until.isoformat()
-    return f"{reverse('admin:sessions')}?{urlencode(window)}"
+    rows = []
+    for period, radius in zip(found, outages.radii(found), strict=True):
+        # The list of the sessions that waited for a verdict then.
+        window = {"waited_from": period.row.at.isoformat()}
+        if period.until is not None:
+            window["waited_until"] = period.until.isoformat()
+        address = f"{reverse('admin:sessions')}?{urlencode(window)}"
+        rows.append({"period": period, "radius": radius, "sessions": address})
+    return rows
 
 
 def tallies_today(now: dt.datetime) -> list[AttemptTally]:

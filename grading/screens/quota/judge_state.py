@@ -109,23 +109,18 @@ def banner(quota: Quota | None) -> Banner | None:
         return None
     what = Reason(quota.reason).words or "The judge is out"
     note = quota.detail if quota.state == QuotaState.PAUSED else ""
-    return Banner(what=what, since=quota.changed_at, until=_ends(quota), sessions=_held(), note=note)
-
-
-def _ends(quota: Quota) -> str:
+    ends = "until it answers again"
     if quota.state == QuotaState.PAUSED:
-        return "until somebody resumes it"
-    if quota.state == QuotaState.MISCONFIGURED:
-        return "until it is put right"
-    is_ahead = quota.until is not None and quota.until > timezone.now()
-    return until(quota.until).strip() if is_ahead else "until it answers again"
-
-
-def _held() -> int:
-    """Sessions without a final reward that wait for a verdict."""
+        ends = "until somebody resumes it"
+    elif quota.state == QuotaState.MISCONFIGURED:
+        ends = "until it is put right"
+    elif quota.until is not None and quota.until > timezone.now():
+        ends = until(quota.until).strip()
+    # Sessions without a final reward that wait for a verdict.
     live = Settlement.objects.filter(session=OuterRef("session")).order_by("-revision")
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
-    return waiting.annotate(is_final=Subquery(live.values("final")[:1])).exclude(is_final=True).count()
+    held = waiting.annotate(is_final=Subquery(live.values("final")[:1])).exclude(is_final=True).count()
+    return Banner(what=what, since=quota.changed_at, until=ends, sessions=held, note=note)
 
 
 def never_judged() -> int:

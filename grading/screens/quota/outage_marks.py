@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from grading.days import midnight
 from grading.judging.outlook import outages
-from grading.judging.outlook.outages import Period, Spell
 from grading.judging.outlook.standing import JudgeStanding
 from grading.models import JudgeJob
 from grading.models.judging import Purpose
@@ -25,28 +24,23 @@ def outage_marks(first: JudgeStanding | None, now: dt.datetime, days: int) -> li
     since = midnight(timezone.localdate(now) - dt.timedelta(days=days - 1))
     found = [period for period in outages.periods(first.quota, since) if period.is_outage]
     periods = [period for period in found if (period.until or now) - period.since >= LEAST or period.until is None]
+    # Since when the oldest job that is open has been waiting.
     waits = JudgeJob.objects.filter(finished_at=None, purpose=Purpose.VERDICT).aggregate(since=Min("created_at"))[
         "since"
     ]
-    marks = [_period(period, waits, now) for period in periods]
-    spells = outages.spells(first.judge.model, since)
-    marks += [_spell(spell) for spell in spells if spell.until - spell.since >= LEAST]
+    marks = []
+    for period in periods:
+        what, until = period.words[:1].lower() + period.words[1:], timezone.localtime(period.until or now)
+        if period.until is None:
+            words = f"{what} since {moment(period.row.at)}"
+        else:
+            words = f"{what} for {duration((period.until - period.since).total_seconds())}"
+            words += ", since judged" if waits is None or waits >= period.until else ""
+        marks.append(charts.OutageSpan(since=timezone.localtime(period.since), until=until, words=words))
+    for spell in outages.spells(first.judge.model, since):
+        lasted = spell.until - spell.since
+        if lasted >= LEAST:
+            start, end = timezone.localtime(spell.since), timezone.localtime(spell.until)
+            words = f"judge overloaded for {duration(lasted.total_seconds())}"
+            marks.append(charts.OutageSpan(since=start, until=end, words=words))
     return sorted(marks, key=lambda mark: mark.since)
-
-
-def _period(period: Period, waits: dt.datetime | None, now: dt.datetime) -> charts.OutageSpan:
-    """`waits`: since when the oldest job that is open has been waiting."""
-    what = period.words[:1].lower() + period.words[1:]
-    if period.until is None:
-        words = f"{what} since {moment(period.row.at)}"
-    else:
-        lasted = duration((period.until - period.since).total_seconds())
-        words = f"{what} for {lasted}" + (", since judged" if waits is None or waits >= period.until else "")
-    return charts.OutageSpan(
-        since=timezone.localtime(period.since), until=timezone.localtime(period.until or now), words=words
-    )
-
-
-def _spell(spell: Spell) -> charts.OutageSpan:
-    words = f"judge overloaded for {duration((spell.until - spell.since).total_seconds())}"
-    return charts.OutageSpan(since=timezone.localtime(spell.since), until=timezone.localtime(spell.until), words=words)

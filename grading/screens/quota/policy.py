@@ -171,20 +171,16 @@ def policy(request: HttpRequest) -> HttpResponse:
     held = JudgePolicy.objects.current()
     form = JudgePolicyForm(request.POST or None, held=held)
     if request.method == "POST" and form.is_valid():
-        return _set(request, {name: form.cleaned_data[name] for name in NAMES})
+        chosen = {name: form.cleaned_data[name] for name in NAMES}
+        changed = changes(numbers(held), chosen)
+        if not changed:
+            messages.info(request, "Nothing was changed: this is the policy that holds.")
+            return redirect("admin:quota_policy")
+        budget.set_policy(by=request.user, **chosen)  # type: ignore[arg-type] # the screen needs a login
+        messages.success(request, f"The policy holds from now on: {'; '.join(changed)}.")
+        return redirect("admin:quota")
     context = {"title": "Judge policy", "form": form, "held": held, "history": history()}
     return TemplateResponse(request, "quota/quota_policy.html", context)
-
-
-def _set(request: HttpRequest, chosen: Mapping[str, Any]) -> HttpResponse:
-    before = numbers(JudgePolicy.objects.current())
-    changed = changes(before, chosen)
-    if not changed:
-        messages.info(request, "Nothing was changed: this is the policy that holds.")
-        return redirect("admin:quota_policy")
-    budget.set_policy(by=request.user, **chosen)  # type: ignore[arg-type] # the screen needs a login
-    messages.success(request, f"The policy holds from now on: {'; '.join(changed)}.")
-    return redirect("admin:quota")
 
 
 def history() -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import datetime as dt
 
-from django.db.models import Count, Max, Min
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -12,7 +11,7 @@ from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import WaitingJobs
 from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
-from grading.models import JudgeJob, JudgePolicy, Quota
+from grading.models import JudgePolicy, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
 from grading.screens.quota import figures
@@ -20,7 +19,6 @@ from grading.screens.quota.cards import STATES, card, effect, unconfigured
 from grading.screens.quota.judge_state import until
 from grading.screens.quota.policy import may_probe
 from grading.templatetags.gradingsite_tags import clock
-from grading.vocabulary import Reason
 
 
 def show(request: HttpRequest) -> TemplateResponse:
@@ -82,17 +80,6 @@ def _waits(quota: Quota, held: WaitingJobs) -> str:
         return f"{lanes}held{until(quota.until)}"
     due = "now" if held.due is None or held.due <= timezone.now() else f"at {clock(held.due)}"
     return f"{lanes}the next is due {due}"
-
-
-def waiting(quota: Quota | None) -> list[dict[str, object]]:
-    """Open jobs by why they wait, with when the next of them is tried."""
-    rows = (
-        JudgeJob.objects.open()
-        .order_by()
-        .values("reason")
-        .annotate(n=Count("pk"), next=Min("next_attempt_at"), tries=Max("attempts"))
-    )
-    return [{**row, "words": Reason(row["reason"]).words, "next": not_before(row["next"], quota)} for row in rows]
 
 
 def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:

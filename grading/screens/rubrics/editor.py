@@ -4,7 +4,7 @@ It needs no script: every button posts the whole form and gets it back with all 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -92,11 +92,29 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
     draft = Draft.posted(request.POST) if posting else Draft.of(parent)
     unsaved, problems = None, dict[str, str]()
     if posting and not _rearranged(draft, request.POST):
-        unsaved, problems = _checked(draft, parent)
+        draft.drop_blank_rows()
+        problems = draft.problems()
+        try:
+            unsaved = None if problems else draft.rubric(parent)
+        except OSError as error:
+            problems = {"examples": f"The evidence of an example could not be read ({error}); take it out."}
         if unsaved is not None and request.POST.get("do") in {"save", "try"}:
             return _saved(request, unsaved)
+    try:
+        total = round(sum(float(row["weight"]) for row in draft.dimensions), 6)
+    except ValueError:
+        total = None
     recent = recent_sessions()
     named = request.POST.get("session", "") or (recent[0]["value"] if recent else "")
+    session, missing = find_session(named)
+    preview = None
+    if request.POST.get("do") == "preview" and unsaved is not None and session is not None:
+        preview = PromptPreview.of(session, unsaved)
+    # The chosen grades first, then others that people gave, by what was searched for.
+    search = request.POST.get("find", "")
+    given = Grade.objects.filter(source=Source.HUMAN, pk__in=draft.examples)
+    chosen = given.select_related("session__category", "author")
+    others = examples.labelled(search.strip()).exclude(pk__in=draft.examples)[:OFFERED]
     return TemplateResponse(
         request,
         "rubrics/rubric_edit.html",
@@ -105,13 +123,14 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
             "parent": parent,
             "draft": draft,
             "problems": problems,
-            "sum": _sum(draft),
-            "find": request.POST.get("find", ""),
-            "offered": _offered(draft, request.POST.get("find", "")),
+            "sum": total,
+            "find": search,
+            "offered": [{"grade": grade, "chosen": grade.pk in draft.examples} for grade in [*chosen, *others]],
             "most": core.MOST_EXAMPLES,
             "named": named,
             "recent": recent,
-            **_preview(unsaved if request.POST.get("do") == "preview" else None, named),
+            "preview": preview,
+            "missing": missing,
         },
     )
 
@@ -124,18 +143,6 @@ def _plain(typed: str) -> str:
 def _rows(post: QueryDict, noun: str, columns: tuple[str, ...]) -> list[dict[str, str]]:
     typed = zip(*(map(_plain, post.getlist(f"{noun}_{column}")) for column in columns), strict=False)
     return [dict(zip(columns, row, strict=True)) for row in typed]
-
-
-def _checked(draft: Draft, parent: Rubric) -> tuple[Rubric | None, core.Problems]:
-    """The unsaved rubric, or what is wrong with the draft."""
-    draft.drop_blank_rows()
-    problems = draft.problems()
-    if problems:
-        return None, problems
-    try:
-        return draft.rubric(parent), {}
-    except OSError as error:
-        return None, {"examples": f"The evidence of an example could not be read ({error}); take it out."}
 
 
 def _rearranged(draft: Draft, post: QueryDict) -> bool:
@@ -170,27 +177,3 @@ def _examples(chosen: list[int], parent: Rubric) -> list[Example]:
     grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in held])
     found = [held.get(pk) or (examples.make(grades[pk]) if pk in grades else None) for pk in dict.fromkeys(chosen)]
     return [example for example in found if example is not None]
-
-
-def _offered(draft: Draft, search: str) -> list[dict[str, Any]]:
-    """The chosen grades first, then others that people gave, by what was searched for."""
-    given = Grade.objects.filter(source=Source.HUMAN, pk__in=draft.examples)
-    chosen = given.select_related("session__category", "author")
-    others = examples.labelled(search.strip()).exclude(pk__in=draft.examples)[:OFFERED]
-    return [{"grade": grade, "chosen": grade.pk in draft.examples} for grade in [*chosen, *others]]
-
-
-def _sum(draft: Draft) -> float | None:
-    """What the weights sum to, as far as they are numbers."""
-    try:
-        return round(sum(float(row["weight"]) for row in draft.dimensions), 6)
-    except ValueError:
-        return None
-
-
-def _preview(unsaved: Rubric | None, named: str) -> dict[str, Any]:
-    """The prompt that the draft makes of the session named."""
-    session, missing = find_session(named)
-    if unsaved is None or session is None:
-        return {"preview": None, "missing": missing}
-    return {"preview": PromptPreview.of(session, unsaved), "missing": missing}

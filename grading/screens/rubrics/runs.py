@@ -17,7 +17,6 @@ from grading.judging.outlook import estimates
 from grading.judging.outlook.standing import DIMENSIONS
 from grading.judging.rubrics import plans, progress, rejudge
 from grading.judging.rubrics.plans import Plan
-from grading.judging.rubrics.progress import Changes
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.screens.charts import runs as pictures
@@ -47,8 +46,11 @@ def plan(request: HttpRequest) -> HttpResponse:
     sessions, words, problem = selection(request.GET)
     found = None if problem else plans.plan(sessions, Rubric.objects.in_force())
     if request.method == "POST" and found is not None:
-        problem = _grown(found, request.POST)
-        if not problem and found.ask:
+        # Nobody is charged for more than they saw.
+        seen = request.POST.get("seen", "")
+        if not (seen.isdecimal() and len(seen) < 10 and len(found.ask) <= int(seen)):  # noqa: PLR2004 - no absurd numbers
+            problem = f"More sessions match than when you looked: {len(found.ask)} now. Nothing was asked; look again."
+        elif found.ask:
             run = rejudge.start(
                 found.ask,
                 found.rubric,
@@ -86,14 +88,6 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
     return sessions, "; ".join(said) or "all sessions", ""
 
 
-def _grown(found: Plan, post: QueryDict) -> str:
-    """Nobody is charged for more than they saw."""
-    seen = post.get("seen", "")
-    if seen.isdecimal() and len(seen) < 10 and len(found.ask) <= int(seen):  # noqa: PLR2004 - no absurd numbers
-        return ""
-    return f"More sessions match than when you looked: {len(found.ask)} now. Nothing was asked; look again."
-
-
 def _price(found: Plan) -> dict[str, Any]:
     """The budget and the time that a plan meets."""
     now = timezone.now()
@@ -115,26 +109,18 @@ def _price(found: Plan) -> dict[str, Any]:
 def run(request: HttpRequest, pk: int) -> TemplateResponse:
     run = _run(pk)
     changes = progress.changes(run)
+    sessions = Session.objects.with_people().in_bulk([change.session for change in changes.largest])
+    # By which its sessions are asked about; before it has any job, the one of most of them.
+    rubrics = Rubric.objects.filter(pk__in=run.jobs.order_by().values("rubric")).order_by("kind", "pk")
     context = {
         "title": f"Judged again: run {run.pk}",
         "changes": changes,
-        "rows": _largest(changes),
-        "rubrics": _rubrics(run),
+        "rows": [{"change": change, "session": sessions[change.session]} for change in changes.largest],
+        "rubrics": list(rubrics) or [run.rubric],
         "histogram": pictures.moves(changes.moves) if changes.moves else "",
         **_progress(run),
     }
     return TemplateResponse(request, "rubrics/run.html", context)
-
-
-def _rubrics(run: JudgeRun) -> list[Rubric]:
-    """By which its sessions are asked about; before it has any job, the one of most of them."""
-    found = Rubric.objects.filter(pk__in=run.jobs.order_by().values("rubric")).order_by("kind", "pk")
-    return list(found) or [run.rubric]
-
-
-def _largest(changes: Changes) -> list[dict[str, Any]]:
-    sessions = Session.objects.with_people().in_bulk([change.session for change in changes.largest])
-    return [{"change": change, "session": sessions[change.session]} for change in changes.largest]
 
 
 @require_GET

@@ -1,8 +1,6 @@
 """Rubrics: the list, one of them with what came of it, and putting one in force."""
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.contrib import messages
 from django.db.models import Q, QuerySet
@@ -33,37 +31,48 @@ WINDOWS = ((7, "of the last 7 days"), (30, "of the last 30 days"), (None, "all o
 def show(request: HttpRequest) -> TemplateResponse:
     rows = list(Rubric.objects.select_related("author", "parent").order_by("-is_active", "-created_at"))
     known = versions.figures()
+    sections = []
+    for kind in WorkKind:
+        ours = [row for row in rows if row.kind == kind]
+        sections.append(
+            {
+                "words": kind.words,
+                "about": ABOUT[kind],
+                "active": next((row for row in ours if row.is_active), None),
+                "rows": [{"rubric": row, "figures": known.get(row.sha256, Figures())} for row in ours],
+            }
+        )
     context = {
         "title": "Rubrics",
-        "kinds": [_kind(kind, [row for row in rows if row.kind == kind], known) for kind in WorkKind],
+        "kinds": sections,
         "stale": stale().count(),
         "activations": RubricActivation.objects.select_related("rubric", "by")[:LISTED],
     }
     return TemplateResponse(request, "rubrics/rubrics.html", context)
 
 
-def _kind(kind: WorkKind, rows: Sequence[Rubric], known: Mapping[str, Figures]) -> dict[str, Any]:
-    """The rubrics for one kind of work, with what came of each."""
-    return {
-        "words": kind.words,
-        "about": ABOUT[kind],
-        "active": next((row for row in rows if row.is_active), None),
-        "rows": [{"rubric": row, "figures": known.get(row.sha256, Figures())} for row in rows],
-    }
-
-
 def detail(request: HttpRequest, pk: int) -> TemplateResponse:
     rubric = get_object_or_404(Rubric.objects.select_related("author", "parent"), pk=pk)
     parent = rubric.parent
+    # Each text that both have and that reads differently, before and after.
+    reworded = []
+    if parent is not None:
+        pairs = [("Instructions", parent.text, rubric.text)]
+        for section in ("dimensions", "bands"):
+            old = {row["name"]: row["text"] for row in getattr(parent, section)}
+            pairs += [(row["name"], old.get(row["name"], row["text"]), row["text"]) for row in getattr(rubric, section)]
+        reworded = [{"name": name, "before": old, "after": new} for name, old, new in pairs if old != new]
+    trials = Grade.objects.verdicts().filter(rubric=rubric.sha256, parallel=True, evidence__purpose=Purpose.TRIAL)
+    trials = trials.select_related("session__category", "session__agent").order_by("-pk")[:LISTED]
     context = {
         "title": rubric.title,
         "rubric": rubric,
         "figures": versions.figures().get(rubric.sha256, Figures()),
         "differs": difference(versions.content(parent), versions.content(rubric)) if parent else [],
-        "before_after": _reworded(parent, rubric) if parent else [],
+        "before_after": reworded,
         "stale": of_kind(stale(), WorkKind(rubric.kind)).count() if rubric.is_active else 0,
         "about": ABOUT[WorkKind(rubric.kind)],
-        "trials": _trials(rubric),
+        "trials": [{"grade": row, "named": full_name(row.session)} for row in trials],
     }
     return TemplateResponse(request, "rubrics/rubric.html", context)
 
@@ -81,22 +90,6 @@ def of_kind(sessions: QuerySet[Session], kind: WorkKind) -> QuerySet[Session]:
     return sessions.filter(category__in=[pk for pk, each in categories.items() if each is kind])
 
 
-def _reworded(parent: Rubric, rubric: Rubric) -> list[dict[str, str]]:
-    """Each text that both have and that reads differently, before and after."""
-    pairs = [("Instructions", parent.text, rubric.text)]
-    for section in ("dimensions", "bands"):
-        old = {row["name"]: row["text"] for row in getattr(parent, section)}
-        pairs += [(row["name"], old.get(row["name"], row["text"]), row["text"]) for row in getattr(rubric, section)]
-    return [{"name": name, "before": before, "after": after} for name, before, after in pairs if before != after]
-
-
-def _trials(rubric: Rubric) -> list[dict[str, Any]]:
-    """What the judge said in trials of the rubric, the latest first."""
-    rows = Grade.objects.verdicts().filter(rubric=rubric.sha256, parallel=True, evidence__purpose=Purpose.TRIAL)
-    rows = rows.select_related("session__category", "session__agent").order_by("-pk")[:LISTED]
-    return [{"grade": row, "named": full_name(row.session)} for row in rows]
-
-
 def activate(request: HttpRequest, pk: int) -> HttpResponse:
     rubric = get_object_or_404(Rubric, pk=pk)
     if request.method == "POST":
@@ -110,6 +103,11 @@ def activate(request: HttpRequest, pk: int) -> HttpResponse:
     judged = of_kind(Session.objects.filter(pk__in=verdicts().order_by().values("session")), kind)
     rows = verdicts().filter(session__in=judged.order_by().values("pk")).order_by("pk")
     latest = dict(rows.values_list("session", "rubric")).values()
+    # What judging those of some days again would cost, were the rubric in force.
+    windows = []
+    for days, words in WINDOWS:
+        sessions = judged if days is None else judged.filter(ended_at__gt=now - dt.timedelta(days=days))
+        windows.append({"words": words, "plan": plans.plan(sessions, {kind: rubric})})
     context = {
         "title": "Put a rubric in force",
         "rubric": rubric,
@@ -117,15 +115,6 @@ def activate(request: HttpRequest, pk: int) -> HttpResponse:
         "about": ABOUT[kind],
         "stale": sum(sha256 != rubric.sha256 for sha256 in latest),
         "judged": len(latest),
-        "windows": [_window(judged, rubric, days, words, now) for days, words in WINDOWS],
+        "windows": windows,
     }
     return TemplateResponse(request, "rubrics/rubric_activate.html", context)
-
-
-def _window(
-    sessions: QuerySet[Session], rubric: Rubric, days: int | None, words: str, now: dt.datetime
-) -> dict[str, Any]:
-    """What judging those of some days again would cost, were the rubric in force."""
-    if days is not None:
-        sessions = sessions.filter(ended_at__gt=now - dt.timedelta(days=days))
-    return {"words": words, "plan": plans.plan(sessions, {WorkKind(rubric.kind): rubric})}

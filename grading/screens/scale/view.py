@@ -82,18 +82,11 @@ class LineRow:
         return self.line.error("", self.line.centre)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionRow:
-    """One version in the history: `pairs` None where it switched off, 0 at the start."""
-
-    row: CalibrationVersion
-    pairs: int | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class BanditScale:
     """A bandit's part of the calibration page. `is_in_force`: the lines shown are those that count, not only what
-    today's pairs say. `holds` and `todo` in words.
+    today's pairs say. `holds` and `todo` in words. `history`: the latest versions, each with its `row` and its number
+    of `pairs`, None where it switched off, 0 at the start.
     """
 
     bandit: Bandit
@@ -105,40 +98,42 @@ class BanditScale:
     holds: str
     todo: str
     is_stale: bool
-    history: Sequence[VersionRow]
+    history: Sequence[Mapping[str, Any]]
 
 
 def parts(now: dt.datetime) -> list[BanditScale]:
     """Every bandit that learns. The judged sessions are read once for all of them."""
     judged = one_scale.Judgements(now)
-    return [_part(bandit, judged, now) for bandit in Bandit.objects.that_learn()]
-
-
-def _part(bandit: Bandit, judged: one_scale.Judgements, now: dt.datetime) -> BanditScale:
-    pairs, target = judged.pairs(bandit.name)
-    held = calibrating.latest(bandit)
-    in_force = calibrating.scale_of(held)
-    counts = in_force is not None and not in_force.is_start
-    shown = in_force if in_force is not None and counts else fit(pairs, START)
-    titles = {arm.name: str(arm) for arm in bandit.arms.all()}
     today = timezone.localdate(now)
-    return BanditScale(
-        bandit=bandit,
-        held=held,
-        target=held.target if held is not None and counts else str(target or ""),
-        is_in_force=counts,
-        lines=_rows(shown, pairs, titles, today),
-        pairs=shown.n,
-        holds=in_words(bandit, held, today),
-        todo=_todo(held, len(pairs)),
-        is_stale=in_force is not None and in_force.is_stale(today),
-        history=_history(bandit),
-    )
+    found = []
+    for bandit in Bandit.objects.that_learn():
+        pairs, target = judged.pairs(bandit.name)
+        held = calibrating.latest(bandit)
+        in_force = calibrating.scale_of(held)
+        counts = in_force is not None and not in_force.is_start
+        shown = in_force if in_force is not None and counts else fit(pairs, START)
+        titles = {arm.name: str(arm) for arm in bandit.arms.all()}
+        versions = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
+        part = BanditScale(
+            bandit=bandit,
+            held=held,
+            target=held.target if held is not None and counts else str(target or ""),
+            is_in_force=counts,
+            lines=_rows(shown, pairs, titles, today),
+            pairs=shown.n,
+            holds=in_words(bandit, held, today),
+            todo=_todo(held, len(pairs)),
+            is_stale=in_force is not None and in_force.is_stale(today),
+            history=[{"row": row, "pairs": None if scale is None else scale.n} for row, scale in versions],
+        )
+        found.append(part)
+    return found
 
 
 def in_words(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) -> str:
     """How fallbacks are read now, and what they count."""
-    scale, counts = calibrating.scale_of(held), _policy_says(bandit)
+    scale, weights = calibrating.scale_of(held), weights_of(version_of(bandit))
+    counts = " and ".join(f"{source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
     if held is None:
         return (
             f"Never used here: every source is read as it stands, and a session counts what the policy says, {counts}."
@@ -158,18 +153,8 @@ def in_words(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) ->
     whose = f"the scale of {held.target}" if held.target else "the judge’s scale"
     told = f"Version {held.version} reads fallbacks on {whose}, from {scale.n:,} judged sessions"
     newest = f"; the newest is of {scale.latest:%-d %b %Y}." if scale.latest else "."
-    return told + newest + _halved(scale, today)
-
-
-def _halved(scale: Scale, today: dt.date) -> str:
-    if not scale.is_stale(today):
-        return ""
-    return f" No new pair for {STALE_AFTER.days} days: a session counts half of what it did."
-
-
-def _policy_says(bandit: Bandit) -> str:
-    weights = weights_of(version_of(bandit))
-    return " and ".join(f"{source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
+    halved = f" No new pair for {STALE_AFTER.days} days: a session counts half of what it did."
+    return told + newest + halved * scale.is_stale(today)
 
 
 def _todo(held: CalibrationVersion | None, pairs: int) -> str:
@@ -195,51 +180,44 @@ def _rows(scale: Scale, pairs: Sequence[JudgedSession], titles: Mapping[str, str
         by_line[pair.key][pair.arm].append(pair)
     weighs = scale.weights_on(today)
     # Where a source has one line, what stands in for others says the same again.
-    lines = Counter(line.source for line in scale.own_lines)
-    rows = (line for line in scale.lines if not line.stands_in or lines[line.source] != 1)
-    return [_row(line, by_line.get(line.key, {}), titles, weighs) for line in sorted(rows, key=_order)]
-
-
-def _order(line: CalibrationLine) -> tuple[int, bool, int]:
-    places = (Source.TRAJECTORY.value, Source.JOURNAL.value, ABSTAINED)
-    return places.index(line.source) if line.source in places else len(places), line.stands_in, -line.n
+    of_source = Counter(line.source for line in scale.own_lines)
+    lines = [line for line in scale.lines if not line.stands_in or of_source[line.source] != 1]
+    places = {Source.TRAJECTORY.value: 0, Source.JOURNAL.value: 1, ABSTAINED: 2}
+    lines.sort(key=lambda line: (places.get(line.source, len(places)), line.stands_in, -line.n))
+    return [
+        _row(line, by_line.get(line.key, {}), titles, 0.0 if line.backwards else weighs.get(line.source, 0.0))
+        for line in lines
+    ]
 
 
 def _row(
-    line: CalibrationLine,
-    pairs: Mapping[str, Sequence[JudgedSession]],
-    titles: Mapping[str, str],
-    weighs: Mapping[str, float],
+    line: CalibrationLine, pairs: Mapping[str, Sequence[JudgedSession]], titles: Mapping[str, str], counts: float
 ) -> LineRow:
     arms = [_on_line(line, name, pairs.get(name, ()), titles.get(name, name)) for name in line.pairs]
     arms.sort(key=lambda each: (-each.pairs, each.arm))
-    dots = [
-        charts.Dot(name=each.arm, x=each.fallback, y=each.judge, n=each.pairs)
-        for each in arms
-        if each.fallback is not None and each.judge is not None
-    ]
-    picture = (
-        None
-        if line.source == ABSTAINED or line.stands_in
-        else charts.against(dots, lambda x: line.intercept + line.slope * x, line.source)
-    )
+    picture = None
+    if line.source != ABSTAINED and not line.stands_in:
+        dots = [
+            charts.Dot(name=each.arm, x=each.fallback, y=each.judge, n=each.pairs)
+            for each in arms
+            if each.fallback is not None and each.judge is not None
+        ]
+        picture = charts.against(dots, lambda x: line.intercept + line.slope * x, line.source)
+    # What such a grade rests on, or why there is none.
+    if line.source == ABSTAINED and line.view in set(Reason):
+        view = Reason(line.view).words
+    elif line.source == Source.JOURNAL and not line.view:
+        view = "what the agent wrote"
+    else:
+        view = VIEWS.get(line.view, line.view)
     return LineRow(
         line=line,
-        view=_view(line),
-        weight=0.0 if line.backwards else weighs.get(line.source, 0.0),
+        view=view,
+        weight=counts,
         arms=() if line.stands_in else arms[:ARMS],
         more=0 if line.stands_in else max(len(arms) - ARMS, 0),
         picture=picture,
     )
-
-
-def _view(line: CalibrationLine) -> str:
-    """What such a grade rests on, or why there is none, in words."""
-    if line.source == ABSTAINED and line.view in set(Reason):
-        return Reason(line.view).words
-    if line.source == Source.JOURNAL and not line.view:
-        return "what the agent wrote"
-    return VIEWS.get(line.view, line.view)
 
 
 def _on_line(line: CalibrationLine, name: str, pairs: Sequence[JudgedSession], title: str) -> OnLine:
@@ -253,11 +231,6 @@ def _on_line(line: CalibrationLine, name: str, pairs: Sequence[JudgedSession], t
         offset=round(line.offsets.get(name, 0.0), 2) + 0.0,
         read_as=None if fallback is None else line.clipped(name, fallback),
     )
-
-
-def _history(bandit: Bandit) -> list[VersionRow]:
-    rows = ((row, calibrating.scale_of(row)) for row in bandit.calibrations.order_by("-version")[:LISTED])
-    return [VersionRow(row=row, pairs=None if scale is None else scale.n) for row, scale in rows]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.reward import sources, trajectory
 from grading.reward.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
 from grading.signals import Signals
-from grading.signals.patch import Patch
 from grading.signals.patch import parse as parse_patch
 
 SHOWN, LONGEST, SAID = 4, 160, 240
@@ -86,101 +85,84 @@ def rows(
 ) -> list[ActivityRow]:
     """Everything that was seen of a session, one row a kind; what there is none of is one row at the end."""
     things = by_kind(_things(session, signals, log))
-    found = [
-        *_task(signals, log),
-        *_blind(signals),
-        *(_thing(kind, same, signals) for kind, same in things.items()),
-        *_left_behind(artifacts),
-        *_checks(artifacts),
-        *_tests(signals),
-        *_calls(signals),
-        *_errors(signals, log),
-        *_run(session),
-        *_last_message(signals, log),
-    ]
-    left = {"file" for each in artifacts if each.kind in LEFT_BEHIND}
-    missing = _missing(things.keys() | left, signals)
-    return [
-        *found,
-        *([ActivityRow(kind="Not seen", said=(ActivityItem(text=missing.capitalize()),))] if missing else []),
-    ]
+    found: list[ActivityRow] = []
+    if signals is not None and signals.task:
+        asked = log.first_of("Task")
+        said = ActivityItem(text=signals.task[:SAID], event=asked.number if asked else None)
+        found.append(ActivityRow(kind="Task", said=(said,), seen="log"))
+    if signals is not None and signals.is_blind:
+        said = ActivityItem(text=trajectory.blindness(signals))
+        found.append(
+            ActivityRow(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
+        )
+    found += [_thing(kind, same, signals) for kind, same in things.items()]
+    found += _artifacts(artifacts)
+    if signals is not None:
+        found += [*_tests(signals), *_calls(signals), *_errors(signals, log)]
+    if session.exit_code is not None:
+        found.append(
+            ActivityRow(kind="Run", said=(ActivityItem(text=f"Exit status {session.exit_code}"),), seen="caller")
+        )
+    if signals is not None and signals.final_message:
+        message = log.event(signals.final_message)
+        text = " ".join(message.told[: 4 * SAID].split()) if message else ""
+        shown = f"“{text[:SAID]}{'…' * (len(text) > SAID)}”" if text else "In the transcript"
+        said = ActivityItem(text=shown, event=signals.final_message)
+        found.append(ActivityRow(kind="Last message", said=(said,), seen="log"))
+    there = things.keys() | {"file" for each in artifacts if each.kind in LEFT_BEHIND}
+    missing = [words for words, any_of in NONE_OF.items() if not there & any_of]
+    if signals is not None:
+        missing += ["test runs"] * (not signals.test_runs) + ["tool calls"] * (signals.calls == 0)
+        missing += ["a last message"] * (not signals.final_message)
+    if missing:
+        found.append(ActivityRow(kind="Not seen", said=(ActivityItem(text=", ".join(missing).capitalize()),)))
+    return found
 
 
 def _things(session: Session, signals: Signals | None, log: TranscriptEvents) -> Iterable[Thing]:
     """What counts in the sum of evidence."""
     root = str(log.row.report.get("cwd", "")) if log.row else ""
     facts, foreign, globs = material.facts_of(session), ownership.foreign(session), sources.globs()
-    return collect(signals, facts=facts, patch=_patch(session), foreign=foreign, root=root, artifacts=globs).things
-
-
-def _patch(session: Session) -> Patch | None:
     row = store.usable(session, EvidenceKind.PATCH)
     try:
-        return None if row is None else parse_patch(store.text_of(row))
+        patch = None if row is None else parse_patch(store.text_of(row))
     except (OSError, ValueError):
-        return None
-
-
-def _task(signals: Signals | None, log: TranscriptEvents) -> Iterator[ActivityRow]:
-    if signals is not None and signals.task:
-        asked = log.first_of("Task")
-        yield ActivityRow(
-            kind="Task",
-            said=(ActivityItem(text=signals.task[:SAID], event=asked.number if asked else None),),
-            seen="log",
-        )
-
-
-def _blind(signals: Signals | None) -> Iterator[ActivityRow]:
-    """A log that came and says too little."""
-    if signals is not None and signals.is_blind:
-        said = ActivityItem(text=trajectory.blindness(signals))
-        yield ActivityRow(kind="Log", said=(said,), note="Too little of it for a grade, good or bad", seen="log")
+        patch = None
+    return collect(signals, facts=facts, patch=patch, foreign=foreign, root=root, artifacts=globs).things
 
 
 def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> ActivityRow:
     subjects = {commit.hash: commit.subject for commit in signals.commits} if signals else {}
     seen = sorted({place for thing in things for place in thing.seen_in}, key=list(PLACES).index)
+    said = []
+    for thing in things[:SHOWN]:
+        key = thing.key.removeprefix("https://")[:LONGEST]
+        if thing.kind in {"commit", "bookkeeping_commit"}:
+            said.append(ActivityItem(code=key[:8], text=subjects.get(thing.key, "")[:LONGEST], event=thing.at))
+        elif thing.kind in KEYS_ARE_WORDS:
+            said.append(ActivityItem(text=key, event=thing.at))
+        else:
+            said.append(ActivityItem(code=key, event=thing.at))
     return ActivityRow(
         kind=WORDS[kind][len(things) != 1].capitalize(),
-        said=tuple(_said(thing, subjects) for thing in things[:SHOWN]),
+        said=tuple(said),
         more=max(len(things) - SHOWN, 0),
         seen=" and ".join(PLACES[place] for place in seen),
     )
 
 
-def _said(thing: Thing, subjects: dict[str, str]) -> ActivityItem:
-    key = thing.key.removeprefix("https://")[:LONGEST]
-    if thing.kind in {"commit", "bookkeeping_commit"}:
-        return ActivityItem(code=key[:8], text=subjects.get(thing.key, "")[:LONGEST], event=thing.at)
-    return (
-        ActivityItem(text=key, event=thing.at)
-        if thing.kind in KEYS_ARE_WORDS
-        else ActivityItem(code=key, event=thing.at)
-    )
-
-
-def _left_behind(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
-    """What the consumption grade counts, one row a kind; then what it leaves out, each with the reason."""
+def _artifacts(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
+    """What the consumption grade counts, one row a kind; what it leaves out, each with the reason; failed checks."""
     for kind in LEFT_BEHIND:
         same = [each for each in artifacts if each.kind == kind and not each.left_out]
         if same:
             name = "Knowledge" if kind is ArtifactKind.KNOWLEDGE else f"{kind.capitalize()}{'s' * (len(same) != 1)}"
-            yield _artifacts(name, same, [ActivityItem(code=each.key[:LONGEST]) for each in same])
+            yield _artifact_row(name, same, [ActivityItem(code=each.key[:LONGEST]) for each in same])
     out = [each for each in artifacts if each.left_out]
     if out:
-        yield _artifacts(
+        yield _artifact_row(
             "Not counted", out, [ActivityItem(code=each.key[:LONGEST], text=each.left_out) for each in out]
         )
-
-
-def _artifacts(kind: str, rows: Sequence[Artifact], said: Sequence[ActivityItem]) -> ActivityRow:
-    places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
-    more = max(len(rows) - SHOWN, 0)
-    return ActivityRow(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
-
-
-def _checks(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
     failed = [each for each in artifacts if each.kind == ArtifactKind.CHECK_FAILED]
     if failed:
         said = tuple(
@@ -190,8 +172,14 @@ def _checks(artifacts: Sequence[Artifact]) -> Iterator[ActivityRow]:
         yield ActivityRow(kind=f"Check{'s' * (len(failed) != 1)}", said=said, more=more, seen="caller’s facts")
 
 
-def _tests(signals: Signals | None) -> Iterator[ActivityRow]:
-    runs = signals.test_runs if signals else ()
+def _artifact_row(kind: str, rows: Sequence[Artifact], said: Sequence[ActivityItem]) -> ActivityRow:
+    places = {PLACES[TRANSCRIPT] if each.origin == Origin.TRANSCRIPT else each.origin for each in rows}
+    more = max(len(rows) - SHOWN, 0)
+    return ActivityRow(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
+
+
+def _tests(signals: Signals) -> Iterator[ActivityRow]:
+    runs = signals.test_runs
     if not runs:
         return
     last = {run.runner: run for run in runs}
@@ -208,65 +196,35 @@ def _result(*, passed: bool) -> str:
     return "passed" if passed else "failed"
 
 
-def _calls(signals: Signals | None) -> Iterator[ActivityRow]:
-    if signals is None or signals.calls == 0:
+def _calls(signals: Signals) -> Iterator[ActivityRow]:
+    if signals.calls == 0:
         return
     kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
     used = ", ".join(f"{count} × {kind}" for kind, count in kinds)
     answered = "all" if signals.results >= signals.calls else f"{signals.results:,}"
     text = f"{signals.calls:,}, {answered} answered: {used}"
-    yield ActivityRow(
-        kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=_how_calls_went(signals), seen="log"
-    )
-
-
-def _how_calls_went(signals: Signals) -> str:
-    said = []
+    notes = []
     if signals.opaque_calls:
         whose = "of a tool" if signals.opaque_calls == 1 else "of tools"
-        said.append(
+        notes.append(
             f"{_count(signals.opaque_calls, 'call')} {whose} the site does not know: their effects are unknown, "
             "which isn’t a failure"
         )
     if signals.failed_calls:
-        said.append(f"{signals.failed_calls} of the {signals.known_results} that say how they ended failed")
+        notes.append(f"{signals.failed_calls} of the {signals.known_results} that say how they ended failed")
     if signals.unreadable_calls and not signals.is_blind:
-        said.append(f"{signals.unreadable_calls} could not be read")
-    return ". ".join(said)
+        notes.append(f"{signals.unreadable_calls} could not be read")
+    yield ActivityRow(kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=". ".join(notes), seen="log")
 
 
-def _errors(signals: Signals | None, log: TranscriptEvents) -> Iterator[ActivityRow]:
-    if signals is None or not (signals.api_errors or signals.cut):
+def _errors(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
+    if not (signals.api_errors or signals.cut):
         return
     last = log.last_error()
     counts = ", ".join(f"{count} × {reason.replace('_', ' ')}" for reason, count in sorted(signals.api_errors.items()))
     said = ActivityItem(code=last.told[:SAID], event=last.number) if last and last.told else ActivityItem(text=counts)
     note = "The log ends in it" if signals.cut else f"{counts}; the session went on" if signals.has_model_turn else ""
     yield ActivityRow(kind="API error", said=(said,), note=note, seen="log")
-
-
-def _run(session: Session) -> Iterator[ActivityRow]:
-    if session.exit_code is not None:
-        yield ActivityRow(kind="Run", said=(ActivityItem(text=f"Exit status {session.exit_code}"),), seen="caller")
-
-
-def _last_message(signals: Signals | None, log: TranscriptEvents) -> Iterator[ActivityRow]:
-    if signals is None or not signals.final_message:
-        return
-    message = log.event(signals.final_message)
-    text = " ".join(message.told[: 4 * SAID].split()) if message else ""
-    shown = f"“{text[:SAID]}{'…' * (len(text) > SAID)}”" if text else "In the transcript"
-    yield ActivityRow(kind="Last message", said=(ActivityItem(text=shown, event=signals.final_message),), seen="log")
-
-
-def _missing(kinds: Iterable[str], signals: Signals | None) -> str:
-    """What of the usual things was not seen, in words."""
-    there = set(kinds)
-    missing = [words for words, any_of in NONE_OF.items() if not there & any_of]
-    if signals is not None:
-        missing += ["test runs"] * (not signals.test_runs) + ["tool calls"] * (signals.calls == 0)
-        missing += ["a last message"] * (not signals.final_message)
-    return ", ".join(missing)
 
 
 def _count(count: int, noun: str) -> str:

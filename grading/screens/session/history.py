@@ -46,7 +46,10 @@ def of(
     lines += [_settlement(settlement) for settlement in settlements]
     lines += [_ledger(entry) for entry in entries]
     for flag in flags:
-        lines += _flag(flag)
+        lines.append(HistoryLine(at=flag.raised_at, what=f"Flagged by {flag.rule}", detail=flag.detail, source="alarm"))
+        if flag.cleared_at:
+            who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
+            lines.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
     return sorted(lines, key=lambda line: line.at.replace(microsecond=0))
 
 
@@ -57,25 +60,22 @@ def _grade(grade: Grade) -> HistoryLine:
     who = f" by {grade.author.get_username()}" if grade.author else ""
     given = grade.source == Source.HUMAN and grade.reason != Reason.WITHDRAWN
     withdrawn = getattr(grade, "withdrawn_by", None) is not None
+    details = [grade.detail or reason.words]
+    if not grade.author:
+        # Who answered, by which rubric, at what price.
+        identity = [grade.model, f"rubric {grade.rubric[:4]}" if grade.rubric else "", grade.version]
+        identity += [usd(grade.cost_usd)] if grade.cost_usd is not None else []
+        details.append(", ".join(filter(None, identity)))
+    if withdrawn:
+        details.append("undone later")
     return HistoryLine(
         at=grade.created_at,
         what=f"{grade.source.capitalize()}{who}{f', {grade.beside}' * grade.parallel}: {said}",
-        detail="; ".join(
-            part for part in (grade.detail or reason.words, _identity(grade), "undone later" * withdrawn) if part
-        ),
+        detail="; ".join(filter(None, details)),
         source=grade.source,
         undo=grade.pk if given and not withdrawn else None,
         while_blind="Judge" if grade.source == Source.JUDGE else "",
     )
-
-
-def _identity(grade: Grade) -> str:
-    """Who answered, by which rubric, at what price (L14)."""
-    if grade.author:
-        return ""
-    parts = [grade.model, f"rubric {grade.rubric[:4]}" if grade.rubric else "", grade.version]
-    parts += [usd(grade.cost_usd)] if grade.cost_usd is not None else []
-    return ", ".join(part for part in parts if part)
 
 
 def _settlement(settlement: Settlement) -> HistoryLine:
@@ -96,31 +96,14 @@ def _settlement(settlement: Settlement) -> HistoryLine:
 
 
 def _ledger(entry: LedgerEntry) -> HistoryLine:
+    applied = entry.op == LedgerEntry.Op.APPLY
     if entry.is_abstention:
-        return _abstention(entry)
-    verb = "Learned" if entry.op == LedgerEntry.Op.APPLY else "Unlearned"
-    return HistoryLine(
-        at=entry.recorded_at,
-        what=f"{verb} by the {entry.bandit.name} bandit",
-        detail=f"{number(entry.value)} on {entry.arm}, revision {entry.revision}",
-        while_blind=verb,
-    )
-
-
-def _abstention(entry: LedgerEntry) -> HistoryLine:
-    verb = "Noted" if entry.op == LedgerEntry.Op.APPLY else "No longer noted"
-    reason = Reason(entry.grader.view).words if entry.grader.view in set(Reason) else entry.grader.view
-    return HistoryLine(
-        at=entry.recorded_at,
-        what=f"{verb} as not graded by the {entry.bandit.name} bandit",
-        detail=f"{reason}; no reward on {entry.arm}, revision {entry.revision}",
-        while_blind=verb,
-    )
-
-
-def _flag(flag: Flag) -> list[HistoryLine]:
-    lines = [HistoryLine(at=flag.raised_at, what=f"Flagged by {flag.rule}", detail=flag.detail, source="alarm")]
-    if flag.cleared_at:
-        who = flag.cleared_by.get_username() if flag.cleared_by else "the rule"
-        lines.append(HistoryLine(at=flag.cleared_at, what=f"Flag cleared by {who}", detail=flag.cleared_why))
-    return lines
+        verb = "Noted" if applied else "No longer noted"
+        what = f"{verb} as not graded by the {entry.bandit.name} bandit"
+        reason = Reason(entry.grader.view).words if entry.grader.view in set(Reason) else entry.grader.view
+        detail = f"{reason}; no reward on {entry.arm}, revision {entry.revision}"
+    else:
+        verb = "Learned" if applied else "Unlearned"
+        what = f"{verb} by the {entry.bandit.name} bandit"
+        detail = f"{number(entry.value)} on {entry.arm}, revision {entry.revision}"
+    return HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb)

@@ -1,7 +1,7 @@
 """Why a session has the reward that it has, or none; what would make it gradable; and what comes next for it."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -26,6 +26,14 @@ from grading.vocabulary import NO_REWARD, Outcome, Reason, Source
 PRICED = dt.timedelta(days=7)
 # What a rule knows of sessions that leave no grade, where the site has it.
 STREAKS = "A14"
+# Of the cards of reasons: their templates, and whose grade it is.
+TEMPLATES = {Source.JUDGE: "judge", Source.CONSUMPTION: "consumption", Source.TRAJECTORY: "sum", Source.JOURNAL: "sum"}
+NAMES = {
+    Source.JUDGE: "The judge’s",
+    Source.CONSUMPTION: "What it left behind:",
+    Source.TRAJECTORY: "The trajectory’s",
+    Source.JOURNAL: "The journal’s",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +124,11 @@ def _place(job: JudgeJob) -> str:
     ahead = Q(stale=True) & ahead if job.stale else Q(stale=True) | ahead
     queued = JudgeJob.objects.filter(state=JobState.QUEUED, judge=job.judge).order_by()
     found = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))
-    return f"{_ordinal(found['ahead'] + 1)} of {found['all']:,}" if found["all"] > 1 else ""
-
-
-def _ordinal(place: int) -> str:
-    """1st, 2nd, 3rd, 4th, 11th, 21st"""
+    if found["all"] <= 1:
+        return ""
+    place = found["ahead"] + 1
     ending = {1: "st", 2: "nd", 3: "rd"}.get(place % 10 if place % 100 not in {11, 12, 13} else 0, "th")
-    return f"{place:,}{ending}"
+    return f"{place:,}{ending} of {found['all']:,}"
 
 
 def ways(session: Session, signals: Signals | None, judge: Way | None, user: User | AnonymousUser) -> list[Way]:
@@ -143,7 +149,20 @@ def ways(session: Session, signals: Signals | None, judge: Way | None, user: Use
             url=reverse("api:openapi-view"),
         )
     )
-    found += _looking(session, signals, user)
+    # To call the category one of looking, where this session would then have a grade.
+    category = None if session.category is None else session.category.current
+    if category is None or category.is_looking or category.is_consumption or not user.has_perm("bandit.change_arm"):
+        return found
+    if signals is not None and not signals.is_blind and trajectory.has_looked(signals):
+        found.append(
+            Way(
+                mark="trajectory",
+                title=f"Treat {category} as looking work",
+                detail=f"A clean look that finds nothing to do then reads {number(trajectory.LOOKED)}",
+                link="Its properties",
+                url=reverse("admin:bandit_arm_change", args=[category.pk]),
+            )
+        )
     return found
 
 
@@ -159,22 +178,6 @@ def judge_way(session: Session, job: JudgeJob | None, comes: NextJudging | None,
     plan = f"{reverse('admin:run_plan')}?session={session.pk}"
     link = ("Ask it again" if job else "Ask it") if may_operate else ""
     return Way(mark="judge", title=title, detail=detail, link=link, url=plan if link else "")
-
-
-def _looking(session: Session, signals: Signals | None, user: User | AnonymousUser) -> Iterable[Way]:
-    """To call the category one of looking, where this session would then have a grade."""
-    category = None if session.category is None else session.category.current
-    if category is None or category.is_looking or category.is_consumption or not user.has_perm("bandit.change_arm"):
-        return
-    if signals is None or signals.is_blind or not trajectory.has_looked(signals):
-        return
-    yield Way(
-        mark="trajectory",
-        title=f"Treat {category} as looking work",
-        detail=f"A clean look that finds nothing to do then reads {number(trajectory.LOOKED)}",
-        link="Its properties",
-        url=reverse("admin:bandit_arm_change", args=[category.pk]),
-    )
 
 
 def infrastructure(session: Session, signals: Signals | None, log: TranscriptEvents) -> list[MetCondition]:
@@ -217,31 +220,15 @@ def last_cost(session: Session) -> float | None:
 
 def cards(settlement: Settlement | None, grades: Sequence[Grade], scored: dict[Source, Grade]) -> list[ReasonCard]:
     """A card for each source that scored, and for the person who spoke; what decides comes first."""
-    found = [_card(source, grade, settlement) for source, grade in scored.items()]
-    found += _person(settlement, grades)
+    found = []
+    for source, grade in scored.items():
+        decides = settlement is not None and settlement.source == source
+        value = number(settlement.value if settlement is not None and decides else grade.value)
+        title = f"Why {value}" if decides else f"{NAMES[source]} {value}"
+        found.append(ReasonCard(name=TEMPLATES[source], title=title, decides=decides, grade=grade))
+    if settlement is not None and settlement.source == Source.HUMAN:
+        held = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
+        if held is not None:
+            title = "Why it is excluded" if held.value is None else f"Why {number(held.value)}"
+            found.append(ReasonCard(name="person", title=title, decides=True, grade=held))
     return sorted(found, key=lambda card: not card.decides)
-
-
-TEMPLATES = {Source.JUDGE: "judge", Source.CONSUMPTION: "consumption", Source.TRAJECTORY: "sum", Source.JOURNAL: "sum"}
-NAMES = {
-    Source.JUDGE: "The judge’s",
-    Source.CONSUMPTION: "What it left behind:",
-    Source.TRAJECTORY: "The trajectory’s",
-    Source.JOURNAL: "The journal’s",
-}
-
-
-def _card(source: Source, grade: Grade, settlement: Settlement | None) -> ReasonCard:
-    decides = settlement is not None and settlement.source == source
-    value = number(settlement.value if settlement is not None and decides else grade.value)
-    title = f"Why {value}" if decides else f"{NAMES[source]} {value}"
-    return ReasonCard(name=TEMPLATES[source], title=title, decides=decides, grade=grade)
-
-
-def _person(settlement: Settlement | None, grades: Sequence[Grade]) -> Iterable[ReasonCard]:
-    if settlement is None or settlement.source != Source.HUMAN:
-        return
-    held = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
-    if held is not None:
-        title = "Why it is excluded" if held.value is None else f"Why {number(held.value)}"
-        yield ReasonCard(name="person", title=title, decides=True, grade=held)

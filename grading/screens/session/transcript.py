@@ -24,7 +24,8 @@ def page(session: Session, event: str) -> TranscriptPage:
 @require_GET
 def events(request: HttpRequest, pk: int) -> HttpResponse:
     """`?from=N`: the page that holds event N as HTML. `cited` and `flagged` are numbers, as "3,118", to be marked."""
-    number, cited, flagged = _number(request.GET.get("from", "")), *map(_numbers, _marks(request))
+    number = _number(request.GET.get("from", ""))
+    cited, flagged = _numbers(request.GET.get("cited", "")), _numbers(request.GET.get("flagged", ""))
     if number is None or cited is None or flagged is None:
         expected = "from, the number of an event from 1, and in cited and flagged such numbers with commas between"
         return _plain(f"Expected {expected}. Change the address.", BAD_REQUEST)
@@ -49,22 +50,14 @@ def find(request: HttpRequest, pk: int) -> JsonResponse:
     row = _row(get_object_or_404(Session, pk=pk))
     found = IndexProgress(problem=NONE) if row is None else transcripts.find(row, query, after)
     if isinstance(found, IndexProgress):
-        return _waiting(found)
+        if found.problem:
+            return JsonResponse({"error": found.problem}, status=NOT_FOUND)
+        return JsonResponse({"reading": str(found)})
     return JsonResponse({"hits": found.hits, "searched": found.searched, "more": found.more})
-
-
-def _waiting(found: IndexProgress) -> JsonResponse:
-    if found.problem:
-        return JsonResponse({"error": found.problem}, status=NOT_FOUND)
-    return JsonResponse({"reading": str(found)})
 
 
 def _row(session: Session) -> Evidence | None:
     return store.usable(session, EvidenceKind.TRANSCRIPT)
-
-
-def _marks(request: HttpRequest) -> tuple[str, str]:
-    return request.GET.get("cited", ""), request.GET.get("flagged", "")
 
 
 def _number(text: str, least: int = 1) -> int | None:

@@ -99,7 +99,9 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     settlement = settlements[-1] if settlements else None
     holds = current(rewards.views([grade for grade in grades if not grade.parallel]))
     scored = {source: grade for source in CARDS if (grade := latest_of(grades, source))}
-    judge = held_by(grades, holds.get(Source.JUDGE))
+    verdict = holds.get(Source.JUDGE)
+    sampled = verdict if verdict is not None and verdict.samples else None
+    judge = held_by(grades, verdict)
     if judge is not None:
         scored[Source.JUDGE] = judge
     stale = staleness(judge, Rubric.objects.active(session.work))
@@ -137,7 +139,9 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "cards": reasons.cards(settlement, grades, scored),
         "is_contested": is_contested(settlement, holds),
         "readings": readings(grades, judge),
-        **_apart(holds.get(Source.JUDGE)),
+        # How far three readings are apart; None where there are not three.
+        "spread": None if sampled is None else sampled.spread,
+        "unsteady": sampled is not None and not sampled.is_answered,
         "left_behind": beside_the_verdict(settlement, holds),
         "dimensions": dimensions(judge),
         "citations": citations(judge),
@@ -251,17 +255,16 @@ def tiles(
     """
     if settlement is None:
         return []
-    shown = [
-        {
-            **step,
-            "css": _css(step, settlement.weight),
-            "stale": "",
-            "scaled": (scaled or {}).get(step["grade"]),
-        }
-        for step in settlement.steps
-    ]
+    shown: list[dict[str, Any]] = []
+    for step in settlement.steps:
+        state, is_floor = StepState(step["state"]), step["source"] == Source.FLOOR
+        css = f"{state} prov" if step["provisional"] and state is StepState.DECIDES else str(state)
+        # A floor that teaches nothing decides nothing; a link that has nothing to say is narrow.
+        if state is StepState.SKIPPED or (is_floor and settlement.weight == 0):
+            css = f"{StepState.SKIPPED} slim"
+        shown.append({**step, "css": css, "stale": "", "scaled": (scaled or {}).get(step["grade"])})
     if reasons.has_no_reward(settlement):
-        return [_gate(settlement.session), *map(_not_asked, shown)]
+        return _stopped(settlement.session, shown)
     for tile in shown:
         if tile["source"] == Source.FLOOR and reasons.is_ungraded(settlement):
             tile |= {"value": None, "headline": "–", "why": "Not graded yet; never learned"}
@@ -272,35 +275,21 @@ def tiles(
     return shown
 
 
-def _gate(session: Session) -> dict[str, Any]:
-    """The tile before the first source: the outcome that stops the chain."""
-    headline = reasons.ended_by(session)
-    return {
-        "source": "",
-        "css": "gate",
-        "state": "",
-        "value": None,
-        "headline": headline,
-        "why": session.outcome_reason,
-    }
-
-
-def _not_asked(tile: dict[str, Any]) -> dict[str, Any]:
-    """Behind an outcome that stops the chain: no source is asked, and a person can still speak."""
-    if tile["source"] == Source.HUMAN:
-        return {**tile, "css": str(StepState.SKIPPED), "why": "A person can overrule the outcome"}
-    if tile["value"] is not None:
-        return {**tile, "join": ""}
-    told = {"headline": "Not asked", "why": "", "reason": Reason.NONE, "join": ""}
-    return {**tile, "state": StepState.SKIPPED, "css": f"{StepState.SKIPPED} slim", **told}
-
-
-def _css(step: dict[str, Any], weight: float) -> str:
-    """A floor that teaches nothing decides nothing; a link that has nothing to say is narrow."""
-    state = StepState(step["state"])
-    if state is StepState.SKIPPED or (step["source"] == Source.FLOOR and weight == 0):
-        return f"{StepState.SKIPPED} slim"
-    return f"{state} prov" if step["provisional"] and state is StepState.DECIDES else str(state)
+def _stopped(session: Session, tiles: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The outcome that stops the chain, before the first source. Behind it none is asked, and a person can still
+    speak.
+    """
+    gate = {"source": "", "css": "gate", "state": "", "value": None}
+    shown = [{**gate, "headline": reasons.ended_by(session), "why": session.outcome_reason}]
+    for tile in tiles:
+        if tile["source"] == Source.HUMAN:
+            shown.append({**tile, "css": str(StepState.SKIPPED), "why": "A person can overrule the outcome"})
+        elif tile["value"] is not None:
+            shown.append({**tile, "join": ""})
+        else:
+            told = {"headline": "Not asked", "why": "", "reason": Reason.NONE, "join": ""}
+            shown.append({**tile, "state": StepState.SKIPPED, "css": f"{StepState.SKIPPED} slim", **told})
+    return shown
 
 
 def consumption_terms(grades: list[Grade]) -> list[dict[str, Any]]:
@@ -351,30 +340,15 @@ def readings(grades: Sequence[Grade], judge: Grade | None) -> list[dict[str, Any
     return [{"grade": row, "counts": enough and row == judge} for row in rows]
 
 
-def _apart(judge: GradeView | None) -> dict[str, Any]:
-    """How far three readings are apart; None where there are not three."""
-    if judge is None or not judge.samples:
-        return {"spread": None, "unsteady": False}
-    return {"spread": judge.spread, "unsteady": not judge.is_answered}
-
-
 def opinions(grades: list[Grade], judge: Grade | None) -> list[dict[str, Any]]:
-    """What judges said beside the chain, each with its distance from the verdict, latest first."""
-    return [
-        {
-            "grade": grade,
-            "gap": _gap(grade, judge),
-        }
-        for grade in reversed(grades)
-        if grade.parallel
-    ]
-
-
-def _gap(grade: Grade, judge: Grade | None) -> float | None:
-    """Between the numbers as they are shown."""
-    if judge is None or judge.value is None or grade.value is None:
-        return None
-    return round(grade.value, 2) - round(judge.value, 2)
+    """What judges said beside the chain, each with its distance from the verdict as both are shown, latest first."""
+    verdict = None if judge is None else judge.value
+    found = []
+    for grade in reversed(grades):
+        if grade.parallel:
+            gap = None if verdict is None or grade.value is None else round(grade.value, 2) - round(verdict, 2)
+            found.append({"grade": grade, "gap": gap})
+    return found
 
 
 def citations(judge: Grade | None) -> list[int]:
@@ -407,31 +381,33 @@ def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
 def patch(session: Session) -> dict[str, Any]:
     found = text(session, EvidenceKind.PATCH, PATCH_LIMIT)
     lines = found["text"].splitlines()
-    found["lines"] = [{"css": _diff_class(line), "text": line} for line in lines[:PATCH_LINES]]
+    found["lines"] = [
+        {"css": "hd" if line.startswith(DIFF_HEADS) else DIFF_CLASSES.get(line[:1], ""), "text": line}
+        for line in lines[:PATCH_LINES]
+    ]
     found["more"] = max(len(lines) - PATCH_LINES, 0)
     found["added"] = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     found["removed"] = sum(line.startswith("-") and not line.startswith("---") for line in lines)
     return found
 
 
-def _diff_class(line: str) -> str:
-    return "hd" if line.startswith(DIFF_HEADS) else DIFF_CLASSES.get(line[:1], "")
-
-
 def _live(entries: list[LedgerEntry], reader: one_scale.ScaleReader) -> list[dict[str, Any]]:
-    """What counts in the bandits now: rewards that are applied and not reversed. `reader` is the category's."""
+    """What counts in the bandits now: rewards that are applied and not reversed, each with what it counts, and what it
+    is read as where that is something else. `reader` is the category's.
+    """
     undone = {(e.arm_id, e.revision) for e in entries if e.op == LedgerEntry.Op.REVERSE}
     held = [e for e in entries if e.op == LedgerEntry.Op.APPLY and (e.arm_id, e.revision) not in undone]
-    held = [e for e in held if not e.is_abstention]
-    names = {entry.bandit.name for entry in held}
-    readers = {name: reader if name == reader.bandit else one_scale.ScaleReader(name) for name in names}
-    return [_live_row(entry, readers[entry.bandit.name]) for entry in held]
-
-
-def _live_row(entry: LedgerEntry, reader: one_scale.ScaleReader) -> dict[str, Any]:
-    """A reward with what it counts, and what it is read as where that is something else."""
-    said = entry.grader
-    key = (said.source, said.version, said.view)
-    scaled = reader.read(entry.arm.name, key, entry.value) if said.source in one_scale.SOURCES else None
-    weight = reader.weights.get(said.source, 0) if scaled is None else scaled.weight
-    return {"entry": entry, "weight": weight * settings.STANDING_WEIGHTS.get(said.standing, 1.0), "scaled": scaled}
+    readers = {reader.bandit: reader}
+    rows = []
+    for entry in held:
+        if entry.is_abstention:
+            continue
+        name, said = entry.bandit.name, entry.grader
+        if name not in readers:
+            readers[name] = one_scale.ScaleReader(name)
+        key, is_scaled = (said.source, said.version, said.view), said.source in one_scale.SOURCES
+        scaled = readers[name].read(entry.arm.name, key, entry.value) if is_scaled else None
+        weight = readers[name].weights.get(said.source, 0) if scaled is None else scaled.weight
+        weight *= settings.STANDING_WEIGHTS.get(said.standing, 1.0)
+        rows.append({"entry": entry, "weight": weight, "scaled": scaled})
+    return rows
