@@ -65,15 +65,15 @@ class RateLimits:
 
 def parse(headers: Mapping[str, str]) -> RateLimits:
     """Reads the `anthropic-ratelimit-*` headers (names in lower case). What cannot be read is None; never raises."""
-    return RateLimits(**{name: _limit(headers, name.replace("_", "-")) for name in DIMENSIONS})
-
-
-def _limit(headers: Mapping[str, str], name: str) -> Limit:
-    return Limit(
-        limit=_number(headers.get(f"{PREFIX}-{name}-limit"), low=1),
-        remaining=_number(headers.get(f"{PREFIX}-{name}-remaining"), low=0),
-        reset=_time(headers.get(f"{PREFIX}-{name}-reset")),
-    )
+    limits: dict[str, Limit] = {}
+    for name in DIMENSIONS:
+        prefix = f"{PREFIX}-{name.replace('_', '-')}"
+        limits[name] = Limit(
+            limit=_number(headers.get(f"{prefix}-limit"), low=1),
+            remaining=_number(headers.get(f"{prefix}-remaining"), low=0),
+            reset=_time(headers.get(f"{prefix}-reset")),
+        )
+    return RateLimits(**limits)
 
 
 def _number(text: str | None, *, low: int) -> int | None:

@@ -56,18 +56,14 @@ def activate(rubric: Rubric, *, by: User) -> int:
         if in_force == [rubric]:
             return 0
         if not RubricActivation.objects.filter(rubric__kind=rubric.kind).exists():
-            _record_the_first(in_force)
+            # The rubric that a site starts with is in force without anybody's doing; going back to it is offered too.
+            for first in in_force:
+                RubricActivation.objects.create(rubric=first, at=first.created_at)
         of_its_kind.update(is_active=False)
         Rubric.objects.filter(pk=rubric.pk).update(is_active=True)
         RubricActivation.objects.create(rubric=rubric, by=by)
         queued = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT, rubric__kind=rubric.kind)
         return queued.update(rubric=rubric)
-
-
-def _record_the_first(in_force: list[Rubric]) -> None:
-    """The rubric that a site starts with is in force without anybody's doing; going back to it is offered too."""
-    for rubric in in_force:
-        RubricActivation.objects.create(rubric=rubric, at=rubric.created_at)
 
 
 def figures() -> dict[str, Figures]:
