@@ -214,19 +214,14 @@ def _keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, s
     removed = [_words(line) for line in change.removed[:MAX_ROWS]]
     gone = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
     for line in rows[:MAX_ROWS]:
-        if not _replaces(line, removed):
+        # By the share of words in common a row is an edit of a removed one; each removed row excuses one.
+        words = _words(line)
+        shares = [len(words & other) / max(1, len(words | other)) for other in removed]
+        best = max(range(len(shares)), key=shares.__getitem__, default=None)
+        if best is not None and shares[best] >= SIMILAR:
+            removed.pop(best)
+        else:
             yield line.strip(), REPEATED if substance.read_row(line).sketch in gone else ""
-
-
-def _replaces(line: str, removed: list[frozenset[str]]) -> bool:
-    """Whether a row is an edit of a removed one, by the share of words in common; each removed row excuses one."""
-    words = _words(line)
-    shares = [len(words & other) / max(1, len(words | other)) for other in removed]
-    best = max(range(len(shares)), key=shares.__getitem__, default=None)
-    if best is None or shares[best] < SIMILAR:
-        return False
-    removed.pop(best)
-    return True
 
 
 def _words(line: str) -> frozenset[str]:

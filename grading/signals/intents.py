@@ -192,6 +192,15 @@ def _commit(
     for flag, word in zip(("", *arguments), arguments, strict=False):
         if not word.startswith("-") and not VALUED.fullmatch(flag) and flag not in REUSED:
             paths.append(word)
+    # The first line of the message where the command line has it, or a here-document or file before it.
+    flags = list(pairwise(commands[0].argv))
+    message = next((word for flag, word in flags if MESSAGE.fullmatch(flag)), "")
+    message = message or next((word[10:] for word in commands[0].argv if word.startswith("--message=")), "")
+    if message.startswith("$()") and before:
+        message = before[-1].document or ""
+    file = next((word for flag, word in flags if flag in ("-F", "--file")), "-")
+    written = (one.document for one in before[-5:] for path, _ in one.outputs if path == file)
+    message = message or commands[0].document or next(written, None) or ""
     shows_hash = False  # whether, only if the commit succeeds, a later command prints the hash of HEAD
     for earlier, command in pairwise(commands):
         if earlier.then != "&&":
@@ -201,7 +210,7 @@ def _commit(
             break
     return Intent(
         kind=None,
-        subject=_subject(commands[0], before),
+        subject=message.strip().split("\n")[0].strip()[:200],
         shows_hash=shows_hash,
         amends="--amend" in arguments,
         reuses=next((word for flag, word in pairwise(arguments) if flag in REUSED), ""),
@@ -237,19 +246,6 @@ def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     while at < len(argv) and argv[at].startswith("-"):
         at += 2 if argv[at] in GIT_VALUED else 1
     return (argv[at], argv[at + 1 :]) if at < len(argv) else ("", ())
-
-
-def _subject(command: ShellCommand, before: tuple[ShellCommand, ...]) -> str:
-    """The first line of a commit's message where the command line has it, or a here-document or file before it."""
-    flags = list(pairwise(command.argv))
-    message = next((word for flag, word in flags if MESSAGE.fullmatch(flag)), "")
-    message = message or next((word[10:] for word in command.argv if word.startswith("--message=")), "")
-    if message.startswith("$()") and before:
-        message = before[-1].document or ""
-    file = next((word for flag, word in flags if flag in ("-F", "--file")), "-")
-    written = (one.document for one in before[-5:] for path, _ in one.outputs if path == file)
-    message = message or command.document or next(written, None) or ""
-    return message.strip().split("\n")[0].strip()[:200]
 
 
 def prints_log(commands: tuple[ShellCommand, ...]) -> bool:

@@ -371,12 +371,9 @@ def _as_it_is(text: str, _limit: int) -> str:
 def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
     said = shown = head = ""
     outcome, has_failed = UNCONFIRMED, False
-    # What makes two failures like ones: the tool, how the command begins, and the complaint, numbers apart.
-    tool, begins = "", ""
     if call is not None:
         said = _kept(_what(call), CALL_CHARS)
         head = f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
-        tool, begins = call.name, NUMBER.sub("0", call.command[:LIKE_CHARS])
     if result is not None:
         shown = _kept(result.text, RESULT_CHARS)
         has_failed = worked(result, call) is False
@@ -401,7 +398,9 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     if confirmed:
         digest.confirmed.setdefault(confirmed, Pile()).add(entry)
     elif has_failed and result is not None:
-        digest.failed.add(entry, (tool, begins, *_complaint(result.text)))
+        # Like ones have the same tool, the same beginning of the command, and the same complaint, numbers apart.
+        tool, command = ("", "") if call is None else (call.name, call.command)
+        digest.failed.add(entry, (tool, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)))
     else:
         digest.other.add(entry, _repeat(call, result))
 

@@ -68,8 +68,19 @@ def activate(rubric: Rubric, *, by: User) -> int:
 
 def figures() -> dict[str, Figures]:
     """What came of each rubric, by its hash: three queries."""
+    human = examples.labelled().filter(session=OuterRef("session")).values("value")[:1]
+    rows = verdicts().annotate(human=Subquery(human)).exclude(human=None).order_by("pk")
+    latest = {
+        (rubric, session): value - human
+        for rubric, session, value, human in rows.values_list("rubric", "session", F("value"), "human")
+    }
+    for rubric in Rubric.objects.exclude(examples=[]):  # an example's own session shows nothing
+        for example in rubric.examples:
+            latest.pop((rubric.sha256, example.get("session")), None)
+    gaps: dict[str, list[float]] = {}  # judge − human by rubric, for the latest verdict of each session
+    for (sha256, _), gap in latest.items():
+        gaps.setdefault(sha256, []).append(gap)
     said = verdicts().order_by().values("rubric").annotate(n=Count("pk"), mean=Avg("value"))
-    gaps = _gaps()
     return {
         row["rubric"]: Figures(
             verdicts=row["n"],
@@ -80,26 +91,6 @@ def figures() -> dict[str, Figures]:
         )
         for row in said
     }
-
-
-def _gaps() -> dict[str, list[float]]:
-    """Judge − human by rubric, for the latest verdict of each session. An example's own session shows nothing."""
-    human = examples.labelled().filter(session=OuterRef("session")).values("value")[:1]
-    rows = verdicts().annotate(human=Subquery(human)).exclude(human=None).order_by("pk")
-    latest = {
-        (rubric, session): value - human
-        for rubric, session, value, human in rows.values_list("rubric", "session", F("value"), "human")
-    }
-    taught = {
-        (rubric.sha256, example.get("session"))
-        for rubric in Rubric.objects.exclude(examples=[])
-        for example in rubric.examples
-    }
-    gaps: dict[str, list[float]] = {}
-    for (rubric, session), gap in latest.items():
-        if (rubric, session) not in taught:
-            gaps.setdefault(rubric, []).append(gap)
-    return gaps
 
 
 def _mean(values: list[float]) -> float | None:
