@@ -159,24 +159,21 @@ def _take(told: list[_Told], shape: Any, part: str) -> None:
         one = told[call]
         if not path and isinstance(value, dict):
             one.whole(value)
-        elif path == ("exit_code",) and (status := _status(value)) is not None:
-            one.exit_code = status
-        elif isinstance(value, str):
-            one.texts.append(value)
-        elif path != ("exit_code",):
-            one.texts.append(codex_tools.compact(value))
+        elif path == ("exit_code",):
+            is_number = isinstance(value, str) and NUMBER.fullmatch(value) and value[-1].isdigit()
+            status = int(value) if is_number else exit_status(value)
+            if status is not None:
+                one.exit_code = status
+            elif isinstance(value, str):
+                one.texts.append(value)
+        else:
+            one.texts.append(value if isinstance(value, str) else codex_tools.compact(value))
     if not found:
         sources = calls_in(shape)
         if len(sources) == 1:
             told[next(iter(sources))].texts.append(part)
         elif sources:
             told[-1].texts.append(part)
-
-
-def _status(value: Any) -> int | None:
-    if isinstance(value, str) and NUMBER.fullmatch(value):
-        return int(value) if value[-1].isdigit() else None
-    return exit_status(value)
 
 
 def _facts(shape: Any, part: str) -> Iterator[tuple[int, tuple[str, ...], Any]]:
