@@ -52,7 +52,7 @@ class Noted:
 
     def __init__(self, reader: formats.TranscriptReader) -> None:
         self._reader = reader
-        self._is_codex = reader.format == "codex"
+        self._has_common_digests = reader.has_common_digests
         self._resumed = False
         self._restart()
 
@@ -69,7 +69,7 @@ class Noted:
                 if not self._records or self._records[-1] != record:
                     self._numbers.append(event.number)
                     self._records.append(record)
-                    self._common.append(self._is_codex and DIGEST.fullmatch(event.record) is not None)
+                    self._common.append(self._has_common_digests and DIGEST.fullmatch(event.record) is not None)
         return events
 
     def _restart(self) -> None:

@@ -8,18 +8,23 @@ Start with `events`, the shape that all harnesses share; `gptme` is the shortest
 >>> reader = read(BytesIO(b'{"role": "user", "content": "Fix it", "timestamp": "2026-01-01T00:00:00"}'))
 >>> [event.text for event in reader], reader.format, reader.report.coverage
 (['Fix it'], 'gptme', 1.0)
+
+To add a format:
+1. write its module with one subclass of `Parser` (reader.py): `format`, `score`, `feed`, `header`, all bounded;
+2. give each record an identity that its copies share (`copied_as`), and `identity` where the log has unique ids;
+3. name the class in `PARSERS` (registry.py): detection, reading and the error messages go by that alone;
+4. put a short real log into tests/data and make the tests of the other formats for it, the hostile ones first;
+5. raise PARSER_VERSION only where logs that are read already would give other events.
 """
 
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import BinaryIO, Final
 
-from grading.formats.claude_code import ClaudeCode
-from grading.formats.codex import Codex
 from grading.formats.detection import HEAD, Detection, detect
 from grading.formats.faults import EmptyTranscript, UnknownFormat
-from grading.formats.gptme import Gptme
 from grading.formats.lines import MAX_LINE
-from grading.formats.reader import Parser, TranscriptReader
+from grading.formats.reader import TranscriptReader
+from grading.formats.registry import FORMATS, PARSERS
 
 __all__ = [
     "FORMATS",
@@ -35,8 +40,6 @@ __all__ = [
 PARSER_VERSION: Final = "2"
 """Raised whenever the same bytes would give other events (L8)."""
 
-PARSERS: Final[dict[str, type[Parser]]] = {parser.format: parser for parser in (ClaudeCode, Codex, Gptme)}
-FORMATS: Final = tuple(sorted(PARSERS))
 MAX_HEAD: Final = 4 * 1024 * 1024
 
 

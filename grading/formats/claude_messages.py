@@ -32,14 +32,49 @@ class Messages:
         model = text(message.get("model"))
         if record.get("isApiErrorMessage") is True or (model == SYNTHETIC and record.get("error")):
             if not self.has_failed:
-                yield self._api_error(record, parts_text(message.get("content")), at, side=side)
+                told = parts_text(message.get("content"))
+                reason = failure_reason(f"{text(record.get('error'))} {told}", count(record.get("apiErrorStatus")))
+                yield ApiError(number=self._parser.number(), at=at, sidechain=side, reason=reason, text=told)
             self.has_failed = True
             return
         self.has_failed = False
         for block in _blocks(message):
-            yield from self._said(block, at, side=side)
-        if model != SYNTHETIC and isinstance(message.get("usage"), dict):
-            yield from self._used(record, message, model, at, side=side)
+            yield from self._assistant_block(block, at, side=side)
+        if model == SYNTHETIC or not isinstance(message.get("usage"), dict):
+            return
+        tokens = read_tokens(mapping(message.get("usage")), self._parser.problems)
+        response = Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record)
+        key = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
+        for done in self._responses.add(key, response):
+            yield self._handed_out(done)
+        if not side:
+            self._parser.answered(model)
+
+    def _assistant_block(self, block: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
+        kind = text(block.get("type"))
+        if kind in ("text", "thinking"):
+            told = text(block.get(kind))
+            if told.strip():
+                number, thinking = self._parser.number(), kind == "thinking"
+                yield Message(number=number, at=at, sidechain=side, role=Role.ASSISTANT, text=told, thinking=thinking)
+        elif kind in CALLS:
+            name, arguments = text(block.get("name")), mapping(block.get("input"))
+            yield ToolCall(
+                number=self._parser.number(),
+                at=at,
+                sidechain=side,
+                call_id=text(block.get("id")),
+                name=name,
+                kind=claude_tools.kind(name),
+                arguments=arguments,
+                command=claude_tools.command(name, arguments),
+                path=claude_tools.path(arguments),
+                clarity=claude_tools.clarity(name, block.get("input")),
+            )
+        elif kind.endswith("_tool_result"):
+            yield self._result(block, parts_text(block.get("content")), at, side=side)
+        elif kind not in SILENT_BLOCKS:
+            self._parser.problems.note(f"unknown assistant block {kind[:40]!r}")
 
     def user(self, record: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
         is_injected = record.get("promptSource") == "system" or any(
@@ -48,11 +83,14 @@ class Messages:
         self.has_failed = False
         blocks = _blocks(mapping(record.get("message")))
         results = sum(block.get("type") == "tool_result" for block in blocks)
+        # What the harness kept beside the one result of a message.
         structured = mapping(record.get("toolUseResult")) if results == 1 else {}
         for block in blocks:
             kind = text(block.get("type"))
             if kind == "tool_result":
-                yield from self._result_and_reminder(block, structured, at, side=side)
+                output, reminder = without_reminders(claude_tools.output(block, structured))
+                yield self._result(block, output, at, side=side)
+                yield from self.heard(reminder, at, side=side, injected=True)
             elif kind == "text":
                 yield from self.heard(text(block.get("text")), at, side=side, injected=is_injected)
             elif kind not in SILENT_BLOCKS:
@@ -75,50 +113,6 @@ class Messages:
         for response in self._responses.drain():
             yield self._handed_out(response)
 
-    def _api_error(self, record: Record, told: str, at: datetime | None, *, side: bool) -> ApiError:
-        reason = failure_reason(f"{text(record.get('error'))} {told}", count(record.get("apiErrorStatus")))
-        return ApiError(number=self._parser.number(), at=at, sidechain=side, reason=reason, text=told)
-
-    def _said(self, block: Record, at: datetime | None, *, side: bool) -> Iterator[Event]:
-        kind = text(block.get("type"))
-        if kind in ("text", "thinking"):
-            yield from self._spoke(text(block.get(kind)), at, side=side, thinking=kind == "thinking")
-        elif kind in CALLS:
-            yield self._call(block, at, side=side)
-        elif kind.endswith("_tool_result"):
-            yield self._result(block, parts_text(block.get("content")), at, side=side)
-        elif kind not in SILENT_BLOCKS:
-            self._parser.problems.note(f"unknown assistant block {kind[:40]!r}")
-
-    def _spoke(self, told: str, at: datetime | None, *, side: bool, thinking: bool) -> Iterator[Event]:
-        if told.strip():
-            number = self._parser.number()
-            yield Message(number=number, at=at, sidechain=side, role=Role.ASSISTANT, text=told, thinking=thinking)
-
-    def _call(self, block: Record, at: datetime | None, *, side: bool) -> ToolCall:
-        name, arguments = text(block.get("name")), mapping(block.get("input"))
-        return ToolCall(
-            number=self._parser.number(),
-            at=at,
-            sidechain=side,
-            call_id=text(block.get("id")),
-            name=name,
-            kind=claude_tools.kind(name),
-            arguments=arguments,
-            command=claude_tools.command(name, arguments),
-            path=claude_tools.path(arguments),
-            clarity=claude_tools.clarity(name, block.get("input")),
-        )
-
-    def _result_and_reminder(
-        self, block: Record, structured: Record, at: datetime | None, *, side: bool
-    ) -> Iterator[Event]:
-        """`structured` is what the harness kept beside the one result of a message."""
-        told = claude_tools.output(block, structured)
-        output, reminder = without_reminders(told)
-        yield self._result(block, output, at, side=side)
-        yield from self.heard(reminder, at, side=side, injected=True)
-
     def _result(self, block: Record, output: str, at: datetime | None, *, side: bool) -> ToolResult:
         """Claude Code marks what failed; the absence of the mark is success."""
         failed = block.get("is_error") is True
@@ -131,16 +125,6 @@ class Messages:
             failed=failed,
             exit_code=claude_tools.exit_code(output) if failed else None,
         )
-
-    def _used(self, record: Record, message: Record, model: str, at: datetime | None, *, side: bool) -> Iterator[Event]:
-        tokens = read_tokens(mapping(message.get("usage")), self._parser.problems)
-        key = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
-        for done in self._responses.add(
-            key, Response(model=model, tokens=tokens, at=at, sidechain=side, record=self._parser.record)
-        ):
-            yield self._handed_out(done)
-        if not side:
-            self._parser.answered(model)
 
     def _handed_out(self, response: Response) -> Event:
         self.told = self.told.plus(response.tokens)

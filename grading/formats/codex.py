@@ -8,7 +8,6 @@ are UUIDv7, which sort by time, so a turn whose id sorts before the thread's own
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
@@ -18,14 +17,17 @@ from grading.formats.codex_exec import ITEM_EVENTS, ExecItems
 from grading.formats.events import ApiError, Boundary, Event, Message, Role, TranscriptHeader
 from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
-from grading.formats.reader import MAX_RECORDS, Parser, Record, digest_of
+from grading.formats.reader import LIKELY, MAX_RECORDS, NO, SURE, Parser, Record, digest_of
 from grading.formats.scaffold import spoken
 from grading.formats.usage import TokenUsage, read_tokens
 from grading.formats.values import mapping, mappings, moment, optional, parts_text, text, words
 
+TYPES: Final = words(
+    "compacted event_msg inter_agent_communication_metadata response_item session_meta turn_context world_state"
+)
+LEGACY_ITEMS: Final = words("function_call function_call_output local_shell_call message reasoning")
 CALLS: Final = words("custom_tool_call function_call local_shell_call mcp_call tool_search_call web_search_call")
 OUTPUTS: Final = words("function_call_output custom_tool_call_output local_shell_call_output tool_search_output")
-SPOKEN: Final = words("agent_message message reasoning")
 SILENT_ITEMS: Final = words("compaction compaction_trigger ghost_snapshot image_generation_call other")
 # Drawn on the screen, and said again by a response item; or settings.
 SILENT_EVENTS: Final = words(
@@ -54,6 +56,7 @@ REWRITTEN: Final = words(
 
 class Codex(Parser):
     format = "codex"
+    has_common_digests = True
 
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)
@@ -69,13 +72,33 @@ class Codex(Parser):
         self._alike: Counter[str] = Counter()
         self._anchor = ""
 
+    @staticmethod
+    def score(record: Record) -> float:
+        """Rollouts; `codex exec --json`; and the legacy form, whose items have no wrapper."""
+        kind = text(record.get("type"))
+        if isinstance(record.get("payload"), dict):
+            return SURE if kind in TYPES and "timestamp" in record else NO
+        if kind in ITEM_EVENTS:
+            is_event = {"thread_id", "item", "usage", "error"} & record.keys() or len(record) == 1
+            return SURE if kind == "error" or is_event else NO
+        if record.get("record_type") == "state" or (not kind and {"id", "timestamp", "instructions"} <= record.keys()):
+            return SURE
+        has_content = {"call_id", "summary"} & record.keys() or isinstance(record.get("content"), list)
+        is_foreign = {"message", "session_id", "sessionId", "parentId"} & record.keys()
+        return LIKELY if kind in LEGACY_ITEMS and has_content and not is_foreign else NO
+
     def feed(self, record: Record) -> list[Event] | None:
-        kind, payload = text(record.get("type")), record.get("payload")
+        kind, payload, at = text(record.get("type")), record.get("payload"), moment(record.get("timestamp"))
         if kind in ITEM_EVENTS:
             return self._exec.feed(kind, record)
-        if not isinstance(payload, dict):
-            return self._legacy(record, kind)
-        return self._wrapped(kind, payload, moment(record.get("timestamp")))
+        if isinstance(payload, dict):
+            return self._wrapped(kind, payload, at)
+        # Before the wrapper: a bare meta line, `record_type: state`, and flat items.
+        if record.get("record_type") == "state":
+            return []
+        if not kind and optional(record.get("id")) and "timestamp" in record:
+            return self._session_meta(record, at)
+        return self._wrapped("response_item", record, at)
 
     def copied_as(self, record: Record) -> str:
         """A call's own id where it is random; else a digest of what was said, and after which call or thought.
@@ -98,10 +121,8 @@ class Codex(Parser):
         body = {key: value for key, value in payload.items() if key not in REWRITTEN}
         if item := mapping(body.get("item")):
             body["item"] = {key: value for key, value in item.items() if key not in REWRITTEN}
-        return self._told_apart(digest_of(self._anchor, body))
-
-    def _told_apart(self, digest: str) -> str:
-        """Records that say the same are told apart by their order, which a copy keeps."""
+        # Records that say the same are told apart by their order, which a copy keeps.
+        digest = digest_of(self._anchor, body)
         if digest and (digest in self._alike or len(self._alike) < MAX_RECORDS):
             self._alike[digest] += 1
         alike = self._alike[digest]
@@ -126,37 +147,29 @@ class Codex(Parser):
             parent_id=parent or optional(meta.get("forked_from_id")) if is_subagent else None,
         )
 
-    def _legacy(self, record: Record, kind: str) -> list[Event] | None:
-        """Before the wrapper: a bare meta line, `record_type: state`, and flat items."""
-        at = moment(record.get("timestamp"))
-        if record.get("record_type") == "state":
-            return []
-        if not kind and optional(record.get("id")) and "timestamp" in record:
-            return self._session_meta(record, at)
-        return self._wrapped("response_item", record, at)
-
     def _wrapped(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
         if kind == "session_meta":
             return self._session_meta(payload, at)
         if self._foreign:
             self.problems.note("a line that stands under another session's id, left out")
             return []
-        self._end_of_copy(kind, payload)
+        if self._copied and (kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")):
+            turn = text(payload.get("turn_id"))
+            self._copied = _is_time_ordered(turn) and _is_time_ordered(self._id or "") and turn < (self._id or "")
+            if not self._copied:
+                self._anchor = self._id or ""
         if not self._copied:
             self.saw(at)
         if kind == "turn_context":
             self._current_model = text(payload.get("model")) or self._current_model
             return []
-        if self._copied:
-            self._leave_out(payload)
-            return []
-        return self._content(kind, payload, at)
-
-    def _leave_out(self, payload: Record) -> None:
-        """The parent's tokens go on being counted in this log's running total: they are the base it starts from."""
+        if not self._copied:
+            return self._content(kind, payload, at)
         self.problems.note("a line copied from the thread this one was forked from, left out")
+        # The parent's tokens go on being counted in this log's running total: they are the base it starts from.
         if payload.get("type") == "token_count":
             self._running_total(mapping(payload.get("info")))
+        return []
 
     def _content(self, kind: str, payload: Record, at: datetime | None) -> list[Event] | None:
         if kind == "response_item":
@@ -182,44 +195,32 @@ class Codex(Parser):
             self._foreign = session != self._id
         return []
 
-    def _end_of_copy(self, kind: str, payload: Record) -> None:
-        if self._copied and (kind == "turn_context" or payload.get("type") in ("task_started", "turn_started")):
-            turn = text(payload.get("turn_id"))
-            self._copied = _is_time_ordered(turn) and _is_time_ordered(self._id or "") and turn < (self._id or "")
-            if not self._copied:
-                self._anchor = self._id or ""
-
     def _item(self, item: Record, at: datetime | None) -> list[Event] | None:
         kind = text(item.get("type"))
         if kind in CALLS:
             return list(self._calls.called(item, kind, at))
         if kind in OUTPUTS:
             return list(self._calls.answered(item, at))
-        if kind in SPOKEN:
-            return list(self._spoken(item, kind, at))
+        if kind == "message":
+            events: list[Event] = []
+            role = text(item.get("role"))
+            for part in mappings(item.get("content")) or [{"text": item.get("content")}]:
+                told = parts_text(part)
+                if role == "assistant":
+                    events += self._messages(Role.ASSISTANT, [told], at)
+                    continue
+                for speaker, said in spoken(told, injected=role != "user"):
+                    events += self._messages(speaker, [said], at)
+            return events
+        if kind == "reasoning":
+            thoughts = [parts_text(item.get("summary")), parts_text(item.get("content"))]
+            return self._messages(Role.ASSISTANT, thoughts, at, thinking=True)
+        if kind == "agent_message":  # one agent of a team to another
+            return self._messages(Role.SCAFFOLD, [parts_text(item.get("content"))], at)
         if kind in SILENT_ITEMS:
             return []
         self.unknown(f"response_item/{kind}")
         return None
-
-    def _spoken(self, item: Record, kind: str, at: datetime | None) -> Iterator[Event]:
-        if kind == "message":
-            yield from self._message(item, at)
-        elif kind == "reasoning":
-            thoughts = [parts_text(item.get("summary")), parts_text(item.get("content"))]
-            yield from self._messages(Role.ASSISTANT, thoughts, at, thinking=True)
-        else:  # one agent of a team to another
-            yield from self._messages(Role.SCAFFOLD, [parts_text(item.get("content"))], at)
-
-    def _message(self, item: Record, at: datetime | None) -> Iterator[Event]:
-        role = text(item.get("role"))
-        for part in mappings(item.get("content")) or [{"text": item.get("content")}]:
-            told = parts_text(part)
-            if role == "assistant":
-                yield from self._messages(Role.ASSISTANT, [told], at)
-                continue
-            for speaker, said in spoken(told, injected=role != "user"):
-                yield from self._messages(speaker, [said], at)
 
     def _messages(self, role: Role, texts: list[str], at: datetime | None, *, thinking: bool = False) -> list[Event]:
         return [
@@ -230,10 +231,16 @@ class Codex(Parser):
 
     def _event(self, event: Record, at: datetime | None) -> list[Event] | None:
         kind = text(event.get("type"))
-        if kind == "token_count":
-            return list(self._tokens(mapping(event.get("info")), at))
+        if kind == "token_count":  # the running total; what it grew by is one response
+            grown = self._running_total(mapping(event.get("info")))
+            if grown.is_empty:
+                return []
+            self.answered(self._current_model)
+            return [self.usage_of(grown, model=self._current_model, at=at)]
         if kind in ("error", "stream_error"):
-            return [self._error(event, at)]
+            told = text(event.get("message"))
+            cause = codex_tools.compact(event.get("codex_error_info"))
+            return [ApiError(number=self.number(), at=at, reason=failure_reason(f"{cause} {told}"), text=told)]
         if kind == "thread_name_updated":
             self._title = optional(event.get("thread_name")) or self._title
             return []
@@ -243,20 +250,8 @@ class Codex(Parser):
         self.unknown(f"event_msg/{kind}")
         return None
 
-    def _error(self, event: Record, at: datetime | None) -> ApiError:
-        told = text(event.get("message"))
-        cause = codex_tools.compact(event.get("codex_error_info"))
-        return ApiError(number=self.number(), at=at, reason=failure_reason(f"{cause} {told}"), text=told)
-
-    def _tokens(self, info: Record, at: datetime | None) -> Iterator[Event]:
-        """The running total; what it grew by is one response. A total that fell was started anew."""
-        grown = self._running_total(info)
-        if not grown.is_empty:
-            self.answered(self._current_model)
-            yield self.usage_of(grown, model=self._current_model, at=at)
-
     def _running_total(self, info: Record) -> TokenUsage:
-        """What the running total grew by."""
+        """What the running total grew by; one that fell was started anew."""
         if not isinstance(info.get("total_token_usage"), dict):
             return TokenUsage()
         total, earlier = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True), self._total

@@ -81,7 +81,11 @@ class Calls:
             yield self._result(call_id, codex_script.merged(outputs), at)
             return
         for index, ((name, call), output) in enumerate(zip(scripted.calls, outputs, strict=True)):
-            yield self._result(_id(call_id, index, scripted), self._with_nested(name, call, output), at)
+            ended = next((one for one in self._nested if output.failed is None and one.is_of(name, call)), None)
+            if ended is not None:
+                self._nested.remove(ended)
+            shown = output if ended is None else _with(output, ended)
+            yield self._result(_id(call_id, index, scripted), shown, at)
 
     def ended(self, event: "Record", kind: str) -> None:
         """Takes note of the harness's own record of how a call ended."""
@@ -92,15 +96,6 @@ class Calls:
             self._nested.append(ended)
         elif call_id:
             _keep(self._ended, call_id, ended)
-
-    def _with_nested(self, name: str, call: CodexCall, output: Output) -> Output:
-        if output.failed is not None:
-            return output
-        for ended in self._nested:
-            if ended.is_of(name, call):
-                self._nested.remove(ended)
-                return _with(output, ended)
-        return output
 
     def _result(self, call_id: str, output: Output, at: datetime | None) -> ToolResult:
         return ToolResult(

@@ -1,6 +1,5 @@
 """`codex exec --json`: a stream of thread, turn and item events."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from grading.formats import codex_tools
@@ -39,38 +38,35 @@ class ExecItems:
         if kind in ("turn.failed", "error"):
             told = text(mapping(record.get("error")).get("message")) or text(record.get("message"))
             is_repeat, self._failure = kind == "turn.failed" and told == self._failure, told
-            return [] if is_repeat else [self._error(told)]
+            if is_repeat:
+                return []
+            return [ApiError(number=self._parser.number(), reason=failure_reason(told), text=told)]
         if kind != "item.completed":
             return []
         return self._item(mapping(record.get("item")))
 
-    def _error(self, told: str) -> ApiError:
-        return ApiError(number=self._parser.number(), reason=failure_reason(told), text=told)
-
     def _item(self, item: "Record") -> list[Event] | None:
-        kind = text(item.get("type") or item.get("item_type"))
+        kind, number = text(item.get("type") or item.get("item_type")), self._parser.number
         if kind in SPOKEN:
-            return list(self._message(text(item.get("text")), thinking=kind == "reasoning"))
+            told = text(item.get("text"))
+            if not told.strip():
+                return []
+            return [Message(number=number(), role=Role.ASSISTANT, text=told, thinking=kind == "reasoning")]
         if kind in CALLS:
-            return list(self._pair(item, kind))
+            call_id, status = text(item.get("id")), text(item.get("status"))
+            name, meaning, told = _meaning(item, kind)
+            exit_code = exit_status(item.get("exit_code"))
+            failed = {"completed": False, "failed": True}.get(status) if exit_code is None else exit_code != 0
+            return [
+                meaning.event(number(), call_id=call_id, name=name),
+                ToolResult(number=number(), call_id=call_id, text=told, failed=failed, exit_code=exit_code),
+            ]
         if kind == "error":
             self._parser.problems.note(f"the harness said: {text(item.get('message'))[:80]!r}")
         elif kind not in SILENT:
             self._parser.unknown(f"item/{kind}")
             return None
         return []
-
-    def _message(self, told: str, *, thinking: bool) -> Iterator[Event]:
-        if told.strip():
-            yield Message(number=self._parser.number(), role=Role.ASSISTANT, text=told, thinking=thinking)
-
-    def _pair(self, item: "Record", kind: str) -> Iterator[Event]:
-        call_id, status = text(item.get("id")), item.get("status")
-        name, meaning, told = _meaning(item, kind)
-        yield meaning.event(self._parser.number(), call_id=call_id, name=name)
-        exit_code = exit_status(item.get("exit_code"))
-        failed = exit_code != 0 if exit_code is not None else {"completed": False, "failed": True}.get(text(status))
-        yield ToolResult(number=self._parser.number(), call_id=call_id, text=told, failed=failed, exit_code=exit_code)
 
 
 def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.CodexCall, str]:
@@ -79,17 +75,14 @@ def _meaning(item: "Record", kind: str) -> tuple[str, codex_tools.CodexCall, str
         called = codex_tools.call("shell", {"command": text(item.get("command"))})
         return "shell", called, text(item.get("aggregated_output"))
     if kind == "file_change":
-        return "apply_patch", _changes(item), ""
+        changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
+        paths = [text(change.get("path")) for change in changes]
+        call = codex_tools.CodexCall(
+            kind="edit", arguments={"changes": changes, "paths": paths}, path=paths[0] if paths else ""
+        )
+        return "apply_patch", call, ""
     name = text(item.get("tool")) or kind
     if kind == "mcp_tool_call" and (server := text(item.get("server"))):
         name = f"mcp__{server}__{name}"
     arguments = mapping(item.get("arguments")) or {"query": text(item.get("query"))}
     return name, codex_tools.call(name, arguments), parts_text(mapping(item.get("result")).get("content"))
-
-
-def _changes(item: "Record") -> codex_tools.CodexCall:
-    changes: list[Any] = [dict(change) for change in mappings(item.get("changes"))]
-    paths = [text(change.get("path")) for change in changes]
-    return codex_tools.CodexCall(
-        kind="edit", arguments={"changes": changes, "paths": paths}, path=paths[0] if paths else ""
-    )

@@ -50,7 +50,9 @@ def read(source: str, allowance: StepBudget) -> Scripted:
     printed = None if script.items is None else tuple(script.items)
     if not calls:
         return _one(CodexCall(kind="other", arguments={"input": source}))
-    if len(calls) == 1 or (printed is not None and all(_is_separable(value) for value in printed)):
+    # Whether it can be found again in the output what of each printed value belongs to which call.
+    is_separable = printed is not None and all(isinstance(one, Json) or len(calls_in(one)) <= 1 for one in printed)
+    if len(calls) == 1 or is_separable:
         return Scripted(calls=calls, printed=printed, tampered=script.tampered)
     return _one(_joint(source, [call for _, call in calls]))
 
@@ -80,24 +82,19 @@ def _joint(source: str, calls: list[CodexCall]) -> CodexCall:
     if paths and not commands:
         arguments |= {"patch": "\n".join(text(call.arguments.get("patch")) for call in calls), "paths": paths}
     kinds = {call.kind for call in calls}
+    if commands or "shell" in kinds:
+        kind = "shell"
+    elif paths:
+        kind = "edit"
+    else:
+        kind = kinds.pop() if len(kinds) == 1 else "other"
     return CodexCall(
-        kind="shell"
-        if commands or "shell" in kinds
-        else "edit"
-        if paths
-        else kinds.pop()
-        if len(kinds) == 1
-        else "other",
+        kind=kind,
         arguments=arguments,
         command="\n".join(commands),
         path=paths[0] if "patch" in arguments else "",
         clarity=max(clarities, key=(Clarity.UNDERSTOOD, Clarity.OPAQUE, Clarity.UNREADABLE).index),
     )
-
-
-def _is_separable(value: Any) -> bool:
-    """Whether it can be found again in the output what of a printed value belongs to which call."""
-    return isinstance(value, Json) or len(calls_in(value)) <= 1
 
 
 @dataclass(slots=True)
@@ -136,12 +133,11 @@ def outputs(scripted: Scripted, value: object) -> list[Output]:
         told[-1].texts.insert(0, status)
     if status == "Script failed" and len(told) == 1:
         told[0].failed = True
-    return [_output(one) for one in told]
-
-
-def _output(told: _Told) -> Output:
-    failed = told.failed if told.exit_code is None else told.exit_code != 0
-    return Output(text="\n".join(part for part in told.texts if part), failed=failed, exit_code=told.exit_code)
+    results: list[Output] = []
+    for one in told:
+        failed = one.failed if one.exit_code is None else one.exit_code != 0
+        results.append(Output(text="\n".join(filter(None, one.texts)), failed=failed, exit_code=one.exit_code))
+    return results
 
 
 def _parts(value: object) -> tuple[str, list[str]]:
@@ -163,24 +159,21 @@ def _take(told: list[_Told], shape: Any, part: str) -> None:
         one = told[call]
         if not path and isinstance(value, dict):
             one.whole(value)
-        elif path == ("exit_code",) and (status := _status(value)) is not None:
-            one.exit_code = status
-        elif isinstance(value, str):
-            one.texts.append(value)
-        elif path != ("exit_code",):
-            one.texts.append(codex_tools.compact(value))
+        elif path == ("exit_code",):
+            is_number = isinstance(value, str) and NUMBER.fullmatch(value) and value[-1].isdigit()
+            status = int(value) if is_number else exit_status(value)
+            if status is not None:
+                one.exit_code = status
+            elif isinstance(value, str):
+                one.texts.append(value)
+        else:
+            one.texts.append(value if isinstance(value, str) else codex_tools.compact(value))
     if not found:
         sources = calls_in(shape)
         if len(sources) == 1:
             told[next(iter(sources))].texts.append(part)
         elif sources:
             told[-1].texts.append(part)
-
-
-def _status(value: Any) -> int | None:
-    if isinstance(value, str) and NUMBER.fullmatch(value):
-        return int(value) if value[-1].isdigit() else None
-    return exit_status(value)
 
 
 def _facts(shape: Any, part: str) -> Iterator[tuple[int, tuple[str, ...], Any]]:

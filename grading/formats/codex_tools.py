@@ -74,9 +74,16 @@ class CodexCall:
 def call(name: str, arguments: object) -> CodexCall:
     """A call from its name and its arguments: JSON text, an object, or a custom tool's free text."""
     fields = arguments if isinstance(arguments, dict) else json_or_none(arguments)
+    kind = KINDS.get(name, "other")
     if not isinstance(fields, dict):
-        return _free_text(name, text(arguments))
-    kind, command = KINDS.get(name, "other"), command_of(fields)
+        source = text(arguments)
+        if name == "apply_patch" or source.startswith(BEGIN):
+            return _patch(source, {})
+        if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
+            return CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
+        clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
+        return CodexCall(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
+    command = command_of(fields)
     if kind == "edit":
         return _patch(text(fields.get("input")) or text(fields.get("patch")), fields)
     if kind == "shell" and BEGIN in command and APPLIES.search(command):
@@ -107,16 +114,6 @@ def command_of(fields: Mapping[str, Any]) -> str:
     return shlex.join(vector) if vector else text(value)
 
 
-def _free_text(name: str, source: str) -> CodexCall:
-    if name == "apply_patch" or source.startswith(BEGIN):
-        return _patch(source, {})
-    kind = KINDS.get(name, "other")
-    if kind == "other" and source.lstrip()[:1] != "{":  # a custom tool's own text
-        return CodexCall(kind=kind, arguments={"input": source}, clarity=Clarity.OPAQUE)
-    clarity = Clarity.UNREADABLE if source.strip() else _clarity(name, kind, "")
-    return CodexCall(kind=kind, arguments={"input": source} if source else {}, clarity=clarity)
-
-
 def _patch(source: str, arguments: Mapping[str, Any], *, command: str = "") -> CodexCall:
     start, end = source.find(BEGIN), source.rfind(END)
     patch = source[max(start, 0) : end + len(END) if end > start else None]
@@ -138,10 +135,14 @@ def output(value: object) -> Output:
 
     The exit code is read from the header only, the lines before `Output:`, so that a program cannot print itself one.
     """
-    wrapped = mapping(value if isinstance(value, dict) else json_or_none(value) if _is_wrapped(value) else None)
+    if isinstance(value, str) and value.startswith(("{", " {")) and '"output"' in value[:200]:
+        wrapped = mapping(json_or_none(value))
+    else:
+        wrapped = mapping(value)
     told = parts_text(wrapped.get("output") if "output" in wrapped else wrapped.get("content", value))
     exit_code = exit_status(mapping(wrapped.get("metadata")).get("exit_code"))
-    if exit_code is None and (match := EXIT_CODE.search(_header(told))):
+    header = told[:500] if (end := told.find("\nOutput:")) < 0 else told[:end]
+    if exit_code is None and (match := EXIT_CODE.search(header)):
         exit_code = int(match[1])
     failed = None if exit_code is None else exit_code != 0
     if exit_code is None and isinstance(wrapped.get("success"), bool):
@@ -151,15 +152,6 @@ def output(value: object) -> Output:
     if failed is None and told.startswith(("Success. Updated", "Plan updated")):
         failed = False
     return Output(text=told, failed=failed, exit_code=exit_code)
-
-
-def _is_wrapped(value: object) -> bool:
-    return isinstance(value, str) and value.startswith(("{", " {")) and '"output"' in value[:200]
-
-
-def _header(told: str) -> str:
-    end = told.find("\nOutput:")
-    return told[:end] if end >= 0 else told[:500]
 
 
 def compact(value: Any) -> str:

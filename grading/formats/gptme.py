@@ -12,11 +12,13 @@ from typing import Final
 from grading.formats import gptme_calls
 from grading.formats.events import Clarity, Event, Message, Role, ToolCall, ToolResult, TranscriptHeader
 from grading.formats.lines import Problems
-from grading.formats.reader import Parser, Record, digest_of
+from grading.formats.reader import LIKELY, NO, SURE, Parser, Record, digest_of
 from grading.formats.scaffold import spoken
 from grading.formats.usage import read_tokens
-from grading.formats.values import mapping, moment, money, optional, parts_text, text
+from grading.formats.values import mapping, moment, money, optional, parts_text, text, words
 
+FIELDS: Final = words("call_id content file_hashes files hide id metadata pinned quiet role timestamp")
+OWN_FIELDS: Final = words("call_id file_hashes files hide metadata pinned")
 VERSION: Final = re.compile(r"You are gptme v([\w.+-]{1,40}?)[,\s]")
 RETURN_CODE: Final = re.compile(r"^Return code: (-?\d{1,9})[ \t]*$", re.MULTILINE)
 INJECTED: Final = ("<", "# Relevant", "## Relevant", "# Lesson", "Session initialized")
@@ -68,6 +70,17 @@ class Gptme(Parser):
         self._may_have_called = False
         self._assistant_spoke_last = False
 
+    @staticmethod
+    def score(record: Record) -> float:
+        """Messages without a type, of exactly gptme's fields."""
+        role, content = record.get("role"), record.get("content")
+        if role not in ("system", "user", "assistant", "tool") or not isinstance(content, str | list):
+            return NO
+        if "timestamp" not in record or record.keys() - FIELDS:
+            return NO
+        is_own = OWN_FIELDS & record.keys() or (role == "system" and text(content).startswith("You are gptme"))
+        return SURE if is_own else LIKELY
+
     def feed(self, record: Record) -> list[Event] | None:
         role, content = text(record.get("role")), parts_text(record.get("content"))
         at = self.saw(moment(record.get("timestamp")))
@@ -75,10 +88,17 @@ class Gptme(Parser):
             return list(self._assistant(record, content, at))
         if role == "system":
             return list(self._system(record, content, at))
-        if role in ("user", "tool"):
-            return list(self._user(record, role, content, at))
-        self.unknown(f"role {role}")
-        return None
+        if role == "tool":
+            return [self._result(text(record.get("call_id")) or text(record.get("tool_call_id")), content, at)]
+        if role != "user":
+            self.unknown(f"role {role}")
+            return None
+        self._spoken_to = True
+        self._assistant_spoke_last = False
+        return [
+            Message(number=self.number(), at=at, role=speaker, text=part)
+            for speaker, part in spoken(content, injected=record.get("hide") is True)
+        ]
 
     def copied_as(self, record: Record) -> str:
         return digest_of(record.get("role"), record.get("timestamp"), record.get("content"))
@@ -91,15 +111,6 @@ class Gptme(Parser):
             started_at=self.started_at,
             ended_at=self.ended_at,
         )
-
-    def _user(self, record: Record, role: str, content: str, at: datetime | None) -> Iterator[Event]:
-        if role == "tool":
-            yield self._result(text(record.get("call_id")) or text(record.get("tool_call_id")), content, at)
-            return
-        self._spoken_to = True
-        self._assistant_spoke_last = False
-        for speaker, part in spoken(content, injected=record.get("hide") is True):
-            yield Message(number=self.number(), at=at, role=speaker, text=part)
 
     def _assistant(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
         self._spoken_to = self._assistant_spoke_last = True
@@ -118,7 +129,14 @@ class Gptme(Parser):
             yield self._call(call, at)
         for _ in range(gptme_calls.unread_calls(said)):
             yield self._unread(at)
-        yield from self._usage(mapping(record.get("metadata")), at)
+        metadata = mapping(record.get("metadata"))
+        model = text(metadata.get("model"))
+        self.answered(model)
+        usage, cost = mapping(metadata.get("usage")), money(metadata.get("cost"))
+        flat = {key: value for key, value in metadata.items() if key.endswith("_tokens")}
+        tokens = read_tokens(usage or flat, self.problems)
+        if not tokens.is_empty or cost is not None:
+            yield self.usage_of(tokens, model=model, at=at, cost=cost)
 
     def _call(self, call: gptme_calls.GptmeCall, at: datetime | None) -> ToolCall:
         number = self.number()
@@ -145,18 +163,15 @@ class Gptme(Parser):
         self._open.append(self._last)
         return ToolCall(number=number, at=at, call_id=self._last, name="", kind="other", clarity=Clarity.UNREADABLE)
 
-    def _usage(self, metadata: Record, at: datetime | None) -> Iterator[Event]:
-        model = text(metadata.get("model"))
-        self.answered(model)
-        usage, cost = mapping(metadata.get("usage")), money(metadata.get("cost"))
-        flat = {key: value for key, value in metadata.items() if key.endswith("_tokens")}
-        tokens = read_tokens(usage or flat, self.problems)
-        if not tokens.is_empty or cost is not None:
-            yield self.usage_of(tokens, model=model, at=at, cost=cost)
-
     def _system(self, record: Record, content: str, at: datetime | None) -> Iterator[Event]:
-        call_id = optional(record.get("call_id"))
-        if call_id is None and self._is_scaffold(record, content):
+        call_id, told = optional(record.get("call_id")), content.lstrip()
+        # Without a call id: the prompt, what is hidden or pinned, and what looks injected or like no output.
+        is_hidden = not self._spoken_to or record.get("hide") is True or record.get("pinned") is True
+        # The assistant has written what may be a call, and nobody has spoken since.
+        is_awaited = self._may_have_called and self._assistant_spoke_last and not self._last
+        looks_injected = told.startswith(INJECTED) or not (self._open or is_awaited or told.startswith(OUTPUT))
+        is_tools = optional(mapping(record.get("metadata")).get("tool")) is not None
+        if call_id is None and not is_tools and (is_hidden or looks_injected):
             if match := VERSION.match(content):
                 self._version = match[1]
             if content.strip():
@@ -165,34 +180,17 @@ class Gptme(Parser):
         if self._assistant_spoke_last and not (call_id or self._open or self._last):
             plain = gptme_calls.find_plain_calls(self._said)
             yield from [self._call(call, at) for call in plain] or [self._unread(at)]
-        yield self._result(self._paired(call_id), content, at)
-
-    def _is_scaffold(self, record: Record, content: str) -> bool:
-        """Without a call id: the prompt, what is hidden or pinned, and what looks injected or like no output."""
-        if optional(mapping(record.get("metadata")).get("tool")):
-            return False
-        if not self._spoken_to or record.get("hide") is True or record.get("pinned") is True:
-            return True
-        told = content.lstrip()
-        return told.startswith(INJECTED) or not (self._open or self._is_awaited or told.startswith(OUTPUT))
-
-    @property
-    def _is_awaited(self) -> bool:
-        """Whether the assistant has written what may be a call and nobody has spoken since."""
-        return self._may_have_called and self._assistant_spoke_last and not self._last
-
-    def _paired(self, call_id: str | None) -> str:
-        """The call an output belongs to: its own id, else the next open call, else the last one, else none."""
+        # An output belongs to the call of its own id, else to the next open call, else to the last one, else to none.
         if call_id is not None:
             if call_id in self._open:
                 self._open.remove(call_id)
-            return call_id
-        if self._open:
-            return self._open.popleft()
-        if self._last:
-            return self._last
-        self.problems.note("a tool's output without a call that was read")
-        return ""
+        elif self._open:
+            call_id = self._open.popleft()
+        elif self._last:
+            call_id = self._last
+        else:
+            self.problems.note("a tool's output without a call that was read")
+        yield self._result(call_id or "", content, at)
 
     def _result(self, call_id: str, content: str, at: datetime | None) -> ToolResult:
         failed, exit_code = outcome(content, self._kinds.get(call_id, ""))

@@ -220,15 +220,14 @@ def _xml_tools(content: str, start: int, end: int) -> Iterator[GptmeCall]:
         attributes = {found[1]: unescape(found[2] or found[3] or "") for found in ATTRIBUTE.finditer(match[2])}
         name = attributes.get("name", "") if match[1] == "invoke" else match[1]
         body = content[match.end() : closing]
-        arguments = _parameters(body) or _positional(name, attributes.get("args", ""), unescape(body).strip("\n"))
+        arguments: dict[str, Any] = {}
+        for piece in body.split("</parameter>")[:-1]:
+            if parameter := PARAMETER.search(piece):
+                arguments[parameter[1]] = unescape(piece[parameter.end() :])
+        if not arguments:
+            arguments = _positional(name, attributes.get("args", ""), unescape(body).strip("\n"))
         is_loose = match[1] != "invoke"
         yield GptmeCall(start=match.start(), end=start, name=name, arguments=arguments, is_loose=is_loose)
-
-
-def _parameters(body: str) -> dict[str, Any]:
-    pieces = body.split("</parameter>")[:-1]
-    opened = [(piece, match) for piece in pieces if (match := PARAMETER.search(piece))]
-    return {match[1]: unescape(piece[match.end() :]) for piece, match in opened}
 
 
 def _fenced(content: str, *, nests: bool) -> Iterator[GptmeCall]:
@@ -250,8 +249,12 @@ def _fenced(content: str, *, nests: bool) -> Iterator[GptmeCall]:
             at += 1
             continue
         tag, body = lines[at].strip("`").strip(), "\n".join(lines[at + 1 : closing])
-        if call := _fenced_call(tag, body, starts[at], min(starts[closing + 1], len(content))):
-            yield call
+        name, _, args = tag.partition(" ")
+        if name not in KINDS and ("." in tag or "/" in tag) and " " not in tag:
+            name, args = "save", tag
+        if name in KINDS:
+            end = min(starts[closing + 1], len(content))
+            yield GptmeCall(start=starts[at], end=end, name=name, arguments=_positional(name, args.strip(), body))
         at = closing + 1
 
 
@@ -267,15 +270,6 @@ def _closing_fence(lines: list[str], opening: int, *, nests: bool) -> int:
         if depth == 0:
             return at
     return 0
-
-
-def _fenced_call(tag: str, body: str, start: int, end: int) -> GptmeCall | None:
-    name, _, rest = tag.partition(" ")
-    if name not in KINDS and ("." in tag or "/" in tag) and " " not in tag:
-        name, rest = "save", tag
-    if name not in KINDS:
-        return None
-    return GptmeCall(start=start, end=end, name=name, arguments=_positional(name, rest.strip(), body))
 
 
 def _positional(name: str, args: str, body: str) -> dict[str, Any]:

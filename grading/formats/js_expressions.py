@@ -1,7 +1,7 @@
 """The expressions of a script: calls are noted, functions followed; a value is known where it is written down."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -113,7 +113,8 @@ class Expressions(Values, ABC):
     def block(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
         """Walks through statements."""
 
-    def _parenthesis(self, cursor: TokenCursor, scope: VariableScope) -> Any:
+    def _bracketed(self, cursor: TokenCursor, scope: VariableScope) -> Any:
+        """The expression in the brackets that are next."""
         end = cursor.closing()
         inner = TokenCursor(cursor.code, cursor.at + 1, end)
         value = self._expression(inner, scope)
@@ -152,30 +153,26 @@ class Expressions(Values, ABC):
                 index += 1
                 continue
             if cursor.skip("..."):
-                end = self._pattern_end(cursor)
-                self._bind(code, (cursor.at, end), Unknown(self._calls(value)), scope)
-            elif is_list:
-                end = self._pattern_end(cursor)
-                self._bind(code, (cursor.at, end), self._default(cursor, end, self._at_index(value, index)), scope)
+                start, part = cursor.at, Unknown(self._calls(value))
+                cursor.at = self._pattern_end(cursor)
+                self._bind(code, (start, cursor.at), part, scope)
                 continue
+            start = cursor.at
+            if is_list:
+                part = self._at_index(value, index)
             else:
-                self._bind_field(cursor, value, scope)
-                continue
-            cursor.at = end
-
-    def _bind_field(self, cursor: TokenCursor, value: Any, scope: VariableScope) -> None:
-        token = cursor.take()
-        if token.kind not in ("name", "string"):
-            raise UnreadableScriptError("a pattern that is not read")
-        part = self._member(value, token.value)
-        if cursor.skip(":"):
+                key = cursor.take()
+                if key.kind not in ("name", "string"):
+                    raise UnreadableScriptError("a pattern that is not read")
+                part = self._member(value, key.value)
+                if cursor.skip(":"):
+                    start = cursor.at
+                else:
+                    cursor.at = start
             end = self._pattern_end(cursor)
-            target = (cursor.at, end)
-        else:
-            target = (cursor.at - 1, cursor.at)
-        cursor.at = target[1]
-        self._bind(cursor.code, target, self._default(cursor, target[1], part), scope)
-        cursor.skip(",")
+            self._bind(code, (start, end), self._default(cursor, end, part), scope)
+            if not is_list:
+                cursor.skip(",")
 
     def _default(self, cursor: TokenCursor, end: int, value: Any) -> Any:
         """A part of a pattern, whose default makes it uncertain where it is missing."""
@@ -194,37 +191,36 @@ class Expressions(Values, ABC):
     def _assignment(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         self._step()
         with self._deeper():
-            return self._assignment_or_arrow(cursor, scope)
-
-    def _assignment_or_arrow(self, cursor: TokenCursor, scope: VariableScope) -> Any:
-        if (function := self._arrow(cursor, scope)) is not None:
-            return function
-        first, start = cursor.token, cursor.at
-        if first.value in ("[", "{") and cursor.code.closing.get(start) is not None:
-            after = cursor.code.closing[start] + 1
-            if after < cursor.end and cursor.code.tokens[after].value == "=":
-                cursor.at = after + 1
-                value = self._assignment(cursor, scope)
-                self._bind(cursor.code, (start, after), Unknown(self._calls(value)), scope)
+            if (function := self._arrow(cursor, scope)) is not None:
+                return function
+            first, start = cursor.token, cursor.at
+            if first.value in ("[", "{") and cursor.code.closing.get(start) is not None:
+                after = cursor.code.closing[start] + 1
+                if after < cursor.end and cursor.code.tokens[after].value == "=":
+                    cursor.at = after + 1
+                    value = self._assignment(cursor, scope)
+                    self._bind(cursor.code, (start, after), Unknown(self._calls(value)), scope)
+                    return value
+            value = self._conditional(cursor, scope)
+            if not (cursor.token.kind == "punctuation" and cursor.token.value in ASSIGNMENTS):
                 return value
-        value = self._conditional(cursor, scope)
-        if not (cursor.token.kind == "punctuation" and cursor.token.value in ASSIGNMENTS):
-            return value
-        operator, is_name = cursor.take().value, cursor.at - start == 2  # noqa: PLR2004 - the name and the operator
-        given = self._assignment(cursor, scope)
-        if first.kind != "name":
-            raise UnreadableScriptError("an assignment to what is no name")
-        if not is_name:
-            self._tamper(value, self._lookup(first.value, scope))
-            self._assign(
-                first.value, Unknown(self._calls(given) | self._calls(self._lookup(first.value, scope))), scope
-            )
-            return given
-        result = (
-            given if operator == "=" else self._add(value, given) if operator == "+=" else Unknown(self._calls(given))
-        )
-        self._assign(first.value, result, scope)
-        return result
+            operator, is_name = cursor.take().value, cursor.at - start == 2  # noqa: PLR2004 - the name and the operator
+            given = self._assignment(cursor, scope)
+            if first.kind != "name":
+                raise UnreadableScriptError("an assignment to what is no name")
+            if not is_name:
+                owner = self._lookup(first.value, scope)
+                self._tamper(value, owner)
+                self._assign(first.value, Unknown(self._calls(given) | self._calls(owner)), scope)
+                return given
+            if operator == "=":
+                result = given
+            elif operator == "+=":
+                result = self._add(value, given)
+            else:
+                result = Unknown(self._calls(given))
+            self._assign(first.value, result, scope)
+            return result
 
     def _arrow(self, cursor: TokenCursor, scope: VariableScope) -> Function | None:
         at = cursor.at
@@ -284,7 +280,7 @@ class Expressions(Values, ABC):
         return Unknown(self._calls(value) | self._calls(left) | self._calls(right))
 
     def _doubtful(self, read: Callable[[], Any]) -> Any:
-        """What may or may not be carried out: what it prints is not certain (`_print`), nor what it assigns."""
+        """What may or may not be carried out: what it prints is not certain (`_global`), nor what it assigns."""
         self._doubt += 1
         try:
             return read()
@@ -343,9 +339,14 @@ class Expressions(Values, ABC):
                     raise UnreadableScriptError("a tagged template")
                 value = self._template(cursor.take(), scope, raw=True)
             elif cursor.sees(".", "?."):
-                value = self._dotted(cursor, value)
+                cursor.at += 1
+                if not cursor.sees("(", "["):  # else it is `?.(` or `?.[`
+                    name = cursor.take()
+                    if name.kind != "name":
+                        raise UnreadableScriptError("expected a member's name")
+                    value = self._member(value, name.value)
             elif cursor.sees("["):
-                value = self._index(value, self._bracket(cursor, scope))
+                value = self._index(value, self._bracketed(cursor, scope))
             elif cursor.sees("("):
                 value = self._call(value, self._arguments(cursor, scope))
             elif cursor.sees("++", "--") and not token.after_newline:
@@ -356,44 +357,23 @@ class Expressions(Values, ABC):
             else:
                 return value
 
-    def _dotted(self, cursor: TokenCursor, value: Any) -> Any:
-        cursor.at += 1
-        if cursor.sees("(", "["):  # `?.(` and `?.[`
-            return value
-        name = cursor.take()
-        if name.kind != "name":
-            raise UnreadableScriptError("expected a member's name")
-        return self._member(value, name.value)
-
-    def _bracket(self, cursor: TokenCursor, scope: VariableScope) -> Any:
+    def _arguments(self, cursor: TokenCursor, scope: VariableScope) -> list[Any]:
+        """The values of an array literal or of arguments."""
         end = cursor.closing()
         inner = TokenCursor(cursor.code, cursor.at + 1, end)
-        value = self._expression(inner, scope)
-        self._finished(inner)
-        cursor.at = end + 1
-        return value
-
-    def _arguments(self, cursor: TokenCursor, scope: VariableScope) -> list[Any]:
-        end = cursor.closing()
-        values = self._new(list(self._listed(TokenCursor(cursor.code, cursor.at + 1, end), scope)))
-        cursor.at = end + 1
-        return values  # type: ignore[no-any-return]
-
-    def _listed(self, cursor: TokenCursor, scope: VariableScope) -> Iterator[Any]:
-        """The values of an array literal or of arguments."""
-        while cursor.at < cursor.end:
-            if cursor.skip(","):
+        values: list[Any] = []
+        while inner.at < end:
+            if inner.skip(","):
                 continue
-            if cursor.skip("..."):
-                spread = self._assignment(cursor, scope)
-                if isinstance(spread, list):
-                    yield from spread
-                else:
-                    yield Unknown(self._calls(spread))
+            if inner.skip("..."):
+                spread = self._assignment(inner, scope)
+                values += spread if isinstance(spread, list) else [Unknown(self._calls(spread))]
             else:
-                yield self._assignment(cursor, scope)
-            if cursor.at < cursor.end:
-                cursor.expect(",")
+                values.append(self._assignment(inner, scope))
+            if inner.at < end:
+                inner.expect(",")
+        cursor.at = end + 1
+        return self._new(values)  # type: ignore[no-any-return]
 
     def _primary(self, cursor: TokenCursor, scope: VariableScope) -> Any:
         token = cursor.token
@@ -410,7 +390,7 @@ class Expressions(Values, ABC):
         if token.kind == "name":
             return self._named(cursor, scope)
         if token.value == "(":
-            return self._parenthesis(cursor, scope)
+            return self._bracketed(cursor, scope)
         if token.value == "[":
             return self._arguments(cursor, scope)
         if token.value == "{":
@@ -460,29 +440,26 @@ class Expressions(Values, ABC):
                 is_whole = is_whole and isinstance(spread, dict)
                 fields |= spread if isinstance(spread, dict) else {"...": Unknown(self._calls(spread))}
                 continue
-            self._field(cursor, scope, fields)
+            token = cursor.token
+            if token.value == "[" and token.kind == "punctuation":
+                key = self._bracketed(cursor, scope)
+                if not isinstance(key, str):
+                    raise UnreadableScriptError("a key that is not known")
+            elif token.kind in ("name", "string", "number"):
+                key = cursor.take().value
+            else:
+                raise UnreadableScriptError(f"an unexpected {token.value[:20]!r}")
+            if cursor.skip(":"):
+                fields[key] = self._assignment(cursor, scope)
+            elif cursor.sees("("):
+                fields[key] = self._function(cursor, scope)
+            elif token.kind == "name":
+                fields[key] = self._lookup(key, scope)
+            else:
+                raise UnreadableScriptError("a key without a value")
             if cursor.at < cursor.end:
                 cursor.expect(",")
         return self._new(fields) if is_whole else Unknown(self._calls(fields))
-
-    def _field(self, cursor: TokenCursor, scope: VariableScope, fields: dict[str, Any]) -> None:
-        token = cursor.token
-        if token.value == "[" and token.kind == "punctuation":
-            key = self._bracket(cursor, scope)
-            if not isinstance(key, str):
-                raise UnreadableScriptError("a key that is not known")
-        elif token.kind in ("name", "string", "number"):
-            key = cursor.take().value
-        else:
-            raise UnreadableScriptError(f"an unexpected {token.value[:20]!r}")
-        if cursor.skip(":"):
-            fields[key] = self._assignment(cursor, scope)
-        elif cursor.sees("("):
-            fields[key] = self._function(cursor, scope)
-        elif token.kind == "name":
-            fields[key] = self._lookup(key, scope)
-        else:
-            raise UnreadableScriptError("a key without a value")
 
     def _call(self, value: Any, arguments: list[Any]) -> Any:
         self._step()
@@ -499,33 +476,31 @@ class Expressions(Values, ABC):
         return Unknown(self._calls(value) | self._calls(arguments))
 
     def _run(self, function: Function, arguments: list[Any]) -> Any:
-        with self._deeper():
-            return self._result_of(function, arguments)
-
-    def _result_of(self, function: Function, arguments: list[Any]) -> Any:
         scope = VariableScope({}, function.scope, self._doubt)
         cursor = TokenCursor(function.code, *function.parameters)
-        outer, self._function_doubt = self._function_doubt, self._doubt
+        outer = self._function_doubt
         try:
-            for given in (*arguments, *[None] * MAX_NESTING):
-                if cursor.at >= cursor.end:
-                    break
-                if cursor.skip("..."):
-                    end = self._pattern_end(cursor)
-                    self._bind(cursor.code, (cursor.at, end), Unknown(self._calls(arguments)), scope)
-                    break
-                start, end = cursor.at, self._pattern_end(cursor)
-                part = self._default(cursor, end, given)
-                self._bind(cursor.code, (start, end), part, scope)
-                cursor.skip(",")
-            if not function.is_block:
-                inner = TokenCursor(function.code, *function.body)
-                value = self._assignment(inner, scope)
-                self._finished(inner)
-                return value
-            before = self.script.items
-            self.block(function.code, *function.body, scope)
-            return None if self.script.items is before else Unknown()
+            with self._deeper():
+                self._function_doubt = self._doubt
+                for given in (*arguments, *[None] * MAX_NESTING):
+                    if cursor.at >= cursor.end:
+                        break
+                    if cursor.skip("..."):
+                        end = self._pattern_end(cursor)
+                        self._bind(cursor.code, (cursor.at, end), Unknown(self._calls(arguments)), scope)
+                        break
+                    start, end = cursor.at, self._pattern_end(cursor)
+                    part = self._default(cursor, end, given)
+                    self._bind(cursor.code, (start, end), part, scope)
+                    cursor.skip(",")
+                if not function.is_block:
+                    inner = TokenCursor(function.code, *function.body)
+                    value = self._assignment(inner, scope)
+                    self._finished(inner)
+                    return value
+                before = self.script.items
+                self.block(function.code, *function.body, scope)
+                return None if self.script.items is before else Unknown()
         except Left as left:
             return left.value
         finally:
@@ -540,9 +515,17 @@ class Expressions(Values, ABC):
     def _global(self, name: str, arguments: list[Any]) -> Any:
         first = arguments[0] if arguments else None
         if name.startswith("tools."):
-            return self._tool(name.removeprefix("tools."), first)
+            if len(self.script.calls) >= MAX_CALLS:
+                raise UnreadableScriptError(f"more than {MAX_CALLS} calls")
+            self.script.calls.append(ScriptCall(name=name.removeprefix("tools."), argument=first))
+            return Result(len(self.script.calls) - 1)
         if name in ("text", "image"):
-            return self._print(first if name == "text" else Unknown(self._calls(first)))
+            value = first if name == "text" else Unknown(self._calls(first))
+            if self._doubt or self.script.items is None or len(self.script.items) >= MAX_ITEMS:
+                self.script.items = None
+            else:
+                self.script.items.append(Json(value) if isinstance(value, list | dict) else self._as_text(value))
+            return value
         if name in ("eval", "Function"):
             raise UnreadableScriptError("code made by code")
         if name.startswith(CHANGING):
@@ -570,24 +553,13 @@ class Expressions(Values, ABC):
         self._run_unknown(arguments)
         return Unknown(self._calls(arguments))
 
-    def _tool(self, name: str, argument: Any) -> Result:
-        if len(self.script.calls) >= MAX_CALLS:
-            raise UnreadableScriptError(f"more than {MAX_CALLS} calls")
-        self.script.calls.append(ScriptCall(name=name, argument=argument))
-        return Result(len(self.script.calls) - 1)
-
-    def _print(self, value: Any) -> Any:
-        if self.script.items is not None:
-            if self._doubt or len(self.script.items) >= MAX_ITEMS:
-                self.script.items = None
-            else:
-                self.script.items.append(Json(value) if isinstance(value, list | dict) else self._as_text(value))
-        return value
-
     def _method(self, owner: Any, name: str, arguments: list[Any]) -> Any:
         first = arguments[0] if arguments else None
         if name in ("then", "catch", "finally"):
-            return self._settled(owner, name, arguments)
+            if name == "then" and isinstance(first, Function):
+                return self._run(first, [owner])
+            self._run_unknown(arguments)
+            return owner if name != "then" else Unknown(self._calls(owner))
         if isinstance(owner, list):
             return self._of_list(owner, name, arguments)
         if isinstance(owner, str) and name in ("trim", "toString", "trimEnd"):
@@ -598,12 +570,6 @@ class Expressions(Values, ABC):
             return str(owner)
         self._run_unknown(arguments)
         return Unknown(self._calls(owner) | self._calls(arguments))
-
-    def _settled(self, owner: Any, name: str, arguments: list[Any]) -> Any:
-        if name == "then" and arguments and isinstance(arguments[0], Function):
-            return self._run(arguments[0], [owner])
-        self._run_unknown(arguments)
-        return owner if name != "then" else Unknown(self._calls(owner))
 
     def _of_list(self, owner: list[Any], name: str, arguments: list[Any]) -> Any:
         first = arguments[0] if arguments else None
@@ -620,7 +586,14 @@ class Expressions(Values, ABC):
         if name == "concat" and all(isinstance(one, list) for one in arguments):
             return self._new([*owner, *(part for one in arguments for part in one)])
         if name == "push" or name in MUTATORS:
-            self._change(owner, name, arguments)
+            # A list that is part of another value is left alone: that would have to change too.
+            if (known := self._made.get(id(owner))) is not None and known.is_part:
+                raise UnreadableScriptError("a change inside a value")
+            if name == "push":
+                owner.extend(Unknown(self._calls(one)) if self._doubt else one for one in arguments)
+            else:
+                owner[:] = [Unknown(self._calls(owner) | self._calls(arguments))]
+            self._new(owner)
             return Unknown()
         self._run_unknown(arguments)
         return Unknown(self._calls(owner) | self._calls(arguments))

@@ -5,12 +5,14 @@ script is walked once in the order of its statements, with values for what is wr
 rest. What cannot be parsed, or exceeds the bounds, raises UnreadableScriptError; a value is never guessed.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Final
 
 from grading.formats.js_expressions import ASSIGNMENTS, UNSUPPORTED, Expressions, TokenCursor
 from grading.formats.js_tokens import Code, UnreadableScriptError, tokenize
 from grading.formats.js_values import LITERALS, MUTATORS, Left, Script, StepBudget, Unknown, VariableScope
+
+KNOWN: Final = frozenset({"tools", "text", "let", "const", "var", *LITERALS})
+"""Names in a loop's head that it does not declare."""
 
 
 def read_script(source: str, allowance: StepBudget | None = None) -> Script:
@@ -31,15 +33,8 @@ def read_script(source: str, allowance: StepBudget | None = None) -> Script:
 
 class _Walker(Expressions):
     def block(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
-        self._declare_functions(code, start, end, scope)
-        cursor = TokenCursor(code, start, end)
-        while cursor.at < end:
-            self._statement(cursor, scope)
-
-    def _declare_functions(self, code: Code, start: int, end: int, scope: VariableScope) -> None:
-        """Functions may be called above where they stand."""
         at = start
-        while at < end:
+        while at < end:  # functions may be called above where they stand
             token = code.tokens[at]
             if token.kind == "name" and token.value == "function" and code.tokens[at + 1].kind == "name":
                 cursor = TokenCursor(code, at + 1, end)
@@ -48,51 +43,55 @@ class _Walker(Expressions):
                 at = cursor.at
             else:
                 at = code.closing.get(at, at) + 1
+        cursor = TokenCursor(code, start, end)
+        while cursor.at < end:
+            self._statement(cursor, scope)
 
     def _statement(self, cursor: TokenCursor, scope: VariableScope) -> None:
         self._step()
         token = cursor.token
-        if token.kind == "punctuation" and token.value == ";":
-            cursor.at += 1
-        elif token.kind == "punctuation" and token.value == "{":
-            end = cursor.closing()
-            self._inner(cursor.code, cursor.at + 1, end, scope)
-            cursor.at = end + 1
-        elif token.kind == "name" and (handler := self._keyword(cursor)):
-            handler(cursor, scope)
-        else:
-            self._expression(cursor, scope)
-            self._end_statement(cursor)
-
-    def _keyword(self, cursor: TokenCursor) -> Callable[[TokenCursor, VariableScope], None] | None:
-        word = cursor.token.value
-        if word == "async" and cursor.peek().value == "function":
-            return self._skip_function
-        if word in UNSUPPORTED:
-            raise UnreadableScriptError(f"{word} is not read")
-        return {
-            "break": self._leave_loop,
-            "const": self._declare,
-            "continue": self._leave_loop,
-            "do": self._do,
-            "for": self._for,
-            "function": self._skip_function,
-            "if": self._if,
-            "let": self._declare,
-            "return": self._return,
-            "throw": self._return,
-            "try": self._try,
-            "var": self._declare,
-            "while": self._while,
-        }.get(word)
+        match token.kind, token.value:
+            case "punctuation", ";":
+                cursor.at += 1
+            case "punctuation", "{":
+                end = cursor.closing()
+                self.block(cursor.code, cursor.at + 1, end, VariableScope({}, scope, self._doubt))
+                cursor.at = end + 1
+            case "name", word if word in UNSUPPORTED:
+                raise UnreadableScriptError(f"{word} is not read")
+            case "name", "function" | "async" as word if word == "function" or cursor.peek().value == "function":
+                self._skip_function(cursor)
+            case "name", "const" | "let" | "var":
+                self._declare(cursor, scope)
+            case "name", "return" | "throw":
+                self._return(cursor, scope)
+            case "name", "break" | "continue":
+                # Later turns may not come: which items are printed is not certain.
+                if not self._doubt:
+                    raise UnreadableScriptError("a loop left without a condition")
+                cursor.at += 1
+                self.script.items = None
+                self._end_statement(cursor)
+            case "name", "if":
+                cursor.at += 1
+                self._bracketed(cursor, scope)
+                self._perhaps(cursor, scope)
+                if cursor.skip("else"):
+                    self._perhaps(cursor, scope)
+            case "name", "do" | "while":
+                self._while(cursor, scope)
+            case "name", "for":
+                self._for(cursor, scope)
+            case "name", "try":
+                self._try(cursor, scope)
+            case _:
+                self._expression(cursor, scope)
+                self._end_statement(cursor)
 
     @staticmethod
     def _end_statement(cursor: TokenCursor) -> None:
         if not cursor.skip(";") and cursor.at < cursor.end and not cursor.token.after_newline:
             raise UnreadableScriptError(f"expected the end of a statement, got {cursor.token.value[:20]!r}")
-
-    def _inner(self, code: Code, start: int, end: int, scope: VariableScope, **names: Any) -> None:
-        self.block(code, start, end, VariableScope(dict(names), scope, self._doubt))
 
     def _perhaps(self, cursor: TokenCursor, scope: VariableScope) -> None:
         """A statement that may or may not be carried out."""
@@ -109,7 +108,7 @@ class _Walker(Expressions):
                 break
         self._end_statement(cursor)
 
-    def _skip_function(self, cursor: TokenCursor, scope: VariableScope) -> None:
+    def _skip_function(self, cursor: TokenCursor) -> None:
         while not cursor.sees("("):
             cursor.at += 1
             self._step()
@@ -117,29 +116,19 @@ class _Walker(Expressions):
                 raise UnreadableScriptError("a function without parameters")
         cursor.at = cursor.closing() + 1
         cursor.at = cursor.closing() + 1
-        del scope
-
-    def _if(self, cursor: TokenCursor, scope: VariableScope) -> None:
-        cursor.at += 1
-        self._parenthesis(cursor, scope)
-        self._perhaps(cursor, scope)
-        if cursor.skip("else"):
-            self._perhaps(cursor, scope)
 
     def _while(self, cursor: TokenCursor, scope: VariableScope) -> None:
-        cursor.at += 1
-        self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
-        self._parenthesis(cursor, scope)
-        self._perhaps(cursor, scope)
-
-    def _do(self, cursor: TokenCursor, scope: VariableScope) -> None:
-        cursor.at += 1
-        end = cursor.closing()
+        is_do = cursor.take().value == "do"
+        end = cursor.closing() if is_do else self._loop_end(cursor)
         self._forget_assigned(cursor.code, cursor.at, end, scope)
-        self._perhaps(cursor, scope)
-        cursor.expect("while")
-        self._parenthesis(cursor, scope)
-        self._end_statement(cursor)
+        if is_do:
+            self._perhaps(cursor, scope)
+            cursor.expect("while")
+            self._bracketed(cursor, scope)
+            self._end_statement(cursor)
+        else:
+            self._bracketed(cursor, scope)
+            self._perhaps(cursor, scope)
 
     def _loop_end(self, cursor: TokenCursor) -> int:
         """Where a loop's body ends, roughly: names assigned in it are forgotten, and one too many does no harm."""
@@ -172,41 +161,26 @@ class _Walker(Expressions):
             is_of = head.take().value == "of"
             listed = self._expression(head, scope)
             self._finished(head)
-            cursor.at = end + 1
-            self._each(cursor, pattern, listed if is_of else Unknown(self._calls(listed)), scope)
-            return
-        self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
-        names = [token.value for token in cursor.code.tokens[cursor.at : end] if token.kind == "name"]
-        inner = VariableScope(
-            dict.fromkeys((name for name in names if scope.holder(name) is None), Unknown()), scope, 0
-        )
-        for name in ("tools", "text", *LITERALS, "let", "const", "var"):
-            inner.names.pop(name, None)
-        cursor.at = end + 1
-        self._perhaps(cursor, inner)
-
-    def _each(self, cursor: TokenCursor, pattern: tuple[int, int], listed: Any, scope: VariableScope) -> None:
-        body = cursor.at
-        if not isinstance(listed, list) or not listed:
+            body = cursor.at = end + 1
+            if is_of and isinstance(listed, list) and listed:
+                for value in list(listed):
+                    cursor.at = body
+                    inner = VariableScope({}, scope, self._doubt)
+                    self._bind(cursor.code, pattern, value, inner)
+                    self._statement(cursor, inner)
+                return
             self._forget_assigned(cursor.code, body, cursor.code.closing.get(body, cursor.end), scope)
             inner = VariableScope({}, scope, self._doubt)
             self._bind(cursor.code, pattern, Unknown(self._calls(listed)), inner)
             self._perhaps(cursor, inner)
             return
-        for value in list(listed):
-            cursor.at = body
-            inner = VariableScope({}, scope, self._doubt)
-            self._bind(cursor.code, pattern, value, inner)
-            self._statement(cursor, inner)
-
-    def _leave_loop(self, cursor: TokenCursor, scope: VariableScope) -> None:
-        """Later turns may not come: which items are printed is not certain."""
-        del scope
-        if not self._doubt:
-            raise UnreadableScriptError("a loop left without a condition")
-        cursor.at += 1
-        self.script.items = None
-        self._end_statement(cursor)
+        self._forget_assigned(cursor.code, cursor.at, self._loop_end(cursor), scope)
+        inner = VariableScope({}, scope, 0)
+        for token in cursor.code.tokens[cursor.at : end]:
+            if token.kind == "name" and token.value not in KNOWN and scope.holder(token.value) is None:
+                inner.names[token.value] = Unknown()
+        cursor.at = end + 1
+        self._perhaps(cursor, inner)
 
     def _return(self, cursor: TokenCursor, scope: VariableScope) -> None:
         cursor.at += 1

@@ -88,53 +88,46 @@ class _Tokenizer:
             if nested and source[start] == "}" and not opened:
                 return Code((*tokens, Token(kind="end")), closing), start + 1
             token, at = self._token(start, tokens[-1] if tokens else None, newline=newline, depth=depth)
-            self._pair(token, len(tokens), opened, closing, tokens)
+            if token.kind == "punctuation" and token.value in CLOSING:
+                opened.append(len(tokens))
+                if len(opened) > MAX_DEPTH:
+                    raise UnreadableScriptError("brackets nested too deeply")
+            elif token.kind == "punctuation" and token.value in OPERANDS:
+                if not opened or CLOSING[tokens[opened[-1]].value] != token.value:
+                    raise UnreadableScriptError(f"an unexpected {token.value}")
+                closing[opened.pop()] = len(tokens)
             tokens.append(token)
             self._count += 1
             if self._count > MAX_TOKENS:
                 raise UnreadableScriptError(f"more than {MAX_TOKENS} tokens")
 
-    @staticmethod
-    def _pair(token: Token, index: int, opened: list[int], closing: dict[int, int], tokens: list[Token]) -> None:
-        if token.kind != "punctuation":
-            return
-        if token.value in CLOSING:
-            opened.append(index)
-            if len(opened) > MAX_DEPTH:
-                raise UnreadableScriptError("brackets nested too deeply")
-        elif token.value in OPERANDS:
-            if not opened or CLOSING[tokens[opened[-1]].value] != token.value:
-                raise UnreadableScriptError(f"an unexpected {token.value}")
-            closing[opened.pop()] = index
-
     def _token(self, start: int, before: Token | None, *, newline: bool, depth: int) -> tuple[Token, int]:
         source, first = self._source, self._source[start]
         if first == "`":
             return self._template(start + 1, newline=newline, depth=depth)
+        number = 0.0
         if match := NAME.match(source, start):
-            return Token(kind="name", value=match[0], after_newline=newline), match.end()
-        if first.isdigit() or (first == "." and source[start + 1 : start + 2].isdigit()):
-            return self._number(start, newline=newline)
-        if first in "\"'":
+            kind, value = "name", match[0]
+        elif first.isdigit() or (first == "." and source[start + 1 : start + 2].isdigit()):
+            match = NUMBER.match(source, start)
+            if match is None or len(match[0]) > MAX_DEPTH:
+                raise UnreadableScriptError("a number that cannot be read")
+            kind, value = "number", match[0].replace("_", "")
+            try:
+                number = float(int(value, 16)) if value[:2] in ("0x", "0X") else float(value)
+            except (ValueError, OverflowError) as error:
+                raise UnreadableScriptError("a number that cannot be read") from error
+        elif first in "\"'":
             if not (match := STRING.match(source, start)):
                 raise UnreadableScriptError("a string that is not closed")
-            return Token(kind="string", value=cooked(match[0][1:-1]), after_newline=newline), match.end()
-        if first == "/" and _may_begin_regex(before) and (match := REGEX.match(source, start)):
-            return Token(kind="regex", value=match[0], after_newline=newline), match.end()
-        if match := PUNCTUATION.match(source, start):
-            return Token(kind="punctuation", value=match[0], after_newline=newline), match.end()
-        raise UnreadableScriptError(f"an unexpected character {first!r}")
-
-    def _number(self, start: int, *, newline: bool) -> tuple[Token, int]:
-        match = NUMBER.match(self._source, start)
-        if match is None or len(match[0]) > MAX_DEPTH:
-            raise UnreadableScriptError("a number that cannot be read")
-        digits = match[0].replace("_", "")
-        try:
-            number = float(int(digits, 16)) if digits[:2] in ("0x", "0X") else float(digits)
-        except (ValueError, OverflowError) as error:
-            raise UnreadableScriptError("a number that cannot be read") from error
-        return Token(kind="number", value=digits, number=number, after_newline=newline), match.end()
+            kind, value = "string", cooked(match[0][1:-1])
+        elif first == "/" and _may_begin_regex(before) and (match := REGEX.match(source, start)):
+            kind, value = "regex", match[0]
+        elif match := PUNCTUATION.match(source, start):
+            kind, value = "punctuation", match[0]
+        else:
+            raise UnreadableScriptError(f"an unexpected character {first!r}")
+        return Token(kind=kind, value=value, number=number, after_newline=newline), match.end()
 
     def _template(self, at: int, *, newline: bool, depth: int) -> tuple[Token, int]:
         chunks: list[tuple[str, str]] = []

@@ -316,16 +316,6 @@ class Values:
             if isinstance(value, Global):
                 self.script.items = None
 
-    def _change(self, owner: list[Any], name: str, arguments: list[Any]) -> None:
-        """Changes a list in place. One that is part of another value is left alone: that would have to change too."""
-        if (known := self._made.get(id(owner))) is not None and known.is_part:
-            raise UnreadableScriptError("a change inside a value")
-        if name == "push":
-            owner.extend(Unknown(self._calls(one)) if self._doubt else one for one in arguments)
-        else:
-            owner[:] = [Unknown(self._calls(owner) | self._calls(arguments))]
-        self._new(owner)
-
     def _member(self, value: Any, name: str) -> Any:
         match value:
             case Global():

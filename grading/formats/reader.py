@@ -26,6 +26,7 @@ MAX_RECORDS: Final = 200_000
 MAX_IDENTITY: Final = 64
 BATCH: Final = 100
 """Events that a reader reads ahead, so that whoever takes them is not sent back and forth for each."""
+SURE, LIKELY, NO = 1.0, 0.6, 0.0
 Record = Mapping[str, Any]
 
 
@@ -33,6 +34,8 @@ class Parser(ABC):
     """Turns the records of one file, in order, into events. Holds bounded state only."""
 
     format: ClassVar[str]
+    has_common_digests: ClassVar[bool] = False
+    """Whether a record known by its digest may be in logs of other sessions too, as the digest leaves its time out."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
@@ -41,6 +44,11 @@ class Parser(ABC):
         self.started_at: datetime | None = None
         self.ended_at: datetime | None = None
         self.record = ""
+
+    @staticmethod
+    @abstractmethod
+    def score(record: Record) -> float:
+        """How surely a record was written by this harness: SURE, LIKELY or NO. It looks at no other record."""
 
     @abstractmethod
     def feed(self, record: Record) -> list[Event] | None:
@@ -114,6 +122,7 @@ class TranscriptReader:
 
     def __init__(self, stream: BinaryIO, parser: type[Parser], *, max_line: int = MAX_LINE) -> None:
         self.format = parser.format
+        self.has_common_digests = parser.has_common_digests
         self._tally = LineTally()
         self._parser = parser(self._tally.problems)
         self._objects = read_objects(stream, self._tally, max_line=max_line)
@@ -166,14 +175,16 @@ class TranscriptReader:
     def _read(self) -> Iterator[list[Event]]:
         batch: list[Event] = []
         for source, record in self._objects:
-            if self._is_duplicate(source, record):
+            digest = blake2b(source.encode(), digest_size=16).digest()
+            own = self._parser.identity(record)
+            if self._lines_seen.add(digest) or (own and self._ids_seen.add(own)):
                 self._duplicates += 1
                 self._recognised += 1
                 continue
             self._parser.record = identity = self._parser.copied_as(record)
             events = self._parser.feed(record)
             if events is None:
-                self._forget(source)
+                self._lines_seen.discard(digest)  # a repeat of what was not recognised is not recognised either
                 continue
             self._recognised += 1
             if identity and len(self._records) < MAX_RECORDS:
@@ -183,18 +194,6 @@ class TranscriptReader:
                 yield batch
                 batch = []
         yield [*batch, *self._parser.finish()]
-
-    def _is_duplicate(self, source: str, record: Record) -> bool:
-        identity = self._parser.identity(record)
-        return self._lines_seen.add(_digest(source)) or (bool(identity) and self._ids_seen.add(identity))
-
-    def _forget(self, source: str) -> None:
-        """A repeat of a record that was not recognised is not recognised either."""
-        self._lines_seen.discard(_digest(source))
-
-
-def _digest(source: str) -> bytes:
-    return blake2b(source.encode(), digest_size=16).digest()
 
 
 def short(identity: str) -> str:

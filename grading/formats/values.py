@@ -81,14 +81,13 @@ def parts_text(value: object) -> str:
     """The text of a content field: a string, one block, or a list of blocks; an image becomes `[image]`."""
     if isinstance(value, str):
         return value
-    blocks = [value] if isinstance(value, dict) else items(value)
-    return "\n".join(part for part in map(_part_text, blocks) if part)
-
-
-def _part_text(block: object) -> str:
-    if isinstance(block, str):
-        return block
-    fields = mapping(block)
-    if "image" in text(fields.get("type")):
-        return "[image]"
-    return text(fields.get("text")) or text(fields.get("content"))
+    parts: list[str] = []
+    for block in [value] if isinstance(value, dict) else items(value):
+        fields = mapping(block)
+        if isinstance(block, str):
+            parts.append(block)
+        elif "image" in text(fields.get("type")):
+            parts.append("[image]")
+        else:
+            parts.append(text(fields.get("text")) or text(fields.get("content")))
+    return "\n".join(filter(None, parts))

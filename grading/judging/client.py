@@ -114,17 +114,13 @@ def sdk(judge: Judge) -> anthropic.Anthropic:
     with _lock:
         who = (judge.api_key, judge.base_url)
         if who not in _clients:
-            _clients[who] = _client(*who)
+            _clients[who] = anthropic.Anthropic(
+                api_key=judge.api_key,
+                base_url=judge.base_url or f"https://{DEFAULT_HOST}",
+                max_retries=0,
+                http_client=deadline.bound(anthropic.DefaultHttpxClient(limits=POOL)),
+            )
         return _clients[who]
-
-
-def _client(api_key: str, base_url: str) -> anthropic.Anthropic:
-    return anthropic.Anthropic(
-        api_key=api_key,
-        base_url=base_url or f"https://{DEFAULT_HOST}",
-        max_retries=0,
-        http_client=deadline.bound(anthropic.DefaultHttpxClient(limits=POOL)),
-    )
 
 
 @atexit.register
@@ -156,26 +152,24 @@ def read(
         return CallOutcome(
             result=Deferred(reason=Reason.OVERLOADED, scope=DeferralScope.JOB, detail=detail), row={"http_status": 200}
         )
-    model = visible(str(message.model))[:120]
+    model, used = visible(str(message.model))[:120], message.usage
+    row: dict[str, Any] = {  # token counts are None where they cannot be read
+        "http_status": 200,
+        "request_id": request_id[:120],
+        "input_tokens": _count(used, "input_tokens"),
+        "output_tokens": _count(used, "output_tokens"),
+        "cache_write_tokens": _count(used, "cache_creation_input_tokens"),
+        "cache_read_tokens": _count(used, "cache_read_input_tokens"),
+        "cost_usd": None,
+    }
+    if row["input_tokens"] is not None and row["output_tokens"] is not None:
+        counts = {name: row[name] or 0 for name in row if name.endswith("_tokens")}
+        row["cost_usd"] = prices.cost(model, batch=batch, **counts)
     return CallOutcome(
         result=verdict.read_reply(message, dimensions=_dimensions(rubric), citable=citable, evidence=evidence),
         model=model,
-        row={"http_status": 200, "request_id": request_id[:120], **_usage(message.usage, model, batch=batch)},
+        row=row,
     )
-
-
-def _usage(said: object, model: str, *, batch: bool) -> dict[str, Any]:
-    """Token counts, None where they cannot be read, and what they cost where they can."""
-    counts = {
-        "input_tokens": _count(said, "input_tokens"),
-        "output_tokens": _count(said, "output_tokens"),
-        "cache_write_tokens": _count(said, "cache_creation_input_tokens"),
-        "cache_read_tokens": _count(said, "cache_read_input_tokens"),
-    }
-    if counts["input_tokens"] is None or counts["output_tokens"] is None:
-        return {**counts, "cost_usd": None}
-    known = {name: count or 0 for name, count in counts.items()}
-    return {**counts, "cost_usd": prices.cost(model, batch=batch, **known)}
 
 
 def _count(said: object, name: str) -> int | None:

@@ -61,45 +61,31 @@ def build(
 def case(session: Session) -> Case:
     """What there is to judge of a session. Its events can be read once."""
     seen = sources.look(session)
-    return Case(
-        metadata=_metadata(session),
-        events=ownership.events(session) or (),
-        signals=seen.own_signals,
-        production=sources.produced(seen),
-        facts=_facts(session),
-        journal=store.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
-        patch=store.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
-    )
-
-
-def _metadata(session: Session) -> dict[str, str]:
-    """No model name: a judge might favour its own family."""
-    minutes = session.duration_seconds
-    said = {
+    failed: list[str] = []
+    others: list[str] = []
+    for row in Artifact.objects.owned().filter(session=session, origin=Origin.FACTS):
+        if row.kind == ArtifactKind.CHECK_FAILED:
+            failed.append(f"mandatory check failed: {row.key}" + (f" ({row.seen_at})" if row.seen_at else ""))
+        else:
+            others.append(f"{row.get_kind_display()} {row.key}")
+    refused = Evidence.objects.filter(session=session).exclude(problem="")
+    seconds = session.duration_seconds
+    metadata = {  # no model name: a judge might favour its own family
         "title": session.title,
         "kind of work": str(session.category or ""),
         "harness": str(session.harness or ""),
         "ended": f"{timezone.localtime(session.ended_at):%F %H:%M}",
-        "duration": "" if minutes is None else f"{minutes / 60:.0f} min",
+        "duration": "" if seconds is None else f"{seconds / 60:.0f} min",
         "exit code": "" if session.exit_code is None else str(session.exit_code),
         "outcome": f"{session.outcome} {session.outcome_reason}".strip(),
-        "evidence that was refused": _refused(session),
+        "evidence that was refused": ", ".join(f"{row.kind} ({row.problem})" for row in refused[:10]),
     }
-    return {name: value for name, value in said.items() if value}
-
-
-def _refused(session: Session) -> str:
-    rows = Evidence.objects.filter(session=session).exclude(problem="")
-    return ", ".join(f"{row.kind} ({row.problem})" for row in rows[:10])
-
-
-def _facts(session: Session) -> list[str]:
-    """Failed checks first, as the prompt shows no more than it has room for."""
-    rows = Artifact.objects.owned().filter(session=session, origin=Origin.FACTS)
-    return [_fact(row) for row in sorted(rows, key=lambda row: row.kind != ArtifactKind.CHECK_FAILED)]
-
-
-def _fact(row: Artifact) -> str:
-    if row.kind != ArtifactKind.CHECK_FAILED:
-        return f"{row.get_kind_display()} {row.key}"
-    return f"mandatory check failed: {row.key}" + (f" ({row.seen_at})" if row.seen_at else "")
+    return Case(
+        metadata={name: value for name, value in metadata.items() if value},
+        events=ownership.events(session) or (),
+        signals=seen.own_signals,
+        production=sources.produced(seen),
+        facts=[*failed, *others],  # failed checks first, as the prompt shows no more than it has room for
+        journal=store.text(session, EvidenceKind.JOURNAL, TEXT_LIMIT),
+        patch=store.text(session, EvidenceKind.PATCH, TEXT_LIMIT),
+    )

@@ -29,8 +29,15 @@ def together(now: dt.datetime, roles: Collection[JudgeRole]) -> list[JudgeRole]:
     """The judges, of those in `roles`, to which the backlog goes in batches now."""
     if not JudgePolicy.objects.current().use_batches:
         return []
-    configured = judges.configured()
-    return [role for role in roles if role in configured and _takes_batches(role, now)]
+    configured, least = judges.configured(), settings.JUDGE_BATCH_LEAST
+    found: list[JudgeRole] = []
+    for role in roles:
+        if role not in configured or quota.current(configured[role]).is_out:
+            continue
+        refused = JudgeBatch.objects.filter(judge=role, state=BatchState.ENDED, provider_id="")
+        if not refused.filter(ended_at__gt=now - REFUSED_FOR).exists() and backlog(now, role)[:least].count() == least:
+            found.append(role)
+    return found
 
 
 def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
@@ -40,25 +47,12 @@ def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[Judge
     sessions, backlog; of these what is worth most, then the oldest.
     """
     jobs = due(now, roles).exclude(backlog=True, reserved=False, judge__in=together(now, roles))
-    return jobs if _reserved_go_first(roles) else jobs.order_by(*UNRESERVED)
+    calls = JudgeAttempt.objects.filter(judge__in=roles, batch=None).order_by("-pk")
+    latest = list(calls.values_list("job__reserved", flat=True)[:CALLS_SHARED])
+    go_first = may_go_first(sum(latest), len(latest), JudgePolicy.objects.current().reserved_share)
+    return jobs if go_first else jobs.order_by(*UNRESERVED)
 
 
 def backlog(now: dt.datetime, role: JudgeRole) -> QuerySet[JudgeJob]:
     """The due jobs that may go in a batch, in the order in which they are promised."""
     return due(now, [role]).filter(backlog=True, reserved=False)
-
-
-def _reserved_go_first(roles: Collection[JudgeRole]) -> bool:
-    """Whether drawn abstentions have had less than their share of these judges' latest calls."""
-    calls = JudgeAttempt.objects.filter(judge__in=roles, batch=None).order_by("-pk")
-    latest = list(calls.values_list("job__reserved", flat=True)[:CALLS_SHARED])
-    return may_go_first(sum(latest), len(latest), JudgePolicy.objects.current().reserved_share)
-
-
-def _takes_batches(role: JudgeRole, now: dt.datetime) -> bool:
-    if quota.current(judges.configured()[role]).is_out:
-        return False
-    refused = JudgeBatch.objects.filter(judge=role, state=BatchState.ENDED, provider_id="")
-    if refused.filter(ended_at__gt=now - REFUSED_FOR).exists():
-        return False
-    return backlog(now, role)[: settings.JUDGE_BATCH_LEAST].count() == settings.JUDGE_BATCH_LEAST

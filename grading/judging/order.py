@@ -2,7 +2,6 @@
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 from django.utils import timezone
@@ -26,18 +25,16 @@ def prioritise(now: dt.datetime | None = None) -> int:
     changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)
     # A further reading waits until everything else was asked: it stays worth nothing.
     held = list(queued.exclude(purpose=Purpose.SAMPLE).order_by("pk").values_list("pk", "session__category", "worth"))
-    return changed + _write(held, priority.by_arm(now)) if held else changed
-
-
-def _write(held: Sequence[tuple[int, int | None, float]], worths: Mapping[int, float]) -> int:
-    """Jobs of the same new worth are written together; how many had another before."""
+    if not held:
+        return changed
+    worths = priority.by_arm(now)
     typical = sorted(worths.values())[len(worths) // 2] if worths else 0.0
-    changed: dict[float, list[int]] = defaultdict(list)
+    anew: dict[float, list[int]] = defaultdict(list)
     for job, arm, before in held:
         value = typical if arm is None else worths.get(arm, typical)
         if value != before:
-            changed[value].append(job)
-    for value, jobs in changed.items():
+            anew[value].append(job)
+    for value, jobs in anew.items():  # those of the same new worth are written together
         for start in range(0, len(jobs), CHUNK_SIZE):
             JudgeJob.objects.filter(pk__in=jobs[start : start + CHUNK_SIZE]).update(worth=value)
-    return sum(map(len, changed.values()))
+    return changed + sum(map(len, anew.values()))

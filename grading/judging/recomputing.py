@@ -51,24 +51,21 @@ def _anew(held: Grade, first: Grade | None) -> Grade:
 
 
 def _scored(held: Grade) -> tuple[Graded, VerdictScore] | None:
-    """A verdict and what its dimensions come to; None where that is how it was computed, or it cannot be."""
+    """A verdict as the judge gave it and what its dimensions come to; None where that is how it was computed, or it
+    cannot be.
+    """
     rubric = None if SCORING in held.version.split() else Rubric.objects.filter(sha256=held.rubric).first()
-    graded = _graded(held)
-    scored = None if rubric is None or graded is None else results.computed(graded, rubric)
-    return None if graded is None or scored is None else (graded, scored)
-
-
-def _graded(held: Grade) -> Graded | None:
-    """The verdict as the judge gave it; None where its dimensions are not on record."""
     dimensions, reached = held.evidence.get("dimensions"), held.evidence.get("reached")
-    if not isinstance(dimensions, dict) or held.value is None:
+    if rubric is None or held.value is None or not isinstance(dimensions, dict):
         return None
     if not all(isinstance(value, int | float) and 0 <= value <= 1 for value in dimensions.values()):
         return None
-    return Graded(
+    graded = Graded(
         score=held.value,
         dimensions=dimensions,
         rationale=str(held.evidence.get("rationale", "")),
         citations=(),
         reached=Reached(reached) if reached in set(Reached) else None,
     )
+    scored = results.computed(graded, rubric)
+    return None if scored is None else (graded, scored)

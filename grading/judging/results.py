@@ -37,6 +37,7 @@ OUTCOMES: dict[type, AttemptOutcome] = {
     Refused: AttemptOutcome.REFUSED,
     Invalid: AttemptOutcome.INVALID,
 }
+BAD_REPLIES = (AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
 # Reasons that lie in what was judged; the others are somebody's failure.
 DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPUT_TOO_LARGE})
 
@@ -50,8 +51,22 @@ def apply(
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(judge_jobs=attempt.job_id)
         job = JudgeJob.objects.get(pk=attempt.job_id)
-        answer = replace(answer, result=_careful(attempt, answer.result))
-        coming = _next(attempt, answer.result, job, now, rng)
+        before = job.attempt_rows.exclude(pk=attempt.pk)
+        bad_replies = before.filter(outcome__in=BAD_REPLIES).count()
+        scored = computed(answer.result, attempt.job.rubric) if isinstance(answer.result, Graded) else None
+        if isinstance(answer.result, Graded) and scored is not None and not bad_replies:
+            # Once in a job, a verdict whose overall number does not follow from its dimensions is none, so that the
+            # judge is asked once more. After that the site's own score stands, and says so.
+            problem = disagreement(answer.result.score, scored)
+            if problem:
+                answer = replace(answer, result=Invalid(detail=problem, reply=answer.result.rationale))
+        tried = RetryState(
+            attempts=job.attempts,
+            bad_replies=bad_replies,
+            too_large=before.filter(reason=Reason.INPUT_TOO_LARGE).count(),
+        )
+        base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
+        coming = after(answer.result, tried, limit=settings.JUDGE_MAX_ATTEMPTS, base=base, now=now, rng=rng)
         if not _move(attempt, coming, now):
             return _finish(attempt, answer, AttemptOutcome.LOST, coming, now)
         outcome = _finish(attempt, answer, OUTCOMES[type(answer.result)], coming, now)
@@ -110,22 +125,6 @@ def note(job: JudgeJob, said: SourceGrade) -> None:
             review.recheck(session)
 
 
-def _careful(attempt: JudgeAttempt, result: Result) -> Result:
-    """The result; once in a job, a verdict whose overall number does not follow from its dimensions is none, so that
-    the judge is asked once more. After that the site's own score stands, and says so.
-    """
-    scored = computed(result, attempt.job.rubric) if isinstance(result, Graded) else None
-    if not isinstance(result, Graded) or scored is None or _bad_replies(attempt):
-        return result
-    problem = disagreement(result.score, scored)
-    return Invalid(detail=problem, reply=result.rationale) if problem else result
-
-
-def _bad_replies(attempt: JudgeAttempt) -> int:
-    before = attempt.job.attempt_rows.exclude(pk=attempt.pk)
-    return before.filter(outcome__in=[AttemptOutcome.REFUSED, AttemptOutcome.INVALID]).count()
-
-
 def computed(graded: Graded, rubric: Rubric) -> VerdictScore | None:
     """What a verdict is worth under its rubric; None where its dimensions are not the rubric's."""
     return score(graded.dimensions, weights(rubric), graded.reached)
@@ -135,36 +134,22 @@ def weights(rubric: Rubric) -> dict[str, float]:
     return {dimension["name"]: dimension["weight"] for dimension in rubric.dimensions}
 
 
-def _next(attempt: JudgeAttempt, result: Result, job: JudgeJob, now: dt.datetime, rng: Random) -> RetryDecision:
-    before = job.attempt_rows.exclude(pk=attempt.pk)
-    tried = RetryState(
-        attempts=job.attempts,
-        bad_replies=_bad_replies(attempt),
-        too_large=before.filter(reason=Reason.INPUT_TOO_LARGE).count(),
-    )
-    base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
-    return after(result, tried, limit=settings.JUDGE_MAX_ATTEMPTS, base=base, now=now, rng=rng)
-
-
-def _next_judge(job: JudgeJob, coming: RetryDecision, attempts: int) -> JudgeRole:
-    """Whom to ask next: another model behind the same key, in turns, once the first's service failed often enough."""
-    if not job.is_first:
-        return JudgeRole(job.judge)
-    its_turn = coming.counts and asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
-    return JudgeRole.FALLBACK if its_turn and judges.fallback() is not None else JudgeRole.FIRST
-
-
 def _move(attempt: JudgeAttempt, coming: RetryDecision, now: dt.datetime) -> bool:
     """Move the job on, if the lease is still this attempt's."""
     out = [JobState.LEASED, JobState.SENT]
     mine = JudgeJob.objects.filter(pk=attempt.job_id, state__in=out, lease_token=attempt.lease_token)
     ends = coming.step is not RetryStep.AGAIN
     attempts = attempt.job.attempts + coming.counts
+    asks = attempt.judge if ends else attempt.job.judge
+    if not ends and attempt.job.is_first:
+        # Another model behind the same key is asked, in turns, once the first's service failed often enough.
+        its_turn = coming.counts and asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
+        asks = JudgeRole.FALLBACK if its_turn and judges.fallback() is not None else JudgeRole.FIRST
     moved = mine.update(
         state=STATES[coming.step],
         reason=coming.reason,
         attempts=attempts,
-        judge=attempt.judge if ends else _next_judge(attempt.job, coming, attempts),
+        judge=asks,
         next_attempt_at=now + coming.wait,
         finished_at=now if ends else None,
         lease_token=None,
@@ -237,6 +222,10 @@ def _verdict(
     checked = f"{cited} of {cited} citations check out" if cited else "No transcript to cite"
     scored = computed(graded, job.rubric)
     value = graded.score if scored is None else scored.value
+    # Who vouches for the effects that a verdict on the session rests on: the weakest of those who do.
+    holds = rewards.holding(session)
+    effects = (holds[source] for source in (Source.TRAJECTORY, Source.CONSUMPTION) if source in holds)
+    witness = weakest(grade.witness for grade in effects if grade.value is not None)
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,
@@ -252,7 +241,7 @@ def _verdict(
             "attempt": attempt.pk,
             "purpose": str(job.purpose),
             "read": attempt.read,
-            "witness": _witness(session),
+            "witness": witness.value,
             **terms(graded.score, scored),
             **_spread(session, job, value),
         },
@@ -264,13 +253,6 @@ def _verdict(
         duration_ms=int((timezone.now() - attempt.started_at).total_seconds() * 1000),
         **identity,
     )
-
-
-def _witness(session: Session) -> str:
-    """Who vouches for the effects that a verdict on the session rests on: the weakest of those who do."""
-    holds = rewards.holding(session)
-    effects = (holds[source] for source in (Source.TRAJECTORY, Source.CONSUMPTION) if source in holds)
-    return weakest(grade.witness for grade in effects if grade.value is not None).value
 
 
 def _spread(session: Session, job: JudgeJob, value: float) -> dict[str, Any]:

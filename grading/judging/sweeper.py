@@ -38,13 +38,29 @@ def sweep(*, rng: Random | None = None) -> list[int]:
     """Put right what was lost, say what waits and why, and return the jobs that are next, to wake workers for."""
     now = timezone.now()
     release_lost(now, rng or SystemRandom())
-    _note(quota.obstacle())
+    # Every waiting session says why it waits, or that it no longer waits for that; some at a time.
+    obstacle = quota.obstacle()
+    waiting = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT).select_related("session")
+    if obstacle is None:
+        waiting = waiting.filter(reason__in=PASSING_REASONS)
+        said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
+    else:
+        waiting = waiting.exclude(reason=obstacle.reason)
+        said = enqueuing.held_up(obstacle)
+    for job in waiting[:NOTED_PER_SWEEP]:
+        results.note(job, said)
     look_again(now)
     monitoring.watch()
     if not quota.is_configured():
         return []
     quota.retire_others(now)
-    _redirect()
+    # Jobs for a judge that is not configured any more: the fallback's go back to the first, the second's end.
+    configured, queued = judges.configured(), JudgeJob.objects.filter(state=JobState.QUEUED)
+    if JudgeRole.FALLBACK not in configured:
+        queued.filter(judge=JudgeRole.FALLBACK).update(judge=JudgeRole.FIRST)
+    if JudgeRole.SECOND not in configured:
+        second = queued.filter(judge=JudgeRole.SECOND)
+        second.update(state=JobState.ABANDONED, reason=Reason.NOT_CONFIGURED, finished_at=timezone.now())
     return next_jobs(now)
 
 
@@ -59,24 +75,20 @@ def next_jobs(now: dt.datetime) -> list[int]:
 
 def release_lost(now: dt.datetime, rng: Random) -> int:
     """Take back the jobs whose worker did not come back in time; how many. Repeated losses wait longer."""
-    lost = JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now)
-    return sum(_release(job, str(job.lease_token), now, rng) for job in lost)
-
-
-def _release(job: JudgeJob, token: str, now: dt.datetime, rng: Random) -> bool:
-    with transaction.atomic():
-        base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
+    released, base = 0, dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
+    for job in JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now):
         # Workers that die are rarely the job's fault: it waits longer each time, and never for long.
         wait = backoff(min(job.losses, LOSSES_COUNTED), base, rng) if job.losses else dt.timedelta(0)
-        mine = JudgeJob.objects.filter(pk=job.pk).held_by(token)
-        released = mine.queue_again(next_attempt_at=now + wait, losses=F("losses") + 1)
-        if released:
-            JudgeAttempt.objects.filter(lease_token=token, outcome=AttemptOutcome.RUNNING).update(
-                outcome=AttemptOutcome.LOST,
-                finished_at=now,
-                detail="The worker did not come back before its lease ended",
-            )
-    return bool(released)
+        with transaction.atomic():
+            mine = JudgeJob.objects.filter(pk=job.pk).held_by(str(job.lease_token))
+            if mine.queue_again(next_attempt_at=now + wait, losses=F("losses") + 1):
+                released += 1
+                JudgeAttempt.objects.filter(lease_token=str(job.lease_token), outcome=AttemptOutcome.RUNNING).update(
+                    outcome=AttemptOutcome.LOST,
+                    finished_at=now,
+                    detail="The worker did not come back before its lease ended",
+                )
+    return released
 
 
 def look_again(now: dt.datetime) -> None:
@@ -84,28 +96,3 @@ def look_again(now: dt.datetime) -> None:
     for key in monitoring.overdue(now).values_list("pk", flat=True)[:NOTED_PER_SWEEP]:
         with transaction.atomic():
             review.recheck(Session.objects.select_for_update(of=("self",)).with_people().get(pk=key))
-
-
-def _note(obstacle: quota.Obstacle | None) -> None:
-    """Write on every waiting session why it waits, or that it no longer waits for that, some at a time."""
-    waiting = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT)
-    if obstacle is None:
-        waiting = waiting.filter(reason__in=PASSING_REASONS)
-        said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
-    else:
-        waiting = waiting.exclude(reason=obstacle.reason)
-        said = enqueuing.held_up(obstacle)
-    for job in waiting.select_related("session")[:NOTED_PER_SWEEP]:
-        results.note(job, said)
-
-
-def _redirect() -> None:
-    """Jobs for a judge that is not configured any more: the fallback's go back to the first, the second's end."""
-    configured = judges.configured()
-    queued = JudgeJob.objects.filter(state=JobState.QUEUED)
-    if JudgeRole.FALLBACK not in configured:
-        queued.filter(judge=JudgeRole.FALLBACK).update(judge=JudgeRole.FIRST)
-    if JudgeRole.SECOND not in configured:
-        queued.filter(judge=JudgeRole.SECOND).update(
-            state=JobState.ABANDONED, reason=Reason.NOT_CONFIGURED, finished_at=timezone.now()
-        )

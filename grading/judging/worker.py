@@ -156,9 +156,12 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, CallOutcome] | Non
     """The call and its attempt; None where nothing may be sent now, and the job was given back."""
     shared = limiter.shared()
     # A prompt that was built before is not built again only to hear that there is no room yet.
-    slot = None if turn.job.input_tokens is None else _room(turn, _as_before(turn))
-    if turn.job.input_tokens is not None and slot is None:
-        return None
+    slot = None
+    if turn.job.input_tokens is not None:
+        usual = shared.estimate(turn.judge.name, 0)
+        slot = _room(turn, CallCost(input_tokens=turn.job.input_tokens, output_tokens=usual.output_tokens))
+        if slot is None:
+            return None
     read = inputs.shown(session)
     prompt = prompt_for(turn, session)
     if isinstance(prompt, Deferred):
@@ -174,7 +177,11 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, CallOutcome] | Non
         shared.settle(slot, None)
         return None
     answer = client.ask(turn.judge, prompt, turn.job.rubric)
-    _account(turn.judge, slot, answer, prompt)
+    # The limiter hears what the call really took, and what the provider says is left.
+    shared.settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
+    quota.remember_limits(turn.judge, answer.limits, timezone.now())
+    if isinstance(answer.result, Deferred) and answer.result.scope is DeferralScope.PACE and answer.result.retry_at:
+        shared.hold(turn.judge.name, answer.result.retry_at)
     return attempt, answer
 
 
@@ -221,12 +228,6 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
         detail = "The request was too large, and this session's evidence cannot be made smaller"
         return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=DeferralScope.INPUT, detail=detail)
     return prompt
-
-
-def _as_before(turn: Turn) -> CallCost:
-    """What the job's prompt was estimated at when there was no room for it."""
-    usual = limiter.shared().estimate(turn.judge.name, 0)
-    return CallCost(input_tokens=turn.job.input_tokens or 0, output_tokens=usual.output_tokens)
 
 
 def _room(turn: Turn, cost: CallCost) -> Slot | None:
@@ -277,14 +278,6 @@ def begin(
             )
     give_back(turn)
     return None
-
-
-def _account(judge: Judge, slot: Slot, answer: CallOutcome, prompt: Prompt) -> None:
-    """Let the limiter know what the call really took, and what the provider says is left."""
-    limiter.shared().settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
-    quota.remember_limits(judge, answer.limits, timezone.now())
-    if isinstance(answer.result, Deferred) and answer.result.scope is DeferralScope.PACE and answer.result.retry_at:
-        limiter.shared().hold(judge.name, answer.result.retry_at)
 
 
 def afterwards(job: JudgeJob) -> None:

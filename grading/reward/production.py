@@ -153,28 +153,28 @@ def collect(
     must have substance; they are no production, so that no file counts twice, or without its text being looked at.
     Where two sources show one thing it counts once, as the transcript has it: that knows what a commit contained.
     """
-    facts = facts or ObservedFacts()
-    found = [
-        *_commits(signals, facts, foreign),
-        *_pull_requests(signals, facts, foreign),
-        *_effects(signals),
-        *_files(signals, patch, root, artifacts),
+    facts, signals = facts or ObservedFacts(), signals or Signals()
+    found = [*_commits(signals, facts, foreign), *_pull_requests(signals, facts, foreign)]
+    found += [
+        Thing(kind=effect.kind.value, key=effect.key, seen_in=(TRANSCRIPT,), at=effect.at)
+        for effect in signals.effects
+        if effect.kind is not EffectKind.PR_OPENED
     ]
+    found += _files(signals, patch, root, artifacts)
     return Production(things=tuple(found[:MAX_THINGS]))
 
 
-def _commits(signals: Signals | None, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
+def _commits(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
     told = dict.fromkeys(facts.commits)
-    for commit in signals.commits if signals else ():
+    for commit in signals.commits:
         same = [hash_ for hash_ in told if commit.is_same(hash_)]
         for hash_ in same:
             del told[hash_]
         if not _is_foreign(commit.hash, foreign):
             kind = "bookkeeping_commit" if is_bookkeeping(commit.paths) else "commit"
             yield Thing(kind=kind, key=commit.hash, seen_in=_seen(TRANSCRIPT, FACTS if same else ""), at=commit.at)
-    undone = signals.undone if signals else ()
     for hash_ in told:
-        if not _is_foreign(hash_, foreign) and not any(hash_.startswith(short) for short in undone):
+        if not _is_foreign(hash_, foreign) and not any(hash_.startswith(short) for short in signals.undone):
             yield Thing(kind="commit", key=hash_, seen_in=(FACTS,))
 
 
@@ -182,26 +182,25 @@ def _is_foreign(hash_: str, foreign: Foreign) -> bool:
     return any(hash_.startswith(other) or other.startswith(hash_) for other in foreign.commits)
 
 
-def _pull_requests(signals: Signals | None, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
+def _pull_requests(signals: Signals, facts: ObservedFacts, foreign: Foreign) -> Iterator[Thing]:
     told = dict.fromkeys(facts.pull_requests)
     opened: dict[str, int] = {}
-    for effect in signals.effects if signals else ():
-        if effect.kind is EffectKind.PR_OPENED:
-            opened.setdefault(_address(effect.key), effect.at)
+    for effect in signals.effects:
+        if effect.kind is not EffectKind.PR_OPENED:
+            continue
+        try:
+            address = pull_request(effect.key)
+        except ValueError:
+            address = effect.key
+        opened.setdefault(address, effect.at)
     for url in [*opened, *(url for url in told if url not in opened)]:
         if url not in foreign.pull_requests:
             seen = _seen(TRANSCRIPT if url in opened else "", FACTS if url in told else "")
             yield Thing(kind="pr_opened", key=url, seen_in=seen, at=opened.get(url))
 
 
-def _effects(signals: Signals | None) -> Iterator[Thing]:
-    for effect in signals.effects if signals else ():
-        if effect.kind is not EffectKind.PR_OPENED:
-            yield Thing(kind=effect.kind.value, key=effect.key, seen_in=(TRANSCRIPT,), at=effect.at)
-
-
-def _files(signals: Signals | None, patch: Patch | None, root: str, artifacts: Sequence[str]) -> Iterator[Thing]:
-    shown, patches = signals.files if signals else (), patch.files if patch else ()
+def _files(signals: Signals, patch: Patch | None, root: str, artifacts: Sequence[str]) -> Iterator[Thing]:
+    shown, patches = signals.files, patch.files if patch else ()
     left = matching({change.path for change in (*shown, *patches)}, artifacts, root) if artifacts else set()
     changed: dict[str, int] = {}
     for change in shown:
@@ -229,13 +228,6 @@ def _bookkeeping(paths: Sequence[str]) -> set[str]:
 
 def _seen(*places: str) -> tuple[str, ...]:
     return tuple(place for place in places if place)
-
-
-def _address(url: str) -> str:
-    try:
-        return pull_request(url)
-    except ValueError:
-        return url
 
 
 def _relative(path: str, root: str) -> str:

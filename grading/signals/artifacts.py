@@ -132,9 +132,14 @@ def find(
     """
     found: dict[tuple[str, str], FoundArtifact] = {}
     looked: Counter[str] = Counter()
-    changes = _changes(patch, signals)
+    signals = signals or Signals()
+    changes = signals.files if patch is None else patch.files
     origin = "transcript" if patch is None else "patch"
-    written = {} if patch is not None else _written(changes)
+    # What the transcript's changes wrote into each file, one after the other, without what they removed again.
+    written: dict[str, tuple[str, ...]] = {}
+    for change in changes if patch is None else ():
+        held = lacking(written.get(change.path, ()), change.removed)
+        written[change.path] = (*held, *change.added)[:MAX_LINES]
     taken: set[str] = set()
     for change in changes:
         rule = next((rule for rule in rules if _takes(rule, change, root)), None)
@@ -150,8 +155,12 @@ def find(
                 looked[rule.kind] += 1
                 lines = written.get(change.path, change.added)
                 found[rule.kind, artifact.key] = _weighed(artifact, rule, lines, number=looked[rule.kind])
-    for artifact in _comments(rules, signals):
-        found.setdefault((artifact.kind, artifact.key), artifact)
+    for effect in signals.effects if any(rule.kind == ENGAGEMENT for rule in rules) else ():
+        if effect.kind is EffectKind.COMMENT:
+            comment = FoundArtifact(
+                kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
+            )
+            found.setdefault((ENGAGEMENT, comment.key), comment)
     return tuple(_distinct(found.values()))
 
 
@@ -182,21 +191,6 @@ def _distinct(found: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
             yield replace(artifact, sketch=(), left_out=f"a near copy of {same.key[:200]}")
 
 
-def _written(changes: Iterable[FileChange]) -> dict[str, tuple[str, ...]]:
-    """What the transcript's changes wrote into each file, one after the other, without what they removed again."""
-    lines: dict[str, tuple[str, ...]] = {}
-    for change in changes:
-        held = lacking(lines.get(change.path, ()), change.removed)
-        lines[change.path] = (*held, *change.added)[:MAX_LINES]
-    return lines
-
-
-def _changes(patch: Patch | None, signals: Signals | None) -> Sequence[FileChange]:
-    if patch is not None:
-        return patch.files
-    return () if signals is None else signals.files
-
-
 def _takes(rule: ArtifactDefinition, change: FileChange, root: str) -> bool:
     """Whether a rule is for this change. A write that may have made its file counts as new: gptme does not say."""
     if not rule.path_glob or (rule.new_files_only and change.is_new is False):
@@ -215,42 +209,23 @@ def _keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, s
         return
     if change.is_new is None:
         return
-    rows = [
-        line
-        for line, after in zip_longest(change.added, change.added[1:], fillvalue="")
-        if not SEPARATOR.fullmatch(line) and not _is_separator(after) and rule.regex.search(line)
-    ]
+    rows: list[str] = []
+    for line, after in zip_longest(change.added, change.added[1:], fillvalue=""):
+        is_header = "|" in after and SEPARATOR.fullmatch(after) is not None
+        if not SEPARATOR.fullmatch(line) and not is_header and rule.regex.search(line):
+            rows.append(line)
     removed = [_words(line) for line in change.removed[:MAX_ROWS]]
     gone = {substance.read_row(line).sketch for line in change.removed[:MAX_ROWS]}
     for line in rows[:MAX_ROWS]:
-        if not _replaces(line, removed):
+        # By the share of words in common a row is an edit of a removed one; each removed row excuses one.
+        words = _words(line)
+        shares = [len(words & other) / max(1, len(words | other)) for other in removed]
+        best = max(range(len(shares)), key=shares.__getitem__, default=None)
+        if best is not None and shares[best] >= SIMILAR:
+            removed.pop(best)
+        else:
             yield line.strip(), REPEATED if substance.read_row(line).sketch in gone else ""
-
-
-def _is_separator(line: str) -> bool:
-    return "|" in line and SEPARATOR.fullmatch(line) is not None
-
-
-def _replaces(line: str, removed: list[frozenset[str]]) -> bool:
-    """Whether a row is an edit of a removed one, by the share of words in common; each removed row excuses one."""
-    words = _words(line)
-    shares = [len(words & other) / max(1, len(words | other)) for other in removed]
-    best = max(range(len(shares)), key=shares.__getitem__, default=None)
-    if best is None or shares[best] < SIMILAR:
-        return False
-    removed.pop(best)
-    return True
 
 
 def _words(line: str) -> frozenset[str]:
     return frozenset(WORD.findall(line.lower()))
-
-
-def _comments(rules: Sequence[ArtifactDefinition], signals: Signals | None) -> Iterator[FoundArtifact]:
-    if signals is None or all(rule.kind != ENGAGEMENT for rule in rules):
-        return
-    for effect in signals.effects:
-        if effect.kind is EffectKind.COMMENT:
-            yield FoundArtifact(
-                kind=ENGAGEMENT, key=effect.key, where=f"event {effect.at}", origin="transcript", rule=ENGAGEMENT
-            )

@@ -118,17 +118,20 @@ class Conduct:
             self.must_print += 1
             self.empty_results += not shown.text.strip() or NOTHING.search(shown.text[-100:]) is not None
         before = self._state
-        if changed or (shown.ok is not False and not _only_reads(call, commands)):
+        # Whether the call leaves everything as it was, as far as can be told.
+        only_reads = all(map(_reads, commands)) if commands else call.kind in READING_KINDS
+        if changed or (shown.ok is not False and not only_reads):
             self.on_change()
-        if not _is_watching(call, commands, intents):
-            self._compare(_what(call, commands), _short(shown.text), before)
-
-    def _compare(self, call: str, result: str, before: int) -> None:
-        """Whether this call's last time left the state that it found now, `before`, and had the same result."""
+        # It asks how something goes on: a test run, a status, the output of what runs already.
+        is_watching = is_continuation(call) or any(isinstance(intent.kind, Check) for intent in intents)
+        if is_watching or any(map(_watches, commands)):
+            return
         self.repeatable += 1
-        state, earlier = self._last.pop(call, (-1, ""))
+        what, result = _what(call, commands), _short(shown.text)
+        state, earlier = self._last.pop(what, (-1, ""))
+        # The call's last time left the state that it found now, and had the same result.
         self.repeats += state == before and _plain(earlier) == _plain(result)
-        self._last[call] = (self._state, result)
+        self._last[what] = (self._state, result)
         if len(self._last) > MAX_REMEMBERED:
             self._last.popitem(last=False)
 
@@ -137,42 +140,27 @@ def _must_print(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
     """Whether a shell call that works cannot help printing: one of its commands cannot, and is sure to run."""
     if not commands or CONDITIONAL.search(call.command[:COMPARED]):
         return False
-    piped = (False, *(command.then == "|" for command in commands))
-    return any(
-        not command.outputs and command.then in ("", ";", "&&") and _prints(command, piped=is_piped)
-        for command, is_piped in zip(commands, piped, strict=False)
-    )
-
-
-def _prints(command: ShellCommand, *, piped: bool) -> bool:
-    """Whether a command prints something whatever it finds; what it is piped may be nothing."""
-    if command.program in PRINTING:
-        return True
-    words = _words(command)
-    if command.program == "git":
-        alone = any(words == ("git", verb) for verb in PRINTING_GIT)
-        return alone and not _has_flag(command, CHOOSING)
-    return command.program in PRINTING_FILES and len(words) > 1 and not piped and "/dev/null" not in words
-
-
-def _is_watching(call: ToolCall, commands: Sequence[ShellCommand], intents: Sequence[Intent]) -> bool:
-    """Whether a call asks how something goes on: a test run, a status, the output of what runs already."""
-    return (
-        is_continuation(call)
-        or any(isinstance(intent.kind, Check) for intent in intents)
-        or any(_watches(command) for command in commands)
-    )
+    piped = False  # what a command is piped may be nothing
+    for command in commands:
+        is_piped, piped = piped, command.then == "|"
+        if command.outputs or command.then not in ("", ";", "&&"):
+            continue
+        words = _words(command)
+        if command.program == "git":
+            prints = len(words) == 2 and words[1] in PRINTING_GIT and not _has_flag(command, CHOOSING)  # noqa: PLR2004
+        elif command.program in PRINTING_FILES:
+            prints = len(words) > 1 and not is_piped and "/dev/null" not in words
+        else:
+            prints = command.program in PRINTING
+        if prints:
+            return True
+    return False
 
 
 def _watches(command: ShellCommand) -> bool:
     words = _words(command)
     follows = command.program == "tail" and _has_flag(command, ("-f", "-F", "--follow"))
     return follows or command.program in WATCHING or words[:2] in WATCHING_VERBS or words[:3] in WATCHING_VERBS
-
-
-def _only_reads(call: ToolCall, commands: Sequence[ShellCommand]) -> bool:
-    """Whether a call leaves everything as it was, as far as can be told."""
-    return all(_reads(command) for command in commands) if commands else call.kind in READING_KINDS
 
 
 def _reads(command: ShellCommand) -> bool:

@@ -93,17 +93,13 @@ def effect_keys(intent: Intent, shown: CallResult) -> list[str]:
     if said:
         keys = [match["what"].rstrip(".") if match["what"] else intent.target or match.group() for match in said]
         return list(dict.fromkeys(keys)) if intent.repeats else [intent.target or keys[0]]
-    return _silent_keys(intent, shown)
-
-
-def _silent_keys(intent: Intent, shown: CallResult) -> list[str]:
-    """Gh says nothing of a merge or review unless it has a terminal: then its own success and its number count."""
+    # gh says nothing of a merge or review unless it has a terminal: then its own success and its number count.
     works = (shown.ok is True and intent.proven) or (intent.echoes_status and outputs.STATUS_ZERO.search(shown.text))
     if not works or outputs.REFUSED.search(shown.text):
         return []
-    if intent.kind is EffectKind.PR_MERGED:
+    if kind is EffectKind.PR_MERGED:
         return [intent.target or CURRENT]
-    return [intent.target] if intent.kind is EffectKind.PR_REVIEWED and intent.target else []
+    return [intent.target] if kind is EffectKind.PR_REVIEWED and intent.target else []
 
 
 def may_have_merged(intent: Intent, shown: CallResult) -> bool:

@@ -36,6 +36,8 @@ MAX_OPEN_CALLS = 2_000
 MAX_TASK = 120
 MAX_LINKS = 200
 MAX_READS = 2_000
+# By which a call names the running shell or task that it reads on in.
+RUNNING_KEYS = ("session_id", "bash_id", "shell_id", "task_id")
 
 
 def extract(events: Iterable[Event]) -> Signals:
@@ -144,7 +146,13 @@ class _Collector:
         self.count_clarity(call)
         self.cut = ""
         self.concluded = self.concluded and call.sidechain
-        digest = _digest(call)
+        # What makes two calls the same call: name, command, path and arguments.
+        named = [call.name, call.command, call.path]
+        try:
+            body = json.dumps([*named, dict(call.arguments)], sort_keys=True, default=str)
+        except RecursionError:
+            body = json.dumps(named)
+        digest = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()
         if digest in self.failed:
             self.counts["retries"] += 1
             del self.failed[digest]
@@ -176,10 +184,14 @@ class _Collector:
         ):
             shown = replace(shown, ok=None)
         self.counts["failed"] += shown.ok is False
-        if opened is None or _reads_on(opened):
-            self.work.confirm_carried(replace(shown, ok=None, session=_session(opened.call) if opened else ""))
         if opened is None:
+            self.work.confirm_carried(replace(shown, ok=None, session=""))
             return
+        if is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands):
+            # It only waits for, or answers, what runs already: a log it prints is not the commit's output.
+            named = [opened.call.arguments.get(key) for key in RUNNING_KEYS]
+            session = next((str(value)[:60] for value in named if isinstance(value, int | str)), "")
+            self.work.confirm_carried(replace(shown, ok=None, session=session))
         done = self.work.done
         if shown.ok is False:
             self.failed[opened.digest] = None
@@ -249,23 +261,3 @@ class _Collector:
             repeats=self.conduct.repeats,
             dead_start=self.conduct.dead_start,
         )
-
-
-def _reads_on(opened: _Open) -> bool:
-    """Whether a call only waits for, or answers, what runs already: a log it prints is not the commit's output."""
-    return is_continuation(opened.call) and all(len(command.argv) <= 1 for command in opened.commands)
-
-
-def _session(call: ToolCall) -> str:
-    """The running shell or task that a call reads on in."""
-    named = (call.arguments.get(key) for key in ("session_id", "bash_id", "shell_id", "task_id"))
-    return next((str(value)[:60] for value in named if isinstance(value, int | str)), "")
-
-
-def _digest(call: ToolCall) -> str:
-    """What makes two calls the same call: name, command, path and arguments."""
-    try:
-        body = json.dumps([call.name, call.command, call.path, dict(call.arguments)], sort_keys=True, default=str)
-    except RecursionError:
-        body = json.dumps([call.name, call.command, call.path])
-    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -52,20 +52,20 @@ def of_call(call: ToolCall, result: str, commands: tuple[ShellCommand, ...]) -> 
     if patch is not None:
         yield from _of_envelopes(call, patch)
     elif call.path:
-        yield _of_file(call, result)
-
-
-def _of_file(call: ToolCall, result: str) -> FileChange:
-    head = result[:500].split("\n", 1)[0].replace(call.path, "")
-    content = _text(call.arguments, CONTENT_KEYS)
-    if call.kind == "write" and content is not None:
-        is_new = True if CREATED.search(head) else False if CHANGED.search(head) else None
-        # An overwritten file's earlier lines are unknown, so nothing can be called added.
-        added = capped(content.splitlines()) if is_new is not False or APPENDED.search(head) else ()
-        return FileChange(path=call.path, at=call.number, is_new=is_new, added=added)
-    added, removed = _edited(call.arguments)
-    is_new = call.arguments.get("command") == "create" or CREATED.search(head) is not None
-    return FileChange(path=call.path, at=call.number, is_new=is_new, added=added, removed=removed)
+        head = result[:500].split("\n", 1)[0].replace(call.path, "")
+        is_new: bool | None = CREATED.search(head) is not None
+        content = _text(call.arguments, CONTENT_KEYS)
+        removed: tuple[str, ...] = ()
+        if call.kind == "write" and content is not None:
+            if not is_new:
+                is_new = False if CHANGED.search(head) else None
+            # An overwritten file's earlier lines are unknown, so nothing can be called added.
+            is_added = is_new is not False or APPENDED.search(head)
+            added = capped(content.splitlines()) if is_added else ()
+        else:
+            is_new = is_new or call.arguments.get("command") == "create"
+            added, removed = _edited(call.arguments)
+        yield FileChange(path=call.path, at=call.number, is_new=is_new, added=added, removed=removed)
 
 
 def _edited(arguments: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -65,7 +65,13 @@ class ForgeRequest:
 
 def of_argv(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest:
     """What a forge's command asks for; nothing for a dry run or a page opened in a browser."""
-    words = _without_repository(argv[1:])
+    words: list[str] = []
+    rest = iter(argv[1:])
+    for word in rest:
+        if word in ("-R", "--repo"):
+            next(rest, None)
+        elif not word.startswith("--repo="):
+            words.append(word)
     if {"--dry-run", "--web", "--help", "-w"} & set(words):
         return ForgeRequest()
     verb = " ".join(words[:2])
@@ -109,19 +115,6 @@ def _digest(body: str) -> str:
     """What makes two comments the same one posted twice; empty for none."""
     words = " ".join(body.split())
     return hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=12).hexdigest() if words else ""
-
-
-def _without_repository(words: tuple[str, ...]) -> list[str]:
-    kept = []
-    skip = False
-    for word in words:
-        if skip or word.startswith("--repo="):
-            skip = False
-        elif word in ("-R", "--repo"):
-            skip = True
-        else:
-            kept.append(word)
-    return kept
 
 
 def _api(words: list[str]) -> EffectKind | None:

@@ -142,6 +142,7 @@ def _of_commands(commands: tuple[ShellCommand, ...], throwaway: tuple[bool, ...]
             is_last = all(one.then == "|" for one in rest[:-1])
             ands = ("&&", ";") if is_strict else ("&&",)
             decides = all(one.then in ands for one in rest[:-1]) and rest[-1].then in ("", ";")
+            prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
             yield replace(
                 intent,
                 is_last=is_last,
@@ -150,50 +151,73 @@ def _of_commands(commands: tuple[ShellCommand, ...], throwaway: tuple[bool, ...]
                 is_first=all(one.program in PREPARING or not one.argv for one in commands[:index]),
                 nth=seen[intent.kind],
                 repeats=repeats,
-                echoes_status=_echoes_status(rest),
+                echoes_status=prints_next and "$?" in " ".join(rest[1].argv),
             )
             seen[intent.kind] += 1
-
-
-def _echoes_status(commands: tuple[ShellCommand, ...]) -> bool:
-    return len(commands) > 1 and commands[1].program in ("echo", "printf") and "$?" in " ".join(commands[1].argv)
 
 
 def _of_git(commands: tuple[ShellCommand, ...], before: tuple[ShellCommand, ...], added: list[str]) -> Iterator[Intent]:
     """The intents of the first command, a git command; `added` collects what `git add` names for the next commit."""
     sub, arguments = _git(commands[0].argv)
+    named = [word for word in arguments if not word.startswith("-")]
     if sub == "add":
-        added += [word for word in arguments if not word.startswith("-")]
+        added += named
     elif sub == "push" and not NO_PUSH & set(arguments):
         yield Intent(kind=EffectKind.PUSH)
     elif sub == "commit" and "--dry-run" not in arguments:
-        commit = _commit(arguments, tuple(added))
-        yield replace(commit, subject=_subject(commands[0], before), shows_hash=_shows_hash(commands))
+        yield _commit(commands, before, arguments, added)
     elif sub == "reset":
         yield Intent(kind=HeadMove.RESET, target=" ".join(arguments)[:300])
-    elif _keeps(sub, arguments):
+    elif sub in ("branch", "tag"):  # one that is made, not listed or deleted, gives HEAD another name
+        if arguments and not any(re.match(r"-[^fam]|--(?!force|annotate)", word) for word in arguments):
+            yield Intent(kind=HeadMove.KEPT)
+    elif sub in ("checkout", "switch") and {"-b", "-c", "--create"} & set(arguments):
         yield Intent(kind=HeadMove.KEPT)
     if sub in MOVING:
         yield Intent(kind=HeadMove.ELSEWHERE)
-    yield from _of_others_commit(sub, arguments)
-
-
-def _of_others_commit(sub: str, arguments: tuple[str, ...]) -> Iterator[Intent]:
-    """The intents of a git command that commits what is there already, or of somebody's own alias."""
-    if sub in COMMITTING or (sub == "rebase" and "--continue" in arguments):
-        named = [word for word in arguments if not word.startswith("-")] if sub != "merge" else []
-        yield Intent(kind=None, rewrites=sub == "rebase", times=max(1, len(named[:50])), is_merge=sub == "merge")
-        if any(".." in word for word in named):
+    if sub in COMMITTING or (sub == "rebase" and "--continue" in arguments):  # they commit what is there already
+        picked = named if sub != "merge" else []
+        yield Intent(kind=None, rewrites=sub == "rebase", times=max(1, len(picked[:50])), is_merge=sub == "merge")
+        if any(".." in word for word in picked):
             yield Intent(kind=None, opaque=True)
     elif ALIAS.search(sub) and sub != "commit":
         yield Intent(kind=None, opaque=True)
 
 
-def _keeps(sub: str, arguments: tuple[str, ...]) -> bool:
-    """Whether a git command gives HEAD another name: a branch or tag that is made, not listed or deleted."""
-    if sub in ("branch", "tag"):
-        return bool(arguments) and not any(re.match(r"-[^fam]|--(?!force|annotate)", word) for word in arguments)
-    return sub in ("checkout", "switch") and bool({"-b", "-c", "--create"} & set(arguments))
+def _commit(
+    commands: tuple[ShellCommand, ...], before: tuple[ShellCommand, ...], arguments: tuple[str, ...], added: list[str]
+) -> Intent:
+    """The intent of the first command, `git commit`."""
+    paths: list[str] = []
+    for flag, word in zip(("", *arguments), arguments, strict=False):
+        if not word.startswith("-") and not VALUED.fullmatch(flag) and flag not in REUSED:
+            paths.append(word)
+    # The first line of the message where the command line has it, or a here-document or file before it.
+    flags = list(pairwise(commands[0].argv))
+    message = next((word for flag, word in flags if MESSAGE.fullmatch(flag)), "")
+    message = message or next((word[10:] for word in commands[0].argv if word.startswith("--message=")), "")
+    if message.startswith("$()") and before:
+        message = before[-1].document or ""
+    file = next((word for flag, word in flags if flag in ("-F", "--file")), "-")
+    written = (one.document for one in before[-5:] for path, _ in one.outputs if path == file)
+    message = message or commands[0].document or next(written, None) or ""
+    shows_hash = False  # whether, only if the commit succeeds, a later command prints the hash of HEAD
+    for earlier, command in pairwise(commands):
+        if earlier.then != "&&":
+            break
+        if _prints_head(command):
+            shows_hash = True
+            break
+    return Intent(
+        kind=None,
+        subject=message.strip().split("\n")[0].strip()[:200],
+        shows_hash=shows_hash,
+        amends="--amend" in arguments,
+        reuses=next((word for flag, word in pairwise(arguments) if flag in REUSED), ""),
+        may_be_empty="--allow-empty" in arguments,
+        can_hide=True,
+        paths=tuple(paths or added),
+    )
 
 
 def _of_other(command: ShellCommand) -> Iterator[Intent]:
@@ -203,18 +227,18 @@ def _of_other(command: ShellCommand) -> Iterator[Intent]:
         if kind is not None:
             waits = not request.tells_by_status
             yield Intent(kind=kind, target=request.target, proven=not waits, waits=waits, body=request.body)
-    elif (runner := _runner(command.argv)) is not None:
+        return
+    if (runner := _runner(command.argv)) is not None:
         yield Intent(kind=Check.TESTS, target=runner)
-    elif _is_script(command):
-        yield Intent(kind=None, opaque=True)
-
-
-def _is_script(command: ShellCommand) -> bool:
-    """Whether a command runs something whose commands are not in sight, and that may commit."""
+        return
+    # What runs commands that are not in sight may commit.
     script = command.argv[1] if command.program in SHELLS and len(command.argv) > 1 else "".join(command.argv[:1])
     if INTERPRETERS.match(command.program):
-        return "commit" in " ".join(command.argv[1:4]) or "commit" in (command.document or "")
-    return script.startswith(("./", "../")) or script.endswith(".sh") or command.program in OPAQUE
+        may_commit = "commit" in " ".join(command.argv[1:4]) or "commit" in (command.document or "")
+    else:
+        may_commit = script.startswith(("./", "../")) or script.endswith(".sh") or command.program in OPAQUE
+    if may_commit:
+        yield Intent(kind=None, opaque=True)
 
 
 def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -222,19 +246,6 @@ def _git(argv: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     while at < len(argv) and argv[at].startswith("-"):
         at += 2 if argv[at] in GIT_VALUED else 1
     return (argv[at], argv[at + 1 :]) if at < len(argv) else ("", ())
-
-
-def _subject(command: ShellCommand, before: tuple[ShellCommand, ...]) -> str:
-    """The first line of a commit's message where the command line has it, or a here-document or file before it."""
-    flags = list(pairwise(command.argv))
-    message = next((word for flag, word in flags if MESSAGE.fullmatch(flag)), "")
-    message = message or next((word[10:] for word in command.argv if word.startswith("--message=")), "")
-    if message.startswith("$()") and before:
-        message = before[-1].document or ""
-    file = next((word for flag, word in flags if flag in ("-F", "--file")), "-")
-    written = (one.document for one in before[-5:] for path, _ in one.outputs if path == file)
-    message = message or command.document or next(written, None) or ""
-    return message.strip().split("\n")[0].strip()[:200]
 
 
 def prints_log(commands: tuple[ShellCommand, ...]) -> bool:
@@ -254,32 +265,6 @@ def _prints_head(command: ShellCommand) -> bool:
         return False
     words = {word for word in arguments if not word.startswith("-") and not word.isdigit()}
     return words == {"HEAD"} or (not words and sub != "rev-parse")
-
-
-def _shows_hash(commands: tuple[ShellCommand, ...]) -> bool:
-    """Whether, only if the first command succeeds, a later one prints the hash of HEAD."""
-    for before, command in pairwise(commands):
-        if before.then != "&&":
-            return False
-        if _prints_head(command):
-            return True
-    return False
-
-
-def _commit(arguments: tuple[str, ...], added: tuple[str, ...]) -> Intent:
-    named = tuple(
-        word
-        for before, word in zip(("", *arguments), arguments, strict=False)
-        if not word.startswith("-") and not VALUED.fullmatch(before) and before not in REUSED
-    )
-    return Intent(
-        kind=None,
-        amends="--amend" in arguments,
-        reuses=next((word for flag, word in pairwise(arguments) if flag in REUSED), ""),
-        may_be_empty="--allow-empty" in arguments,
-        can_hide=True,
-        paths=named or added,
-    )
 
 
 def _runner(argv: tuple[str, ...]) -> str | None:

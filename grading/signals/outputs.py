@@ -252,12 +252,12 @@ def addresses(pattern: re.Pattern[str], text: str) -> list[str]:
         if any(isinstance(value, str) for value in named):
             return [value for value in named if isinstance(value, str) and pattern.fullmatch(value)][:1]
     found = list(islice(pattern.finditer(text), MAX_RUNS))
-    alone = [match.group() for match in found if _stands_alone(match, text)]
+    alone = [
+        match.group()
+        for match in found
+        if text[match.start() - 1 : match.start()] in ("", "\n") and text[match.end() : match.end() + 1] in ("", "\n")
+    ]
     return list(dict.fromkeys(alone or [match.group() for match in found[:1]]))
-
-
-def _stands_alone(match: re.Match[str], text: str) -> bool:
-    return text[match.start() - 1 : match.start()] in ("", "\n") and text[match.end() : match.end() + 1] in ("", "\n")
 
 
 def _objects(text: str) -> list[dict[str, Any]]:

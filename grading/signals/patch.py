@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import PatchedFile, PatchSet
+from unidiff.patch import PatchSet
 
 from grading.signals.changes import FileChange, capped
 
@@ -46,7 +46,18 @@ def parse(text: str) -> Patch:
             f"expected a unified diff, got no file header in {len(lines)} lines, the first {lines[0].strip()[:80]!r}; "
             "write it with `git diff` or `git format-patch --stdout`"
         )
-    return Patch(files=tuple(_change(file) for file in files))
+    changes: list[FileChange] = []
+    for file in files:
+        rows = [line for hunk in file for line in hunk]
+        change = FileChange(
+            path=file.path[:500],
+            at=file.diff_line_no or 0,
+            is_new=bool(file.is_added_file),
+            added=capped([row.value.rstrip("\n") for row in rows if row.is_added]),
+            removed=capped([row.value.rstrip("\n") for row in rows if row.is_removed]),
+        )
+        changes.append(change)
+    return Patch(files=tuple(changes))
 
 
 class _Counting:
@@ -64,14 +75,3 @@ class _Counting:
             raise StopIteration
         self.line += 1
         return self.lines[self.line - 1]
-
-
-def _change(file: PatchedFile) -> FileChange:
-    lines = [line for hunk in file for line in hunk]
-    return FileChange(
-        path=file.path[:500],
-        at=file.diff_line_no or 0,
-        is_new=bool(file.is_added_file),
-        added=capped([line.value.rstrip("\n") for line in lines if line.is_added]),
-        removed=capped([line.value.rstrip("\n") for line in lines if line.is_removed]),
-    )

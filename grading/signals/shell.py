@@ -285,23 +285,19 @@ def _script(command: ShellCommand) -> str | None:
         at = _past_options(argv, 1, SSH_VALUED) + 1
         return " ".join(argv[at:]) or command.document
     if command.program in CONTAINERS or command.program in ("docker-compose", "kubectl"):
-        return _in_container(argv)
+        # `docker exec`, `docker compose exec` or `kubectl exec` run a command.
+        valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
+        at = _past_options(argv, 1, valued)
+        if argv[at : at + 1] == ("compose",):
+            at = _past_options(argv, at + 1, valued)
+        if argv[at : at + 1] != ("exec",):
+            return None
+        at = _past_options(argv, at + 1, valued) + 1
+        words = argv[at + 1 :] if argv[at : at + 1] == ("--",) else argv[at:]
+        return shlex.join(words) if words else None
     if command.program not in SHELLS:
         return None
     for flag, word in pairwise(argv[1:]):
         if re.fullmatch(r"-[a-z]*c", flag):
             return word
     return command.document if len(argv) == 1 or argv[1] in ("-s", "-e", "-l") else None
-
-
-def _in_container(argv: tuple[str, ...]) -> str | None:
-    """The command that `docker exec`, `docker compose exec` or `kubectl exec` runs, as a command line."""
-    valued = KUBE_VALUED if argv[0].endswith("kubectl") else CONTAINER_VALUED
-    at = _past_options(argv, 1, valued)
-    if argv[at : at + 1] == ("compose",):
-        at = _past_options(argv, at + 1, valued)
-    if argv[at : at + 1] != ("exec",):
-        return None
-    at = _past_options(argv, at + 1, valued) + 1
-    words = argv[at + 1 :] if argv[at : at + 1] == ("--",) else argv[at:]
-    return shlex.join(words) if words else None

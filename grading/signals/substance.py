@@ -41,7 +41,10 @@ def read(lines: Sequence[str]) -> Text:
     >>> read(["# Notes", "", "| --- |", "<br>", "[one](https://a.test) `two`"]).characters
     13
     """
-    text = "\n".join(_without_front_matter(lines))[:MAX_TEXT]
+    if lines and lines[0].strip() == "---":  # the front matter goes to its end, where it has one
+        rest = list(dropwhile(lambda line: line.strip() not in ("---", "..."), lines[1:]))
+        lines = rest[1:] if rest else lines[1:]
+    text = "\n".join(lines)[:MAX_TEXT]
     text = "\n".join(line for line in text.split("\n") if not FENCE.match(line))
     for markup in (TARGET, URL, TAG, ENTITY):
         text = markup.sub(" ", text)
@@ -83,18 +86,10 @@ def is_copy(ours: Sketch, theirs: Sketch) -> bool:
     return len(set(theirs).intersection(compared)) >= COPY * len(compared)
 
 
-def _without_front_matter(lines: Sequence[str]) -> Sequence[str]:
-    if not lines or lines[0].strip() != "---":
-        return lines
-    rest = list(dropwhile(lambda line: line.strip() not in ("---", "..."), lines[1:]))
-    return rest[1:] if rest else lines[1:]
-
-
 def _sketch(shingles: set[str]) -> Sketch:
-    return tuple(sorted(_hash(shingle) for shingle in shingles)[:KEPT])
-
-
-def _hash(text: str) -> int:
-    """In [0, 2⁶³), which every database keeps as an integer."""
-    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest) >> 1
+    """The smallest hashes, each in [0, 2⁶³), which every database keeps as an integer."""
+    hashes: list[int] = []
+    for shingle in shingles:
+        digest = hashlib.blake2b(shingle.encode(errors="surrogatepass"), digest_size=8).digest()
+        hashes.append(int.from_bytes(digest) >> 1)
+    return tuple(sorted(hashes)[:KEPT])

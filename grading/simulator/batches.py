@@ -5,7 +5,7 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,7 +77,13 @@ class Batches:
 
     def create(self, requests: list[tuple[str, MessagesRequest]], api_key: str, url: str) -> Reply:
         names = [name for name, _ in requests]
-        problem = _problem(names)
+        problem = ""
+        if not 1 <= len(names) <= MOST_REQUESTS:
+            problem = f"expected 1 to {MOST_REQUESTS:,}, got {len(names):,}"
+        elif len(set(names)) < len(names):
+            problem = "custom_id must be unique"
+        elif wrong := [name for name in names if not _CUSTOM_ID.fullmatch(name)]:
+            problem = f"custom_id {wrong[0]!r} does not match {_CUSTOM_ID.pattern}"
         if problem:
             return trouble(400, "invalid_request_error", f"requests: {problem}")
         with self._lock:
@@ -113,41 +119,19 @@ class Batches:
             return trouble(404, "not_found_error", f"no batch {batch_id}")
         now = dt.datetime.now(dt.UTC)
         with self._lock:
-            return _VERBS[verb](batch, now, url) if verb in _VERBS else trouble(404, "not_found_error", f"no {verb}")
-
-
-def _retrieve(batch: Batch, now: dt.datetime, url: str) -> Reply:
-    batch.poll(now)
-    return _json(batch.described(url))
-
-
-def _cancel(batch: Batch, now: dt.datetime, url: str) -> Reply:
-    batch.cancel(now)
-    return _json(batch.described(url))
-
-
-def _results(batch: Batch, _now: dt.datetime, _url: str) -> Reply:
-    if batch.ended_at is None:
-        return trouble(404, "not_found_error", f"{batch.id} has no results yet")
-    lines = "".join(json.dumps(line) + "\n" for line in batch.results())
-    return Reply(status=200, body=lines.encode(), headers={"content-type": "application/x-jsonl"})
-
-
-_VERBS: Mapping[str, Callable[[Batch, dt.datetime, str], Reply]] = {
-    "GET": _retrieve,
-    "GET results": _results,
-    "POST cancel": _cancel,
-}
-
-
-def _problem(names: list[str]) -> str:
-    """What is wrong with the custom ids; empty where nothing is."""
-    if not 1 <= len(names) <= MOST_REQUESTS:
-        return f"expected 1 to {MOST_REQUESTS:,}, got {len(names):,}"
-    if len(set(names)) < len(names):
-        return "custom_id must be unique"
-    wrong = [name for name in names if not _CUSTOM_ID.fullmatch(name)]
-    return f"custom_id {wrong[0]!r} does not match {_CUSTOM_ID.pattern}" if wrong else ""
+            match verb:
+                case "GET":
+                    batch.poll(now)
+                case "POST cancel":
+                    batch.cancel(now)
+                case "GET results" if batch.ended_at is not None:
+                    lines = "".join(json.dumps(line) + "\n" for line in batch.results())
+                    return Reply(status=200, body=lines.encode(), headers={"content-type": "application/x-jsonl"})
+                case "GET results":
+                    return trouble(404, "not_found_error", f"{batch.id} has no results yet")
+                case _:
+                    return trouble(404, "not_found_error", f"no {verb}")
+            return _json(batch.described(url))
 
 
 def _json(body: Mapping[str, Any]) -> Reply:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 MINUTE = 60
@@ -77,7 +77,10 @@ class Meter:
         needs = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
         lacking = [name for name, need in needs.items() if self.buckets[name].level < need]
         if lacking and self.enforced:
-            return self._refusal({name: needs[name] for name in lacking})
+            waits = {name: self.buckets[name].wait(needs[name]) for name in lacking}
+            worst = max(waits, key=lambda name: waits[name])
+            retry_after = max(1, math.ceil(waits[worst]))
+            return Refusal(dimension=worst, limit=self.buckets[worst].limit, retry_after=retry_after)
         self._take(self.requests, 1)
         self._take(self.input, input_tokens)
         return None
@@ -105,11 +108,6 @@ class Meter:
         bucket.level -= amount
         if not self.enforced:
             bucket.level = max(bucket.level, 0)
-
-    def _refusal(self, needs: Mapping[str, int]) -> Refusal:
-        waits = {name: self.buckets[name].wait(need) for name, need in needs.items()}
-        worst = max(waits, key=lambda name: waits[name])
-        return Refusal(dimension=worst, limit=self.buckets[worst].limit, retry_after=max(1, math.ceil(waits[worst])))
 
 
 def _described(buckets: Sequence[TokenBucket], name: str, today: dt.datetime) -> dict[str, str]:

@@ -145,56 +145,16 @@ def reply(mode: Mode, request: MessagesRequest, options: Step, request_id: str) 
     the rest of the verdict follows from that.
     """
     if mode in TROUBLES:
-        return _trouble(mode, request, options, request_id)
+        known = TROUBLES[mode]
+        words = known.words.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
+        details = {"error_code": known.code} if known.code else {}
+        answer = trouble(known.status, known.kind, options.get("message", words), request_id, **details)
+        retry_after = str(options.get("retry_after", known.retry_after))
+        return replace(answer, headers={"retry-after": retry_after} if retry_after else {})
     if mode is Mode.NOT_JSON:
         return Reply(status=200, body=b"<html>gateway says hello</html>", headers={"content-type": "text/html"})
     text, stop_reason = _TEXTS[mode](request, options)
-    return _message(request, text, stop_reason, request_id, cache_read=int(options.get("cache_read_tokens", 0)))
-
-
-def trouble(status: int, kind: str, message: str, request_id: str = "", **details: str) -> Reply:
-    """An error reply as the service words it."""
-    error = {"type": kind, "message": message, **({"details": details} if details else {})}
-    return Reply(
-        status=status, body=json.dumps({"type": "error", "error": error, "request_id": request_id or None}).encode()
-    )
-
-
-def _trouble(mode: Mode, request: MessagesRequest, options: Step, request_id: str) -> Reply:
-    known = TROUBLES[mode]
-    words = known.words.format(model=request.model, regain=options.get("regain", "2099-01-01 at 00:00"))
-    details = {"error_code": known.code} if known.code else {}
-    answer = trouble(known.status, known.kind, options.get("message", words), request_id, **details)
-    retry_after = str(options.get("retry_after", known.retry_after))
-    return replace(answer, headers={"retry-after": retry_after} if retry_after else {})
-
-
-def _verdict(request: MessagesRequest, options: Step) -> dict[str, Any]:
-    score = options.get("score")
-    wanted = score if isinstance(score, int | float) and 0 <= score <= 1 else None
-    made = verdict(request.system, request.user, request.schema, score=wanted)
-    return made | {key: value for key, value in options.items() if key in made}
-
-
-def _good(request: MessagesRequest, options: Step) -> str:
-    return json.dumps(_verdict(request, options))
-
-
-_TEXTS: Mapping[Mode, Callable[[MessagesRequest, Mapping[str, Any]], tuple[str, str]]] = {
-    Mode.VERDICT: lambda request, options: (_good(request, options), "end_turn"),
-    Mode.GARBAGE: lambda _request, _options: ("I would say it went rather well, 0.9 or so.", "end_turn"),
-    Mode.TRUNCATED: lambda request, options: (_good(request, options)[:40], "max_tokens"),
-    Mode.REFUSAL: lambda _request, _options: ("", "refusal"),
-    Mode.WRONG_SCHEMA: lambda _request, _options: ('{"grade": 0.9, "comment": "good"}', "end_turn"),
-    Mode.OUT_OF_RANGE: lambda request, options: (_good(request, {**options, "score": 9.5}), "end_turn"),
-    Mode.FALSE_CITATION: lambda request, options: (_good(request, {**options, "citations": [10**9]}), "end_turn"),
-    Mode.EMPTY: lambda _request, _options: ("", "end_turn"),
-    Mode.BARE_ZERO: lambda _request, _options: ("0.0", "end_turn"),
-}
-
-
-def _message(request: MessagesRequest, text: str, stop_reason: str, request_id: str, *, cache_read: int) -> Reply:
-    output_tokens = max(1, tokens.count(text))
+    cache_read, output_tokens = int(options.get("cache_read_tokens", 0)), max(1, tokens.count(text))
     body = {
         "id": "msg_" + request_id.removeprefix("req_"),
         "type": "message",
@@ -211,3 +171,31 @@ def _message(request: MessagesRequest, text: str, stop_reason: str, request_id: 
         },
     }
     return Reply(status=200, body=json.dumps(body).encode(), output_tokens=output_tokens)
+
+
+def trouble(status: int, kind: str, message: str, request_id: str = "", **details: str) -> Reply:
+    """An error reply as the service words it."""
+    error = {"type": kind, "message": message, **({"details": details} if details else {})}
+    return Reply(
+        status=status, body=json.dumps({"type": "error", "error": error, "request_id": request_id or None}).encode()
+    )
+
+
+def _good(request: MessagesRequest, options: Step) -> str:
+    score = options.get("score")
+    wanted = score if isinstance(score, int | float) and 0 <= score <= 1 else None
+    made = verdict(request.system, request.user, request.schema, score=wanted)
+    return json.dumps(made | {key: value for key, value in options.items() if key in made})
+
+
+_TEXTS: Mapping[Mode, Callable[[MessagesRequest, Mapping[str, Any]], tuple[str, str]]] = {
+    Mode.VERDICT: lambda request, options: (_good(request, options), "end_turn"),
+    Mode.GARBAGE: lambda _request, _options: ("I would say it went rather well, 0.9 or so.", "end_turn"),
+    Mode.TRUNCATED: lambda request, options: (_good(request, options)[:40], "max_tokens"),
+    Mode.REFUSAL: lambda _request, _options: ("", "refusal"),
+    Mode.WRONG_SCHEMA: lambda _request, _options: ('{"grade": 0.9, "comment": "good"}', "end_turn"),
+    Mode.OUT_OF_RANGE: lambda request, options: (_good(request, {**options, "score": 9.5}), "end_turn"),
+    Mode.FALSE_CITATION: lambda request, options: (_good(request, {**options, "citations": [10**9]}), "end_turn"),
+    Mode.EMPTY: lambda _request, _options: ("", "end_turn"),
+    Mode.BARE_ZERO: lambda _request, _options: ("0.0", "end_turn"),
+}

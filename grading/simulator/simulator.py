@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from grading.simulator.batches import Batches
 from grading.simulator.gate import Gate, limits_from
-from grading.simulator.limits import Limits, Refusal
+from grading.simulator.limits import Limits
 from grading.simulator.replies import TROUBLES, MessagesRequest, Mode, Reply, Step, step
 from grading.simulator.verdicts import luck
 from grading.simulator.wire import Server
@@ -124,7 +124,13 @@ class Simulator:
         """Note a call and decide what it meets. One that a limit refuses uses up nothing, no step of the script."""
         with self._lock:
             met = self._queue[0] if self._queue else {**self.options, "mode": Mode(self.mode)}
-            refusal = None if path.endswith("count_tokens") else self._admit(request, api_key, met)
+            refusal = None
+            if not path.endswith("count_tokens"):
+                self.gate.counters.add(time.monotonic(), calls=1)
+                if met["mode"] not in TROUBLES:
+                    # What is read from a cache does not count.
+                    input_tokens = request.input_tokens - int(met.get("cache_read_tokens", 0))
+                    refusal = self.gate.admit(api_key, request.model, input_tokens)
             if refusal is not None:
                 met = {"mode": Mode.RATE_LIMIT, "message": refusal.words, "retry_after": refusal.retry_after}
             elif self._queue:
@@ -166,7 +172,10 @@ class Simulator:
     def apply(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """An order from `/_script`. Raises ValueError for an unknown mode or limit."""
         if order.get("reset"):
-            self._reset()
+            with self._lock:
+                self._queue.clear()
+                self.calls.clear()
+                self.gate.reset()
         if "limits" in order:
             self.limit(limits_from(order["limits"]))
         if "mode" in order:
@@ -177,17 +186,3 @@ class Simulator:
         if order.get("release"):
             self.release()
         return self.state()
-
-    def _reset(self) -> None:
-        with self._lock:
-            self._queue.clear()
-            self.calls.clear()
-            self.gate.reset()
-
-    def _admit(self, request: MessagesRequest, api_key: str, met: Step) -> Refusal | None:
-        self.gate.counters.add(time.monotonic(), calls=1)
-        if met["mode"] in TROUBLES:
-            return None
-        # What is read from a cache does not count.
-        input_tokens = request.input_tokens - int(met.get("cache_read_tokens", 0))
-        return self.gate.admit(api_key, request.model, input_tokens)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 _EVENT = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
@@ -39,12 +39,22 @@ def verdict(system: str, user: str, schema: Mapping[str, Any], *, score: float |
         score = 0.2 + 0.02 * min(changes, 10) + 0.1 * delivered - 0.01 * min(failed, 10) + 0.2 * (roll - 0.5)
         score = round(min(max(score, 0.03), 0.95), 2)
     reached = "delivered" if delivered else "attempted" if changes else "nothing"
-    cited = _cited(user)
+    if score > STAGES.get(reached, 1.0):  # the first stage that does not hold it below the score
+        reached = next((stage for stage, most in STAGES.items() if score <= most), "delivered")
+    # Up to four events: those that changed something first, else those at the end.
+    events = [(int(number), text) for number, text in _EVENT.findall(user)]
+    numbers = [number for number, _ in events]
+    changing = [number for number, text in events if text.startswith(("shell", "edit", "write"))]
+    cited = sorted({*changing[-3:], *numbers[:1]} or set(numbers[-3:]))
+    where = f" See event{'s' * (len(cited) > 1)} {', '.join(map(str, cited))}." if cited else ""
+    did = f"{changes} changing actions are on record, {failed} results failed."
+    end = "A commit or a pull request shows." if delivered else "No commit or pull request shows."
+    more = " ".join(_MORE[: int(roll * 997) % (len(_MORE) + 1)])
     return {
         "citations": cited,
-        "rationale": _rationale(cited, changes, failed, delivered, roll),
-        "reached": _far_enough(reached, score),
-        "dimensions": _dimensions(_weights(system, schema), score, roll),
+        "rationale": f"Simulated verdict. {did} {end} {more}".rstrip() + where,
+        "reached": reached,
+        "dimensions": _dimensions(system, schema, score, roll),
         "score": score,
     }
 
@@ -54,32 +64,15 @@ def luck(text: str) -> float:
     return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
 
 
-def _cited(user: str) -> list[int]:
-    """Up to four events: the deliveries first, else those at the ends."""
-    events = [(int(number), text) for number, text in _EVENT.findall(user)]
-    numbers = [number for number, _ in events]
-    changing = [number for number, text in events if text.startswith(("shell", "edit", "write"))]
-    return sorted({*changing[-3:], *numbers[:1]} or set(numbers[-3:]))
+def _dimensions(system: str, schema: Mapping[str, Any], score: float, roll: float) -> dict[str, float]:
+    """Dimensions in [0, 1] whose weighted mean is the score: no harm as far as that goes, the others apart a little.
 
-
-def _far_enough(reached: str, score: float) -> str:
-    """How far the session came, or, where that is held below the score, the first stage that is not."""
-    if score <= STAGES.get(reached, 1.0):
-        return reached
-    return next((stage for stage, most in STAGES.items() if score <= most), "delivered")
-
-
-def _weights(system: str, schema: Mapping[str, Any]) -> dict[str, float]:
-    """The rubric's dimensions with the weights that the prompt names; all alike where it names none."""
+    They are the schema's, with the weights that the prompt names; all alike where it names none.
+    """
     named = {name: float(weight) for name, weight in _WEIGHT.findall(system)}
     wanted = schema.get("properties", {}).get("dimensions", {}).get("properties", {})
-    weights = {name: named.get(name, 0.0) for name in wanted}
-    total = sum(weights.values())
-    return {name: weight / total if total else 1 / len(weights) for name, weight in weights.items()}
-
-
-def _dimensions(weights: Mapping[str, float], score: float, roll: float) -> dict[str, float]:
-    """Dimensions in [0, 1] whose weighted mean is the score: no harm as far as that goes, the others apart a little."""
+    total = sum(named.get(name, 0.0) for name in wanted)
+    weights = {name: named.get(name, 0.0) / total if total else 1 / len(wanted) for name in wanted}
     harmless = weights.get(HARMLESSNESS, 0.0)
     found = dict.fromkeys(weights, 1.0)
     others = [name for name in weights if name != HARMLESSNESS]
@@ -96,11 +89,3 @@ def _dimensions(weights: Mapping[str, float], score: float, roll: float) -> dict
         if all(0 <= value <= 1 for value in apart.values()):
             found |= apart
     return found
-
-
-def _rationale(cited: Sequence[int], changes: int, failed: int, delivered: int, roll: float) -> str:
-    where = f" See event{'s' * (len(cited) > 1)} {', '.join(map(str, cited))}." if cited else ""
-    did = f"{changes} changing actions are on record, {failed} results failed."
-    end = "A commit or a pull request shows." if delivered else "No commit or pull request shows."
-    more = " ".join(_MORE[: int(roll * 997) % (len(_MORE) + 1)])
-    return f"Simulated verdict. {did} {end} {more}".rstrip() + where

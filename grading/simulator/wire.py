@@ -52,26 +52,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(trouble(404, "not_found_error", f"no {path}"))
 
     def do_POST(self) -> None:
-        body = self._body()
+        body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         path = urlsplit(self.path).path
         if path == "/_script":
-            self._script(body)
+            try:
+                self._send_json(200, self.server.sim.apply(body))
+            except ValueError as error:
+                self._send_json(422, {"error": f"{error}; the modes are {', '.join(Mode)}"})
         elif path in {"/v1/messages", "/v1/messages/count_tokens"}:
             self._judge(path, body)
         elif path == BATCHES or path.startswith(f"{BATCHES}/"):
             self._batches(path, body)
         else:
             self._send(trouble(404, "not_found_error", f"no {path}"))
-
-    def _body(self) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
-        return body
-
-    def _script(self, order: Mapping[str, Any]) -> None:
-        try:
-            self._send_json(200, self.server.sim.apply(order))
-        except ValueError as error:
-            self._send_json(422, {"error": f"{error}; the modes are {', '.join(Mode)}"})
 
     def _judge(self, path: str, body: Mapping[str, Any]) -> None:
         sim, request = self.server.sim, _request(body)
@@ -95,19 +88,18 @@ class _Handler(BaseHTTPRequestHandler):
         mode = self._survived(met["mode"], released)
         if mode is None:
             return
-        request_id = f"req_simbatch{len(sim.batches.calls):05d}"
-        answer = self._batch_answer(path, body) if mode is Mode.VERDICT else reply(mode, NO_REQUEST, met, request_id)
-        self._send(answer, {"request-id": request_id})
-
-    def _batch_answer(self, path: str, body: Mapping[str, Any]) -> Reply:
-        batches, key, url = self.server.sim.batches, self._api_key(), self.server.sim.url
-        if path == BATCHES and self.command == "POST":
+        request_id, key = f"req_simbatch{len(sim.batches.calls):05d}", self._api_key()
+        if mode is not Mode.VERDICT:
+            answer = reply(mode, NO_REQUEST, met, request_id)
+        elif path == BATCHES and self.command == "POST":
             asked = [(str(item["custom_id"]), _request(item["params"])) for item in body.get("requests", ())]
-            return batches.create(asked, key, url)
-        if path == BATCHES:
-            return batches.listed(key, dict(parse_qsl(urlsplit(self.path).query)), url)
-        batch_id, _, verb = path.removeprefix(f"{BATCHES}/").partition("/")
-        return batches.one(batch_id, f"{self.command} {verb}".strip(), key, url)
+            answer = sim.batches.create(asked, key, sim.url)
+        elif path == BATCHES:
+            answer = sim.batches.listed(key, dict(parse_qsl(urlsplit(self.path).query)), sim.url)
+        else:
+            batch_id, _, verb = path.removeprefix(f"{BATCHES}/").partition("/")
+            answer = sim.batches.one(batch_id, f"{self.command} {verb}".strip(), key, sim.url)
+        self._send(answer, {"request-id": request_id})
 
     def _survived(self, mode: Mode, released: threading.Event) -> Mode | None:
         """What to answer; None, and the connection ended, where there is to be no answer."""

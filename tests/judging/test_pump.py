@@ -177,7 +177,7 @@ def test_who_gets_a_second_opinion_is_a_matter_of_the_session_s_name_alone(sim, 
     shares(second_share=0.25)
     for number in range(30):
         judge_cast.job(external_id=f"s{number}")
-    judging.pump()
+    judging.pump(seconds=600)
     chosen = set(JudgeJob.objects.filter(purpose=Purpose.SECOND).values_list("session__external_id", flat=True))
     from grading.review.shares import falls_into
 

@@ -41,7 +41,10 @@ class LocalBuckets:
         """Seconds to wait; reserved where that is at most LONGEST_WAIT."""
         with self._lock:
             now, costs = time.monotonic(), cost.by_dimension()
-            self._refill(now)
+            names = {"requests", *self.limits}
+            passed, self._at = now - self._at, now
+            grown = {name: self._levels.get(name, self._room(name)) + passed * self._rate(name) for name in names}
+            self._levels = {name: min(level, self._room(name)) for name, level in grown.items()}
             waits = [
                 (min(costs[name], self._room(name)) - level) / self._rate(name) for name, level in self._levels.items()
             ]
@@ -51,12 +54,6 @@ class LocalBuckets:
                     name: max(level - costs[name], -self._limit(name)) for name, level in self._levels.items()
                 }
         return wait
-
-    def _refill(self, now: float) -> None:
-        names = {"requests", *self.limits}
-        passed, self._at = now - self._at, now
-        grown = {name: self._levels.get(name, self._room(name)) + passed * self._rate(name) for name in names}
-        self._levels = {name: min(level, self._room(name)) for name, level in grown.items()}
 
     def _room(self, name: str) -> float:
         return BURST * self._limit(name)

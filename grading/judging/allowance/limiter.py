@@ -194,19 +194,17 @@ class Limiter:
         try:
             said = self._script(keys=[f"judge:{name}"], args=[verb, json.dumps(asked), CONSTANTS])
         except (redis.RedisError, OSError) as error:
-            self._note_away(error)
+            if not self._is_away:
+                share = LOCAL_SHARE * 100
+                logger.warning("Redis is away (%s); this process keeps to %.0f %% of the limits", error, share)
+            self._is_away = True
+            self._away_until = time.monotonic() + RETRY_SECONDS
             return None
         if self._is_away:
             self._is_away = False
             logger.info("Redis is back; the judge's limits are shared again")
         answer: dict[str, Any] = json.loads(str(said))
         return answer
-
-    def _note_away(self, error: Exception) -> None:
-        if not self._is_away:
-            logger.warning("Redis is away (%s); this process keeps to %.0f %% of the limits", error, LOCAL_SHARE * 100)
-        self._is_away = True
-        self._away_until = time.monotonic() + RETRY_SECONDS
 
 
 @lru_cache(maxsize=8)

@@ -68,7 +68,10 @@ def obstacle() -> Obstacle | None:
     quota = current()
     if not quota.is_out:
         return None
-    return Obstacle(reason=Reason(quota.reason), detail=_outage(quota))
+    # The sentence on the tile of every session that waits.
+    reason = Reason(quota.reason)
+    again = "" if quota.until is None else f", asks again {quota.until.astimezone(dt.UTC):%-d %b %H:%M} UTC"
+    return Obstacle(reason=reason, detail=f"{reason.words}{again}. {quota.detail}".strip())
 
 
 def is_due(quota: Quota, now: dt.datetime) -> bool:
@@ -115,12 +118,18 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
             case _ if quota.state == QuotaState.PAUSED:
                 pass  # what a person decided, a person undoes
             case Deferred(scope=DeferralScope.QUOTA):
-                _exhaust(quota, result, now, is_news=is_news)
+                quota.failures += is_news
+                until = now + probe_gap(quota.failures)
+                if result.retry_at is not None and result.retry_at > now:
+                    until = min(result.retry_at, now + LONGEST_OUTAGE)
+                elif not is_news and quota.until is not None:
+                    until = quota.until
+                _move(quota, QuotaState.EXHAUSTED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.CONFIGURATION):
                 _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail)
             case Deferred(scope=DeferralScope.PACE) if is_news:
-                until = max(filter(None, (result.retry_at, quota.until)), default=None)
-                _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=until)
+                pacing = max(filter(None, (result.retry_at, quota.until)), default=None)
+                _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=pacing)
             case Deferred(scope=DeferralScope.JOB):
                 pass  # trouble of another kind says nothing about the quota
             case _ if is_news:
@@ -224,17 +233,6 @@ def probe_gap(failures: int) -> dt.timedelta:
     return min(base * float(2 ** min(max(failures - 1, 0), 30)), LONGEST_GAP)
 
 
-def _exhaust(quota: Quota, result: Deferred, now: dt.datetime, *, is_news: bool) -> None:
-    if is_news:
-        quota.failures += 1
-    until = now + probe_gap(quota.failures)
-    if result.retry_at is not None and result.retry_at > now:
-        until = min(result.retry_at, now + LONGEST_OUTAGE)
-    elif not is_news and quota.until is not None:
-        until = quota.until
-    _move(quota, QuotaState.EXHAUSTED, now, reason=result.reason, detail=result.detail, until=until)
-
-
 def _move(
     quota: Quota,
     state: QuotaState,
@@ -259,11 +257,3 @@ def _move(
     level = logging.ERROR if quota.is_out and state != QuotaState.PAUSED else logging.INFO
     logger.log(level, "judge quota of %s: %s. %s", quota.model, state, detail)
     monitoring.refresh()
-
-
-def _outage(quota: Quota) -> str:
-    """The sentence on the tile of every session that waits."""
-    words = Reason(quota.reason).words
-    if quota.until is None:
-        return f"{words}. {quota.detail}".strip()
-    return f"{words}, asks again {quota.until.astimezone(dt.UTC):%-d %b %H:%M} UTC. {quota.detail}".strip()

@@ -2,9 +2,7 @@
 
 import datetime as dt
 import logging
-from collections.abc import Iterator
 
-from anthropic.types.messages import MessageBatch
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -30,31 +28,23 @@ def look_for(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
     """
     if now < batch.created_at + dt.timedelta(seconds=provider.TRANSFER_SECONDS) + SKEW:
         return  # its sender may still be at it
-    running = False
-    for candidate in _candidates(batch, judge):
+    running, size = False, batch.attempt_rows.count()
+    known = set(JudgeBatch.objects.exclude(provider_id="").values_list("provider_id", flat=True))
+    for candidate in provider.since(judge, batch.created_at - SKEW):
+        counts = candidate.request_counts
+        total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+        if candidate.id in known or total != size:
+            continue
         if candidate.processing_status != "ended":
             running = True
-        elif _is_ours(batch, judge, candidate):
+            continue
+        first = next(provider.results(judge, candidate.id), None)
+        if first is not None and batch.attempt_rows.filter(lease_token=token(first.custom_id)).exists():
             found = {"provider_id": candidate.id, "expires_at": candidate.expires_at}
             JudgeBatch.objects.filter(pk=batch.pk, state=BatchState.SENDING).update(state=BatchState.RUNNING, **found)
             return
     if not running:
         end(batch, BatchState.LOST, f"Whoever sent the batch got no answer, and the provider has none. {MAY_BE_PAID}")
-
-
-def _candidates(batch: JudgeBatch, judge: Judge) -> Iterator[MessageBatch]:
-    size = batch.attempt_rows.count()
-    known = set(JudgeBatch.objects.exclude(provider_id="").values_list("provider_id", flat=True))
-    for candidate in provider.since(judge, batch.created_at - SKEW):
-        counts = candidate.request_counts
-        total = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
-        if candidate.id not in known and total == size:
-            yield candidate
-
-
-def _is_ours(batch: JudgeBatch, judge: Judge, candidate: MessageBatch) -> bool:
-    first = next(provider.results(judge, candidate.id), None)
-    return first is not None and batch.attempt_rows.filter(lease_token=token(first.custom_id)).exists()
 
 
 def end(batch: JudgeBatch, state: BatchState, why: str) -> None:

@@ -16,7 +16,6 @@ from grading.judging import client, inputs, lanes, results, worker
 from grading.judging.allowance import budget, limiter
 from grading.judging.client import CallOutcome
 from grading.judging.core.batch import pack
-from grading.judging.core.prompt import Prompt
 from grading.judging.core.verdict import Deferred
 from grading.judging.judges import Judge
 from grading.judging.worker import Turn
@@ -67,10 +66,15 @@ class BatchDraft:
 
 def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
     """Lease jobs and write their requests to `body`, for as long as the batch, the budget and half a lease hold."""
-    draft = BatchDraft(body=body)
-    left, started = _affordable(), time.monotonic()
+    draft, started = BatchDraft(body=body), time.monotonic()
+    limit = JudgePolicy.objects.current().daily_budget_usd
+    left = None if limit is None else limit - budget.spent_today(timezone.now())
     body.write(b'{"requests":[')
-    for turn in _turns(judge):
+    wanted = lanes.backlog(timezone.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
+    for job_id in list(wanted):
+        turn = worker.claim(job_id)
+        if turn is None:
+            continue
         made = _prepare(turn, rng)
         if made is not None:
             request, text = made
@@ -84,15 +88,6 @@ def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
             break
     body.write(b"]}")
     return draft
-
-
-def _turns(judge: Judge) -> Iterator[Turn]:
-    """The backlog, leased one by one in the promised order."""
-    wanted = lanes.backlog(timezone.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
-    for job_id in list(wanted):
-        turn = worker.claim(job_id)
-        if turn is not None:
-            yield turn
 
 
 def _prepare(turn: Turn, rng: Random) -> tuple[BatchRequest, bytes] | None:
@@ -110,12 +105,8 @@ def _prepare(turn: Turn, rng: Random) -> tuple[BatchRequest, bytes] | None:
         if attempt is not None:
             results.apply(attempt, CallOutcome(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
         return None
-    return _request(turn, prompt, inputs_sha256, read), _text(turn, prompt)
-
-
-def _request(turn: Turn, prompt: Prompt, inputs_sha256: str, read: dict[str, Any]) -> BatchRequest:
     cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
-    return BatchRequest(
+    request = BatchRequest(
         job_id=turn.job.pk,
         token=turn.token,
         prompt_sha256=prompt.sha256,
@@ -124,14 +115,5 @@ def _request(turn: Turn, prompt: Prompt, inputs_sha256: str, read: dict[str, Any
         read=read,
         usd=budget.estimate(turn.judge, cost, batch=True),
     )
-
-
-def _text(turn: Turn, prompt: Prompt) -> bytes:
     params = client.request(turn.judge, prompt, turn.job.rubric)
-    return json.dumps({"custom_id": turn.token.hex, "params": params}).encode()
-
-
-def _affordable() -> float | None:
-    """What is left of today's budget, in dollars; None where there is none."""
-    limit = JudgePolicy.objects.current().daily_budget_usd
-    return None if limit is None else limit - budget.spent_today(timezone.now())
+    return request, json.dumps({"custom_id": turn.token.hex, "params": params}).encode()

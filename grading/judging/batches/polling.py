@@ -31,45 +31,37 @@ def poll(*, rng: Random | None = None) -> int:
     """Ask after every open batch whose time has come; how many results were applied. Polling costs nothing, so it goes
     on while the judge is paused or out of quota.
     """
-    now = timezone.now()
-    return sum(_attend(batch, now, rng or SystemRandom()) for batch in JudgeBatch.objects.open() if _is_due(batch, now))
-
-
-def _is_due(batch: JudgeBatch, now: dt.datetime) -> bool:
+    now, applied = timezone.now(), 0
     shortest = dt.timedelta(seconds=settings.JUDGE_BATCH_POLL_SECONDS)
-    gap = poll_gap(now - batch.created_at, shortest)
-    return now >= (batch.polled_at or batch.created_at) + gap
-
-
-def _attend(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
-    mine = JudgeBatch.objects.open().filter(pk=batch.pk, polled_at=batch.polled_at)
-    if not mine.update(polled_at=now):
-        return 0
-    judge = _asked(batch)
-    applied = 0 if judge is None else _ask_after(batch, judge, now, rng)
-    if now > (batch.expires_at or batch.created_at + LONGEST) + GRACE:
-        end(batch, BatchState.LOST, f"The batch did not end in time. {MAY_BE_PAID}")
+    for batch in JudgeBatch.objects.open():
+        if now >= (batch.polled_at or batch.created_at) + poll_gap(now - batch.created_at, shortest):
+            applied += _attend(batch, now, rng or SystemRandom())
     return applied
 
 
-def _asked(batch: JudgeBatch) -> Judge | None:
-    """The judge that the batch was sent to; its model may be another by now."""
+def _attend(batch: JudgeBatch, now: dt.datetime, rng: Random) -> int:
+    """Ask after a batch, if nobody else has done so since it was read; how many results were applied."""
+    mine = JudgeBatch.objects.open().filter(pk=batch.pk, polled_at=batch.polled_at)
+    if not mine.update(polled_at=now):
+        return 0
+    applied = 0
     judge = judges.configured().get(JudgeRole(batch.judge))
-    return None if judge is None else replace(judge, model=batch.model)
-
-
-def _ask_after(batch: JudgeBatch, judge: Judge, now: dt.datetime, rng: Random) -> int:
-    try:
-        if batch.state == BatchState.RUNNING:
-            return _take_in(batch, judge, rng)
-        look_for(batch, judge, now)
-    except provider.Failed as failure:
-        failure.heard(judge, now)
-        logger.warning("%s could not be asked after: %s", batch, failure)
-        JudgeBatch.objects.filter(pk=batch.pk).update(detail=str(failure)[:2000])
-        if failure.is_missing:
-            end(batch, BatchState.LOST, f"The provider does not know the batch (any more). {MAY_BE_PAID}")
-    return 0
+    if judge is not None:
+        judge = replace(judge, model=batch.model)  # that it was sent to; the configured one may be another by now
+        try:
+            if batch.state == BatchState.RUNNING:
+                applied = _take_in(batch, judge, rng)
+            else:
+                look_for(batch, judge, now)
+        except provider.Failed as failure:
+            failure.heard(judge, now)
+            logger.warning("%s could not be asked after: %s", batch, failure)
+            JudgeBatch.objects.filter(pk=batch.pk).update(detail=str(failure)[:2000])
+            if failure.is_missing:
+                end(batch, BatchState.LOST, f"The provider does not know the batch (any more). {MAY_BE_PAID}")
+    if now > (batch.expires_at or batch.created_at + LONGEST) + GRACE:
+        end(batch, BatchState.LOST, f"The batch did not end in time. {MAY_BE_PAID}")
+    return applied
 
 
 def _take_in(batch: JudgeBatch, judge: Judge, rng: Random) -> int:

@@ -10,7 +10,6 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 import anthropic
-from anthropic.resources.messages.batches import BatchesWithStreamingResponse
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from django.conf import settings
 from django.utils import timezone
@@ -100,22 +99,19 @@ def results(judge: Judge, provider_id: str) -> Iterator[MessageBatchIndividualRe
     They are read to a file first: applying them takes longer than a connection can be expected to stay open.
     """
     with TemporaryFile(dir=settings.STATE_DIR) as file:
-        with _call(judge, TRANSFER_SECONDS) as sdk, _streamed(sdk).results(provider_id) as response:
+        with (
+            _call(judge, TRANSFER_SECONDS) as sdk,
+            sdk.messages.batches.with_streaming_response.results(provider_id) as response,
+        ):
             file.writelines(response.iter_bytes())
         file.seek(0)
-        yield from filter(None, map(_line, file))
-
-
-def _streamed(sdk: anthropic.Anthropic) -> BatchesWithStreamingResponse:
-    return sdk.messages.batches.with_streaming_response
-
-
-def _line(line: bytes) -> MessageBatchIndividualResponse | None:
-    try:
-        return MessageBatchIndividualResponse.construct(**json.loads(line))
-    except (ValueError, TypeError):
-        logger.exception("a line of a batch's results cannot be read: %.200r", line)
-        return None
+        for line in file:
+            try:
+                result = MessageBatchIndividualResponse.construct(**json.loads(line))
+            except (ValueError, TypeError):
+                logger.exception("a line of a batch's results cannot be read: %.200r", line)
+                continue
+            yield result
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from django.utils import timezone
 from grading.judging import lanes, worker
 from grading.judging.allowance import budget, quota
 from grading.judging.batches import provider
-from grading.judging.batches.gathering import CHUNK_SIZE, BatchDraft, BatchRequest, gather
-from grading.judging.client import CallOutcome
+from grading.judging.batches.gathering import CHUNK_SIZE, BatchDraft, gather
 from grading.judging.judges import Judge
 from grading.models import JudgeAttempt, JudgeBatch, JudgeJob
 from grading.models.judging import AttemptOutcome, BatchState, JobState
@@ -27,22 +26,20 @@ logger = logging.getLogger(__name__)
 
 def send(*, rng: Random | None = None) -> int:
     """Send the backlog of every judge that takes batches now; how many requests the provider took in."""
-    ready = worker.ready(timezone.now())
-    roles = lanes.together(timezone.now(), list(ready))
-    return sum(_send(ready[role], rng or SystemRandom()) for role in roles)
-
-
-def _send(judge: Judge, rng: Random) -> int:
-    with TemporaryFile(dir=settings.STATE_DIR) as body:
-        draft = gather(judge, body, rng)
-        enough = draft.unpaid is not None or len(draft.requests) >= settings.JUDGE_BATCH_LEAST
-        batch = _write_down(judge, draft) if enough else None
-        if batch is None:
-            draft.give_back()
-            return 0
-        if draft.unpaid is not None:
-            budget.affords(judge, draft.unpaid, timezone.now())
-        return len(draft.requests) if _create(judge, batch, body) else 0
+    ready, sent = worker.ready(timezone.now()), 0
+    for role in lanes.together(timezone.now(), list(ready)):
+        judge = ready[role]
+        with TemporaryFile(dir=settings.STATE_DIR) as body:
+            draft = gather(judge, body, rng or SystemRandom())
+            enough = draft.unpaid is not None or len(draft.requests) >= settings.JUDGE_BATCH_LEAST
+            batch = _write_down(judge, draft) if enough else None
+            if batch is None:
+                draft.give_back()
+                continue
+            if draft.unpaid is not None:
+                budget.affords(judge, draft.unpaid, timezone.now())
+            sent += len(draft.requests) if _create(judge, batch, body) else 0
+    return sent
 
 
 def _write_down(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
@@ -57,25 +54,24 @@ def _write_down(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
         for tokens in draft.tokens():
             mine = JudgeJob.objects.held_by(*tokens)
             mine.update(state=JobState.SENT, leased_until=None)
-        attempts = (_attempt(judge, batch, request, now) for request in draft.requests)
+        attempts = (
+            JudgeAttempt(
+                job_id=request.job_id,
+                lease_token=request.token,
+                started_at=now,
+                judge=judge.role,
+                model=judge.model,
+                batch=batch,
+                estimated_usd=request.usd,
+                prompt_sha256=request.prompt_sha256,
+                inputs_sha256=request.inputs_sha256,
+                citable=request.citable,
+                read=request.read,
+            )
+            for request in draft.requests
+        )
         JudgeAttempt.objects.bulk_create(attempts, batch_size=CHUNK_SIZE)
     return batch
-
-
-def _attempt(judge: Judge, batch: JudgeBatch, request: BatchRequest, now: dt.datetime) -> JudgeAttempt:
-    return JudgeAttempt(
-        job_id=request.job_id,
-        lease_token=request.token,
-        started_at=now,
-        judge=judge.role,
-        model=judge.model,
-        batch=batch,
-        estimated_usd=request.usd,
-        prompt_sha256=request.prompt_sha256,
-        inputs_sha256=request.inputs_sha256,
-        citable=request.citable,
-        read=request.read,
-    )
 
 
 def _create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
@@ -86,36 +82,29 @@ def _create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
         answer = failure.heard(judge, batch.created_at)
         logger.warning("%s was not taken in: %s", batch, failure)
         if failure.is_definite:
-            _take_back(batch, answer)
+            # The provider took nothing in and charged nothing: every job is queued again, and its attempt says why.
+            now, result = timezone.now(), answer.result
+            reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")
+            with transaction.atomic():
+                attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
+                JudgeJob.objects.sent_with(attempts).queue_again()
+                attempts.update(
+                    **answer.row,
+                    outcome=AttemptOutcome.DEFERRED,
+                    finished_at=now,
+                    reason=reason,
+                    detail=detail,
+                    estimated_usd=None,
+                )
+                open_batch = JudgeBatch.objects.open().filter(pk=batch.pk)
+                open_batch.update(state=BatchState.ENDED, ended_at=now, detail=detail)
         return False
     expires = said.expires_at if isinstance(said.expires_at, dt.datetime) else None
     sending = JudgeBatch.objects.filter(pk=batch.pk, state=BatchState.SENDING)
     if not sending.update(state=BatchState.RUNNING, provider_id=said.id, expires_at=expires):
-        _cancel(judge, said.id)
+        # The answer came after the batch had been given up for lost, and its jobs queued again.
+        try:
+            provider.cancel(judge, said.id)
+        except provider.Failed as failure:
+            logger.warning("batch %s came too late and could not be canceled: %s", said.id, failure)
     return True
-
-
-def _take_back(batch: JudgeBatch, answer: CallOutcome) -> None:
-    """The provider took nothing in and charged nothing: every job is queued again, and its attempt says why."""
-    now, result = timezone.now(), answer.result
-    reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")
-    with transaction.atomic():
-        attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)
-        JudgeJob.objects.sent_with(attempts).queue_again()
-        attempts.update(
-            **answer.row,
-            outcome=AttemptOutcome.DEFERRED,
-            finished_at=now,
-            reason=reason,
-            detail=detail,
-            estimated_usd=None,
-        )
-        JudgeBatch.objects.open().filter(pk=batch.pk).update(state=BatchState.ENDED, ended_at=now, detail=detail)
-
-
-def _cancel(judge: Judge, provider_id: str) -> None:
-    """The answer came after the batch had been given up for lost, and its jobs queued again."""
-    try:
-        provider.cancel(judge, provider_id)
-    except provider.Failed as failure:
-        logger.warning("batch %s came too late and could not be canceled: %s", provider_id, failure)

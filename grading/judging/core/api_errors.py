@@ -8,6 +8,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anthropic
@@ -69,7 +70,12 @@ def classify(error: Exception, now: dt.datetime) -> Deferred:
         case anthropic.APIConnectionError():
             return _job(Reason.CONNECTION, f"The judge could not be reached: {_cause(error)}")
         case anthropic.APIStatusError():
-            return _classify_status(error, now)
+            retry_at = None
+            with suppress(ValueError, OverflowError):
+                seconds = float(error.response.headers.get("retry-after", ""))
+                retry_at = now + dt.timedelta(seconds=seconds) if seconds >= 0 else None
+            said = error.api_message or error.message
+            return _classify(error.status_code, said, error.error_code or "", retry_at, now)
         case anthropic.APIResponseValidationError() | json.JSONDecodeError() | NotItsProtocol():
             return _job(Reason.OVERLOADED, f"The service answered something that is not its protocol: {_cause(error)}")
         case _:
@@ -84,67 +90,37 @@ def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> 
     return _classify(status, said, code, None, now)
 
 
-def _classify_status(error: anthropic.APIStatusError, now: dt.datetime) -> Deferred:
-    said = error.api_message or error.message
-    return _classify(error.status_code, said, error.error_code or "", _retry_after(error, now), now)
-
-
 def _classify(status: int, said: str, code: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
-    detail = kept(f"{status}: {said}")
-    if status == RATE_LIMITED:
-        return _classify_429(said, code, detail, retry_at, now)
-    if status == BAD_REQUEST:
-        return _classify_400(said, detail)
     reason, scope = BY_STATUS.get(status, SERVER_TROUBLE if status >= SERVER_ERROR else UNFORESEEN)
-    return Deferred(reason=reason, scope=scope, detail=detail, retry_at=retry_at)
-
-
-def _classify_429(said: str, code: str, detail: str, retry_at: dt.datetime | None, now: dt.datetime) -> Deferred:
-    if _LONG_CONTEXT.search(said):
-        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=DeferralScope.INPUT, detail=detail)
-    if code in SPEND_CODES:
-        monthly = code == "enforced_spend_limit_reached"
-        reset = retry_at or (first_of_next_month(now) if monthly else None)
-        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=DeferralScope.QUOTA, detail=detail, retry_at=reset)
-    if retry_at is not None and retry_at - now > SHORT_WAIT:
-        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=DeferralScope.QUOTA, detail=detail, retry_at=retry_at)
-    return Deferred(
-        reason=Reason.RATE_LIMITED, scope=DeferralScope.PACE, detail=detail, retry_at=retry_at or now + DEFAULT_WAIT
-    )
-
-
-def _classify_400(said: str, detail: str) -> Deferred:
-    """Quota can be gone in a 400, and only the message tells: taking it for permanent repeats the founding fault."""
-    if _SPENT.search(said) or _NO_CREDIT.search(said):
-        return Deferred(reason=Reason.QUOTA_EXHAUSTED, scope=DeferralScope.QUOTA, detail=detail, retry_at=_regain(said))
-    if _TOO_LONG.search(said):
-        return Deferred(reason=Reason.INPUT_TOO_LARGE, scope=DeferralScope.INPUT, detail=detail)
-    return _job(Reason.NEEDS_ATTENTION, detail)
+    if status == RATE_LIMITED:
+        reason, scope = Reason.RATE_LIMITED, DeferralScope.PACE
+        if _LONG_CONTEXT.search(said):
+            reason, scope, retry_at = Reason.INPUT_TOO_LARGE, DeferralScope.INPUT, None
+        elif code in SPEND_CODES:
+            reason, scope = Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA
+            if retry_at is None and code == "enforced_spend_limit_reached":
+                retry_at = first_of_next_month(now)
+        elif retry_at is not None and retry_at - now > SHORT_WAIT:
+            reason, scope = Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA
+        else:
+            retry_at = retry_at or now + DEFAULT_WAIT
+    elif status == BAD_REQUEST:
+        # Quota can be gone in a 400, and only the message tells: taking it for permanent repeats the founding fault.
+        retry_at = None
+        if _SPENT.search(said) or _NO_CREDIT.search(said):
+            reason, scope = Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA
+            if found := _REGAIN.search(said):  # in UTC
+                with suppress(ValueError):
+                    retry_at = dt.datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00'}:00+00:00")
+        elif _TOO_LONG.search(said):
+            reason, scope = Reason.INPUT_TOO_LARGE, DeferralScope.INPUT
+    return Deferred(reason=reason, scope=scope, detail=kept(f"{status}: {said}"), retry_at=retry_at)
 
 
 def first_of_next_month(now: dt.datetime) -> dt.datetime:
     """Midnight UTC on the first of the month after `now`."""
     utc = now.astimezone(dt.UTC)
     return dt.datetime(utc.year + utc.month // 12, utc.month % 12 + 1, 1, tzinfo=dt.UTC)
-
-
-def _regain(said: str) -> dt.datetime | None:
-    """The reset that the message names, in UTC; None where it names none that can be read."""
-    found = _REGAIN.search(said)
-    if found is None:
-        return None
-    try:
-        return dt.datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00'}:00+00:00")
-    except ValueError:
-        return None
-
-
-def _retry_after(error: anthropic.APIStatusError, now: dt.datetime) -> dt.datetime | None:
-    try:
-        seconds = float(error.response.headers.get("retry-after", ""))
-        return now + dt.timedelta(seconds=seconds) if seconds >= 0 else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _job(reason: Reason, detail: str) -> Deferred:

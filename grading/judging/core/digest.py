@@ -43,6 +43,7 @@ NAMED = 40
 # How much of a command and of a complaint is compared to tell whether two are like.
 LIKE_CHARS = 200
 UNCONFIRMED = "  no result on record: unconfirmed"
+OUTCOMES = {True: ", failed", False: ", ok", None: ""}
 # What a line for a gap takes, and what the line about failures takes, each with its newline.
 GAP = len("(100000 left out)\n")
 FAILURES = "({count} results failed; {shown} of them are above, alone or with others like them)"
@@ -211,8 +212,12 @@ def read(events: Iterable[Event], signals: Signals | None = None, *, words: int 
                 digest, waiting = Digest(), {}
             case Message():
                 _add_message(digest, event, words)
-            case ToolCall():
-                _await(digest, waiting, event)
+            case ToolCall(call_id=call_id):
+                # A call waits for its result; one whose id is taken, or too many at once, is given up as unconfirmed.
+                stale = next(iter(waiting)) if call_id not in waiting and len(waiting) >= KEEP_TAIL else call_id
+                if stale in waiting:
+                    _add_action(digest, waiting.pop(stale), None)
+                waiting[call_id] = event
             case ToolResult():
                 _add_action(digest, waiting.pop(event.call_id, None), event, weights.get(event.number, 0))
             case PullRequestLink() | ApiError() | Boundary(kind="compaction"):
@@ -303,14 +308,6 @@ def _laid_out(texts: Mapping[int, str], covered: set[int], count: int) -> str:
     return "\n".join(lines)
 
 
-def _await(digest: Digest, waiting: dict[str, ToolCall], call: ToolCall) -> None:
-    """Hold a call until its result comes; one whose id is taken, or too many at once, is given up as unconfirmed."""
-    stale = call.call_id if call.call_id in waiting else next(iter(waiting)) if len(waiting) >= KEEP_TAIL else None
-    if stale is not None:
-        _add_action(digest, waiting.pop(stale), None)
-    waiting[call.call_id] = call
-
-
 def _add_message(digest: Digest, event: Message, words: int) -> None:
     if event.role is Role.SCAFFOLD or event.thinking or not event.text.strip():
         return
@@ -344,7 +341,18 @@ def _message(head: str, text: str, words: int, limit: int) -> str:
 
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
     """What the harness itself recorded; the same trouble again is folded."""
-    text = _note(event)
+    pile = digest.other
+    key: object = None
+    match event:
+        case PullRequestLink():
+            what = f"the harness recorded a pull request: {inline(event.url)}"
+            pile, key = digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()), event.url
+        case ApiError():
+            what = f"the harness's model call failed ({inline(event.reason, 40)}): {inline(event.text)}"
+            pile, key = digest.failed, ("", event.reason, *_complaint(event.text))
+        case Boundary():
+            what = "the harness compacted its context here"
+    text = f"[{event.number}] {what}"
     entry = DigestEntry(
         numbers=(event.number,),
         write=partial(_as_it_is, text),
@@ -353,12 +361,7 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
         order=digest.actions_seen,
     )
     digest.actions_seen += 1
-    if isinstance(event, PullRequestLink):
-        digest.confirmed.setdefault(EFFECT_WEIGHT, Pile()).add(entry, event.url)
-    elif isinstance(event, ApiError):
-        digest.failed.add(entry, ("", event.reason, *_complaint(event.text)))
-    else:
-        digest.other.add(entry)
+    pile.add(entry, key)
 
 
 def _as_it_is(text: str, _limit: int) -> str:
@@ -366,17 +369,25 @@ def _as_it_is(text: str, _limit: int) -> str:
 
 
 def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
-    numbers = tuple(event.number for event in (call, result) if event is not None)
-    said = "" if call is None else _kept(_what(call), CALL_CHARS)
-    shown = "" if result is None else _kept(result.text, RESULT_CHARS)
-    has_failed = result is not None and worked(result, call) is False
-    heads = ["" if call is None else _call_line(call), UNCONFIRMED if result is None else _result_line(result)]
+    said = shown = head = ""
+    outcome, has_failed = UNCONFIRMED, False
+    if call is not None:
+        said = _kept(_what(call), CALL_CHARS)
+        head = f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
+    if result is not None:
+        shown = _kept(result.text, RESULT_CHARS)
+        has_failed = worked(result, call) is False
+        code = "" if result.exit_code is None else f", exit {result.exit_code}"
+        outcome = f"[{result.number}] result{OUTCOMES[result.failed]}{code}"
     sizes = [0 if call is None else _quoted_size(said, CALL_CHARS), _quoted_size(shown, RESULT_CHARS)]
+    # Confirmed changes first, then what failed to change anything, then reading.
+    changes = call is not None and call.kind in CHANGING
+    rank = 2 * changes + (result is not None and not result.failed)
     entry = DigestEntry(
-        numbers=numbers,
-        write=partial(_action, heads, said, None if result is None else shown, sizes),
-        size=sum(map(len, heads)) + sum(sizes) + 4,
-        weight=confirmed or _weight(call, result),
+        numbers=tuple(event.number for event in (call, result) if event is not None),
+        write=partial(_action, [head, outcome], said, None if result is None else shown, sizes),
+        size=len(head) + len(outcome) + sum(sizes) + 4,
+        weight=confirmed or rank,
         order=digest.actions_seen,
         failures=int(has_failed),
     )
@@ -387,9 +398,19 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
     if confirmed:
         digest.confirmed.setdefault(confirmed, Pile()).add(entry)
     elif has_failed and result is not None:
-        digest.failed.add(entry, _failure(call, result))
+        # Like ones have the same tool, the same beginning of the command, and the same complaint, numbers apart.
+        tool, command = ("", "") if call is None else (call.name, call.command)
+        digest.failed.add(entry, (tool, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)))
     else:
         digest.other.add(entry, _repeat(call, result))
+
+
+def _repeat(call: ToolCall | None, result: ToolResult | None) -> bytes | None:
+    """What makes a call and its result the same as another: all that is said. None where there is no call or result."""
+    if call is None or result is None:
+        return None
+    body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
+    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _action(heads: Sequence[str], said: str, shown: str | None, sizes: Sequence[int], limit: int) -> str:
@@ -403,25 +424,11 @@ def _action(heads: Sequence[str], said: str, shown: str | None, sizes: Sequence[
     return "\n".join(parts)
 
 
-def _failure(call: ToolCall | None, result: ToolResult) -> tuple[str, ...]:
-    """What makes two failures like ones: the tool, how the command begins, and the complaint, numbers apart."""
-    name, command = ("", "") if call is None else (call.name, call.command)
-    return name, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)
-
-
 def _complaint(text: str) -> tuple[str, str]:
     """The first and the last line of an error, its bare exit status and numbers apart."""
     lines = [line.strip() for line in ends(text, 2000).splitlines()]
     lines = [line for line in lines if line and not STATUS_LINE.match(line)] or [""]
     return NUMBER.sub("0", lines[0][:LIKE_CHARS]), NUMBER.sub("0", lines[-1][-LIKE_CHARS:])
-
-
-def _repeat(call: ToolCall | None, result: ToolResult | None) -> bytes | None:
-    """What makes a call and its result the same as another: all that is said. None where there is no call or result."""
-    if call is None or result is None:
-        return None
-    body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
-    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def _quoted_size(text: str, limit: int) -> int:
@@ -439,33 +446,6 @@ def _what(call: ToolCall) -> str:
         return call.command
     arguments = "\n".join(f"{key}: {_kept(str(value), CALL_CHARS)}" for key, value in call.arguments.items())
     return f"{call.path}\n{arguments}"
-
-
-def _weight(call: ToolCall | None, result: ToolResult | None) -> int:
-    """Confirmed changes first, then what failed to change anything, then reading."""
-    changes = call is not None and call.kind in CHANGING
-    confirmed = result is not None and not result.failed
-    return 2 * changes + confirmed
-
-
-def _call_line(call: ToolCall) -> str:
-    return f"[{call.number}] {call.kind} {inline(call.name, 60)}{_aside(call)}"
-
-
-def _result_line(result: ToolResult) -> str:
-    code = "" if result.exit_code is None else f", exit {result.exit_code}"
-    return f"[{result.number}] result" + {True: ", failed", False: ", ok", None: ""}[result.failed] + code
-
-
-def _note(event: PullRequestLink | ApiError | Boundary) -> str:
-    match event:
-        case PullRequestLink():
-            what = f"the harness recorded a pull request: {inline(event.url)}"
-        case ApiError():
-            what = f"the harness's model call failed ({inline(event.reason, 40)}): {inline(event.text)}"
-        case Boundary():
-            what = "the harness compacted its context here"
-    return f"[{event.number}] {what}"
 
 
 def _aside(event: Event) -> str:

@@ -68,8 +68,11 @@ def write(
     room = limit - len(counts) - sum(len(line) + 1 for line in failed) - 2 * GAP
     most = max(limit, 0) // LEAST
     runs = [list(rows) for _, rows in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
-    listed = _listed(production)
-    things = _things(signals, listed[:most])
+    of_kind = by_kind(production.things)
+    kinds = [*(kind for kind in FIRST if kind in of_kind), *(kind for kind in of_kind if kind not in FIRST)]
+    listed = [thing for kind in kinds if kind not in COUNTED for thing in of_kind[kind]]
+    commits = {commit.hash: commit for commit in signals.commits}
+    things = [_thing(thing, commits.get(thing.key)) for thing in listed[:most]]
     needed = sum(len(block.text) + 1 for block in things)
     latest = [_run(rows) for rows in runs[: -most - 1 : -1]]
     last_runs = _fitting(latest, max(int(room * RUNS_SHARE), room - needed))
@@ -110,18 +113,6 @@ def _failed(at: list[int], count: int, room: int) -> list[str]:
         return []
     before = count - len(shown)
     return [FAILED + ", ".join(map(str, shown)) + (f", and {before} before them" if before else "")]
-
-
-def _listed(production: Production) -> list[Thing]:
-    """The things that are listed, in their order."""
-    things = by_kind(production.things)
-    kinds = [*(kind for kind in FIRST if kind in things), *(kind for kind in things if kind not in FIRST)]
-    return [thing for kind in kinds if kind not in COUNTED for thing in things[kind]]
-
-
-def _things(signals: Signals, things: Sequence[Thing]) -> list[_Block]:
-    commits = {commit.hash: commit for commit in signals.commits}
-    return [_thing(thing, commits.get(thing.key)) for thing in things]
 
 
 def _thing(thing: Thing, commit: Commit | None) -> _Block:

@@ -128,12 +128,16 @@ def _followed(
 ) -> Forecast:
     """Leg by leg: each ends where the quota opens, the budget is spent or renewed, or the queue is empty."""
     end = opens_at + (HORIZON if ending is ForecastEnding.FAR else OPEN_ENDED)
-    at, waiting, left, renews_at = now, float(given.waiting), *_first_day(given.allowance, end)
+    at, waiting, left, renews_at = now, float(given.waiting), math.inf, end
+    if given.allowance is not None:
+        left, renews_at = given.allowance.left, given.allowance.renews_at
     curve, opening = [(at, waiting)], None
     while at < end:
         while given.allowance is not None and renews_at <= at:
             left, renews_at = given.allowance.daily, renews_at + DAY
-        served = _served(waiting, given.arrivals, rate) if at >= opens_at and left > TINY else 0.0
+        served = 0.0
+        if at >= opens_at and left > TINY:  # all that the rate takes, or, once nothing waits, what comes in
+            served = rate if waiting >= TINY else min(given.arrivals, rate)
         spent, empty = at + _hours(left, served), at + _hours(waiting, served - given.arrivals)
         stops = [end, renews_at, spent, empty, opens_at if at < opens_at else end]
         until = max(min(stops), at + LEAST_LEG)
@@ -145,15 +149,6 @@ def _followed(
             return Forecast(ending=ForecastEnding.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
         curve.append((at, waiting))
     return Forecast(ending=ending, curve=tuple(curve), opening=opening)
-
-
-def _served(waiting: float, arrivals: float, rate: float) -> float:
-    """All that the rate takes, or, once nothing waits, what comes in."""
-    return rate if waiting >= TINY else min(arrivals, rate)
-
-
-def _first_day(allowance: Allowance | None, end: dt.datetime) -> tuple[float, dt.datetime]:
-    return (math.inf, end) if allowance is None else (allowance.left, allowance.renews_at)
 
 
 def _hours(amount: float, an_hour: float) -> dt.timedelta:

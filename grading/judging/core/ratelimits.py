@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 PREFIX = "anthropic-ratelimit"
@@ -65,26 +66,21 @@ class RateLimits:
 
 def parse(headers: Mapping[str, str]) -> RateLimits:
     """Reads the `anthropic-ratelimit-*` headers (names in lower case). What cannot be read is None; never raises."""
-    return RateLimits(**{name: _limit(headers, name.replace("_", "-")) for name in DIMENSIONS})
-
-
-def _limit(headers: Mapping[str, str], name: str) -> Limit:
-    return Limit(
-        limit=_number(headers.get(f"{PREFIX}-{name}-limit"), low=1),
-        remaining=_number(headers.get(f"{PREFIX}-{name}-remaining"), low=0),
-        reset=_time(headers.get(f"{PREFIX}-{name}-reset")),
-    )
+    limits: dict[str, Limit] = {}
+    for name in DIMENSIONS:
+        prefix, reset = f"{PREFIX}-{name.replace('_', '-')}", None
+        with suppress(ValueError, OverflowError):
+            time = dt.datetime.fromisoformat(headers.get(f"{prefix}-reset", ""))
+            reset = time.astimezone(dt.UTC) if time.tzinfo else None
+        limits[name] = Limit(
+            limit=_number(headers.get(f"{prefix}-limit"), low=1),
+            remaining=_number(headers.get(f"{prefix}-remaining"), low=0),
+            reset=reset,
+        )
+    return RateLimits(**limits)
 
 
 def _number(text: str | None, *, low: int) -> int | None:
     if text is None or not _NUMBER.fullmatch(text):
         return None
     return int(text) if low <= int(text) <= LARGEST else None
-
-
-def _time(text: str | None) -> dt.datetime | None:
-    try:
-        time = dt.datetime.fromisoformat(text or "")
-        return time.astimezone(dt.UTC) if time.tzinfo else None
-    except (ValueError, OverflowError):
-        return None

@@ -38,7 +38,14 @@ def redact(text: str) -> str:
 
     out: list[str] = []
     done = 0
-    for start, end, kind in _merged(sorted(_found(plain))):
+    merged: list[Span] = []  # two that touch or overlap are one, of the first's kind
+    for start, end, kind in sorted(_found(plain)):
+        if merged and start <= merged[-1][1]:
+            first, reached, as_kind = merged[-1]
+            merged[-1] = (first, max(reached, end), as_kind)
+        else:
+            merged.append((start, end, kind))
+    for start, end, kind in merged:
         first, last = origin(start), origin(end - 1) + 1
         out += [text[done:first], f"[redacted {kind}]"]
         done = last
@@ -68,7 +75,10 @@ def _found(text: str) -> Iterator[Span]:
     for offset, piece in _pieces(text):
         for kind, pattern in _library():
             for match in pattern.finditer(piece):
-                start, end = _value(match)
+                # The longest group, where a pattern names what it is about beside the key; else the whole match.
+                groups = range(1, len(match.groups()) + 1)
+                longest = max(groups, key=lambda group: len(match[group] or ""), default=0)
+                start, end = match.span(longest if len(match[longest] or "") >= SHORTEST else 0)
                 yield offset + start, offset + end, kind
 
 
@@ -78,26 +88,6 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         for start in range(0, len(line) - SHORTEST, PIECE - OVERLAP):
             yield at + start, line[start : start + PIECE]
         at += len(line) + 1
-
-
-def _value(match: re.Match[str]) -> tuple[int, int]:
-    """The longest group, where a pattern names what it is about beside the key; else the whole match."""
-    longest = max(range(len(match.groups()) + 1), key=lambda group: (group > 0) * len(match[group] or ""))
-    return match.span(longest) if len(match[longest] or "") >= SHORTEST else match.span()
-
-
-def _merged(spans: list[Span]) -> Iterator[Span]:
-    """Sorted spans without overlaps; two that touch or overlap are one, of the first's kind."""
-    held: Span | None = None
-    for start, end, kind in spans:
-        if held is not None and start <= held[1]:
-            held = (held[0], max(held[1], end), held[2])
-            continue
-        if held is not None:
-            yield held
-        held = (start, end, kind)
-    if held is not None:
-        yield held
 
 
 @cache

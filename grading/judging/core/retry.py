@@ -61,17 +61,11 @@ def after(
             step = RetryStep.GIVE_UP if tried.too_large else RetryStep.AGAIN
             return RetryDecision(step=step, reason=result.reason, detail=result.detail)
         case Deferred(scope=DeferralScope.JOB):
-            return _after_trouble(result, tried, limit=limit, base=base, now=now, rng=rng)
+            failures = tried.attempts + 1
+            asked = dt.timedelta(0) if result.retry_at is None else result.retry_at - now
+            wait = max(backoff(failures, base, rng), min(asked, LONGEST_WAIT))
+            step = RetryStep.GIVE_UP if failures >= limit and result.reason in GIVEN_UP else RetryStep.AGAIN
+            return RetryDecision(step=step, reason=result.reason, detail=result.detail, wait=wait, counts=True)
         case Deferred():
             # The quota row says when; the job keeps its attempts and is due as soon as the quota lets it.
             return RetryDecision(step=RetryStep.AGAIN, reason=result.reason, detail=result.detail)
-
-
-def _after_trouble(
-    result: Deferred, tried: RetryState, *, limit: int, base: dt.timedelta, now: dt.datetime, rng: Random
-) -> RetryDecision:
-    failures = tried.attempts + 1
-    asked = dt.timedelta(0) if result.retry_at is None else result.retry_at - now
-    wait = max(backoff(failures, base, rng), min(asked, LONGEST_WAIT))
-    step = RetryStep.GIVE_UP if failures >= limit and result.reason in GIVEN_UP else RetryStep.AGAIN
-    return RetryDecision(step=step, reason=result.reason, detail=result.detail, wait=wait, counts=True)

@@ -55,13 +55,10 @@ def _dimensions(rows: Sequence[Row]) -> Problems:
     if not any(key.endswith("-weight") for key in found) and rows:
         total = sum(float(row["weight"]) for row in rows)
         if abs(total - 1) > WEIGHT_TOLERANCE:
-            found["dimensions"] = f"The weights must sum to 1; these sum to {total:g}: {_repair(total)}."
+            gap = round(1 - total, 6)
+            repair = f"add {gap:g} to one of them" if gap > 0 else f"take {-gap:g} off one of them"
+            found["dimensions"] = f"The weights must sum to 1; these sum to {total:g}: {repair}."
     return found
-
-
-def _repair(total: float) -> str:
-    gap = round(1 - total, 6)
-    return f"add {gap:g} to one of them" if gap > 0 else f"take {-gap:g} off one of them"
 
 
 def _bands(rows: Sequence[Row]) -> Problems:
@@ -121,7 +118,15 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
     said = ["The instructions are worded differently."] * (before["text"] != after["text"])
     said += _changes("Dimension", before["dimensions"], after["dimensions"], "weight")
     said += _changes("Band", before["bands"], after["bands"], "low")
-    return said + _examples(before["examples"], after["examples"])
+    old, new = before["examples"], after["examples"]
+    if old and new and old != new:
+        added, gone = sum(one not in old for one in new), sum(one not in new for one in old)
+        some = f"Examples: {added} new, {gone} gone."
+        said.append(some if added or gone else "Examples stand in another order.")
+    elif old != new:
+        shown, what = ("shown", new) if new else ("no longer shown", old)
+        said.append(f"{len(what)} example{'s are' if len(what) > 1 else ' is'} {shown} to the judge.")
+    return said
 
 
 def _changes(noun: str, before: Sequence[Stored], after: Sequence[Stored], quantity: str) -> list[str]:
@@ -139,14 +144,3 @@ def _changes(noun: str, before: Sequence[Stored], after: Sequence[Stored], quant
     if not said and list(old) != list(new):
         said.append(f"{noun}s stand in another order.")
     return said
-
-
-def _examples(before: Sequence[Any], after: Sequence[Any]) -> list[str]:
-    if before == after:
-        return []
-    if not before or not after:
-        shown, what = ("shown", after) if after else ("no longer shown", before)
-        return [f"{len(what)} example{'s are' if len(what) > 1 else ' is'} {shown} to the judge."]
-    new = sum(example not in before for example in after)
-    gone = sum(example not in after for example in before)
-    return [f"Examples: {new} new, {gone} gone." if new or gone else "Examples stand in another order."]

@@ -140,8 +140,14 @@ def read_reply(
     try:
         verdict = Verdict.model_validate_json(text)
     except ValidationError as error:
-        return Invalid(detail=_first_problem(error), reply=kept(text))
-    problem = _mismatch(verdict, dimensions, citable) or _echo(verdict.rationale, evidence)
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the reply"
+        return Invalid(detail=f"Expected a verdict; {where}: {first['msg']}", reply=kept(text))
+    problem = _mismatch(verdict, dimensions, citable)
+    # However a copy was quoted and wrapped, its letters are the same.
+    said = _letters(verdict.rationale)
+    if not problem and len(said) >= ECHO and said in _letters(evidence):
+        problem = "Its rationale is copied from the evidence"
     if problem:
         return Invalid(detail=problem, reply=kept(text))
     return Graded(
@@ -158,12 +164,6 @@ def kept(text: str) -> str:
     return visible(text[:REPLY_KEPT])
 
 
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the reply"
-    return f"Expected a verdict; {where}: {first['msg']}"
-
-
 def _mismatch(verdict: Verdict, dimensions: Collection[str], citable: Collection[int]) -> str:
     if set(verdict.dimensions) != set(dimensions):
         return f"Expected scores for {', '.join(sorted(dimensions))}; got {', '.join(sorted(verdict.dimensions))}"
@@ -173,12 +173,6 @@ def _mismatch(verdict: Verdict, dimensions: Collection[str], citable: Collection
     if citable and not verdict.citations:
         return "It cites no event"
     return ""
-
-
-def _echo(rationale: str, evidence: str) -> str:
-    """What is wrong with a rationale that is a copy of the evidence, however that was quoted and wrapped."""
-    said = _letters(rationale)
-    return "Its rationale is copied from the evidence" if len(said) >= ECHO and said in _letters(evidence) else ""
 
 
 def _letters(text: str) -> str:

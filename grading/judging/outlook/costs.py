@@ -110,23 +110,16 @@ def terms(attempts: QuerySet[JudgeAttempt]) -> list[CostTerm]:
     """The arithmetic of what is known: tokens by model, kind and batch, times the prices of today."""
     sums = {field: Sum(field) for field in TOKENS}
     paid = attempts.filter(cost_usd__isnull=False).order_by()
-    rows = paid.values("model", batched=Q(batch__isnull=False)).annotate(**sums).order_by("model", "batched")
-    return [term for row in rows for term in _terms(row)]
-
-
-def _terms(row: Mapping[str, Any]) -> list[CostTerm]:
-    in_batch = " in batches" if row["batched"] else ""
-    return [
-        CostTerm(words=words + in_batch, tokens=row[field], price=_a_million(row["model"], field, batch=row["batched"]))
-        for field, words in TOKENS.items()
-        if row[field]
-    ]
-
-
-def _a_million(model: str, field: str, *, batch: bool) -> float:
-    """Dollars for a million tokens of a kind."""
-    tokens: Any = {field: MILLION}
-    return prices.cost(model, **tokens, batch=batch)
+    rows: Any = paid.values("model", batched=Q(batch__isnull=False)).annotate(**sums).order_by("model", "batched")
+    found: list[CostTerm] = []
+    for row in rows:
+        for field, words in TOKENS.items():
+            if row[field]:
+                a_million: Any = {field: MILLION}
+                price = prices.cost(row["model"], **a_million, batch=row["batched"])
+                name = f"{words} in batches" if row["batched"] else words
+                found.append(CostTerm(words=name, tokens=row[field], price=price))
+    return found
 
 
 def since(moment: dt.datetime) -> QuerySet[JudgeAttempt]:

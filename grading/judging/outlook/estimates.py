@@ -58,11 +58,15 @@ def estimate(count: int, rubric: Rubric) -> CostEstimate:
     judge = judges.first()
     model = judge.model if judge else settings.JUDGE_MODEL
     price_in, price_out = prices.per_million(model)
-    rows = _latest(model)
-    lengths = {row.pk: _length(row) for row in Rubric.objects.filter(pk__in={pk for _, _, pk in rows})}
+    latest = JudgeAttempt.objects.filter(
+        outcome=AttemptOutcome.GRADED, input_tokens__gt=0, output_tokens__gt=0, model__startswith=model
+    ).order_by("-pk")
+    columns = ("job__rubric", "output_tokens", "input_tokens", "cache_read_tokens", "cache_write_tokens")
+    rows = list(latest.values_list(*columns)[:LATEST])
+    lengths = {row.pk: _length(row) for row in Rubric.objects.filter(pk__in={row[0] for row in rows})}
     most = float(settings.JUDGE_INPUT_TOKENS)
-    read = [max(tokens - lengths[pk], 0) for tokens, _, pk in rows]
-    written = [tokens for _, tokens, _ in rows]
+    read = [max(sum(filter(None, tokens)) - lengths[pk], 0) for pk, _, *tokens in rows]
+    written = [tokens for _, tokens, *_ in rows]
     return CostEstimate(
         count=count,
         input_tokens=min(_length(rubric) + sum(read) / len(read), most) if read else most,
@@ -81,18 +85,6 @@ def pace(found: CostEstimate) -> Pace | None:
         return None
     each = {"requests": 1.0, "input_tokens": found.input_tokens, "output_tokens": found.output_tokens}
     return forecast.pace(headroom(first).limits, each, share=limiter.PACE)
-
-
-def _latest(model: str) -> list[tuple[int, int, int]]:
-    """Tokens read, tokens written and the rubric of the latest verdicts of a model."""
-    rows = JudgeAttempt.objects.filter(
-        outcome=AttemptOutcome.GRADED, input_tokens__gt=0, output_tokens__gt=0, model__startswith=model
-    )
-    columns = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "job__rubric")
-    return [
-        (read + (cached or 0) + (kept or 0), written, rubric)
-        for read, cached, kept, written, rubric in rows.order_by("-pk").values_list(*columns)[:LATEST]
-    ]
 
 
 def _length(rubric: Rubric) -> int:

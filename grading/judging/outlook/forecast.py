@@ -54,12 +54,16 @@ def outlook(
     counts = dict(jobs().filter(finished_at=None).order_by().values_list("state").annotate(n=Count("pk")))
     waiting, sent = counts.get(JobState.QUEUED, 0) + counts.get(JobState.LEASED, 0), counts.get(JobState.SENT, 0)
     arrivals = arriving(now)
+    # The budget in verdicts; none without a budget, or without a cost to divide it by.
+    allowance, daily_usd = None, policy.daily_budget_usd
+    if daily_usd is not None and left_usd is not None and each_usd:
+        allowance = Allowance(left=max(left_usd, 0) / each_usd, daily=daily_usd / each_usd, renews_at=tomorrow(now))
     given = Conditions(
         waiting=waiting,
         arrivals=arrivals,
         rate=None if pace is None else 60 * pace.per_minute,
         opens_at=opens_at(standing, now),
-        allowance=_allowance(policy, left_usd, each_usd, now),
+        allowance=allowance,
     )
     return QueueOutlook(
         waiting=waiting,
@@ -69,7 +73,7 @@ def outlook(
         pace=pace,
         arrivals=arrivals,
         each_usd=each_usd,
-        allowance=given.allowance,
+        allowance=allowance,
     )
 
 
@@ -89,16 +93,6 @@ def opens_at(standing: JudgeStanding, now: dt.datetime) -> dt.datetime | None:
     if not standing.quota.is_out:
         return now
     return standing.quota.until if standing.quota.state == QuotaState.EXHAUSTED else None
-
-
-def _allowance(
-    policy: JudgePolicy, left_usd: float | None, each_usd: float | None, now: dt.datetime
-) -> Allowance | None:
-    """The budget in verdicts; None without a budget, or without a cost to divide it by."""
-    if policy.daily_budget_usd is None or left_usd is None or not each_usd:
-        return None
-    left, daily = max(left_usd, 0) / each_usd, policy.daily_budget_usd / each_usd
-    return Allowance(left=left, daily=daily, renews_at=tomorrow(now))
 
 
 def _past(waiting: int, now: dt.datetime) -> Curve:

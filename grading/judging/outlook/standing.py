@@ -31,12 +31,11 @@ def standings() -> dict[JudgeRole, JudgeStanding]:
     """Every configured judge, the first one first: one query. A judge never asked yet is open."""
     configured = judges.configured()
     rows = {(row.key, row.model): row for row in Quota.objects.all()} if configured else {}
-    return {role: JudgeStanding(judge=judge, quota=_row(rows, judge)) for role, judge in configured.items()}
-
-
-def _row(rows: dict[tuple[str, str], Quota], judge: Judge) -> Quota:
-    key = (judge.fingerprint, judge.model)
-    return rows.get(key) or Quota(key=judge.fingerprint, model=judge.model)
+    found: dict[JudgeRole, JudgeStanding] = {}
+    for role, judge in configured.items():
+        row = rows.get((judge.fingerprint, judge.model)) or Quota(key=judge.fingerprint, model=judge.model)
+        found[role] = JudgeStanding(judge=judge, quota=row)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +79,9 @@ def headroom(standing: JudgeStanding) -> Headroom:
     ]
     if rooms and state.is_shared:
         return Headroom(rooms=tuple(rooms), as_of=timezone.now(), held_until=state.held_until, share=state.share)
-    return Headroom(rooms=tuple(_seen(quota)), as_of=quota.limits_at)
-
-
-def _seen(quota: Quota) -> list[Room]:
-    return [
+    rooms = [
         Room(dimension=name, used=said["limit"] - said.get("remaining", said["limit"]), limit=said["limit"])
         for name, said in quota.limits.items()
         if name in DIMENSIONS
     ]
+    return Headroom(rooms=tuple(rooms), as_of=quota.limits_at)

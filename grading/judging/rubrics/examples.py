@@ -31,10 +31,12 @@ def make(grade: Grade) -> Example:
 
     `session` and `grade` say where it comes from; the judge is not shown them.
     """
+    # Its transcript in short; its title where it has none to read.
+    summary = prompt.summarise(inputs.case(grade.session), SUMMARY_LIMIT) or clean(grade.session.title, SUMMARY_LIMIT)
     return {
         "grade": grade.pk,
         "session": grade.session_id,
-        "summary": _summary(grade),
+        "summary": summary,
         "score": grade.value,
         "why": clean(grade.detail, WHY_LIMIT),
     }
@@ -43,8 +45,3 @@ def make(grade: Grade) -> Example:
 def shown(examples: list[Example]) -> list[Example]:
     """What of the examples the judge is shown: the part that a rubric's hash covers."""
     return [{name: example[name] for name in ("summary", "score", "why")} for example in examples]
-
-
-def _summary(grade: Grade) -> str:
-    """Its transcript in short; its title where it has none to read."""
-    return prompt.summarise(inputs.case(grade.session), SUMMARY_LIMIT) or clean(grade.session.title, SUMMARY_LIMIT)

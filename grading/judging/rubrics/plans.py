@@ -72,8 +72,12 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     if not rubrics:
         return None
     rows = sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome", "category")
-    judging = _being_judged()
-    read_at = _evidence()
+    # Sessions whose question is on its way: it is too late to change it.
+    sent = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
+    judging = set(sent.values_list("session", flat=True))
+    # When the latest evidence of each session came in that a judge may read.
+    read = Evidence.objects.filter(kind__in=JUDGED_KINDS, problem="").order_by()
+    read_at = dict(read.values_list("session").annotate(latest=Max("received_at")))
     kind_of = kinds.of_categories()
     by_kind = {kind: rubric.sha256 for kind, rubric in rubrics.items()}
     last = _last_asked(read_at)
@@ -100,18 +104,6 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     return Plan(
         rubric=rubric, ask=tuple(ask), asked=dict(most), left_out=dict(left_out), estimate=estimate(len(ask), rubric)
     )
-
-
-def _being_judged() -> set[int]:
-    """Sessions whose question is on its way: it is too late to change it."""
-    asked = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
-    return set(asked.values_list("session", flat=True))
-
-
-def _evidence() -> dict[int, dt.datetime]:
-    """When the latest evidence of each session came in that a judge may read."""
-    rows = Evidence.objects.filter(kind__in=JUDGED_KINDS, problem="").order_by()
-    return dict(rows.values_list("session").annotate(latest=Max("received_at")))
 
 
 def _last_asked(read_at: Mapping[int, dt.datetime]) -> dict[int, str]:

@@ -68,19 +68,14 @@ def cancel(run: JudgeRun, *, by: User) -> int:
         if not held.update(cancelled_at=now, cancelled_by=by):
             return 0
         queued = JudgeJob.objects.filter(run=run, state=JobState.QUEUED)
-        needed = _needed_anyway(run)
-        queued.filter(pk__in=needed).update(run=None)
+        judged = verdicts().filter(session=OuterRef("session")).values("created_at")[:1]
+        came = Evidence.objects.filter(session=OuterRef("session"), kind__in=JUDGED_KINDS, problem="")
+        rows = queued.annotate(
+            judged_at=Subquery(judged), came_at=Subquery(came.order_by("-received_at").values("received_at")[:1])
+        )
+        needed = Q(created_at__lt=run.created_at) | Q(judged_at=None) | Q(came_at__gt=F("judged_at"))
+        queued.filter(pk__in=list(rows.filter(needed).values_list("pk", flat=True))).update(run=None)
         return queued.update(state=JobState.CANCELLED, reason=Reason.NONE, finished_at=now)
-
-
-def _needed_anyway(run: JudgeRun) -> list[int]:
-    judged = verdicts().filter(session=OuterRef("session")).values("created_at")[:1]
-    came = Evidence.objects.filter(session=OuterRef("session"), kind__in=JUDGED_KINDS, problem="")
-    rows = JudgeJob.objects.filter(run=run, state=JobState.QUEUED).annotate(
-        judged_at=Subquery(judged), came_at=Subquery(came.order_by("-received_at").values("received_at")[:1])
-    )
-    needed = Q(created_at__lt=run.created_at) | Q(judged_at=None) | Q(came_at__gt=F("judged_at"))
-    return list(rows.filter(needed).values_list("pk", flat=True))
 
 
 # --- making jobs ------------------------------------------------------------------------------------------------------
@@ -95,23 +90,18 @@ def _enqueue_some(run_id: int) -> int:
         # The rubrics in force, which may have changed since the run was started.
         rubrics = Rubric.objects.in_force()
         for session_id in run.sessions[run.placed : run.placed + CHUNK_SIZE]:
-            why = _place_safely(session_id, run, rubrics)
+            why: LeftOut | None = LeftOut.UNREADABLE
+            try:
+                with transaction.atomic():
+                    why = _place(session_id, run, rubrics)
+            except Exception:  # one session that breaks must not keep the others of the run waiting for ever
+                logger.exception("session %s cannot be judged again", session_id)
             if why is not None:
                 run.left_out[why] = run.left_out.get(why, 0) + 1
         run.placed = min(run.placed + CHUNK_SIZE, run.total)
         run.save(update_fields=["placed", "left_out"])
         enqueuing.wake_workers()
         return CHUNK_SIZE
-
-
-def _place_safely(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
-    """One session that breaks must not keep the others of the run waiting for ever."""
-    try:
-        with transaction.atomic():
-            return _place(session_id, run, rubrics)
-    except Exception:
-        logger.exception("session %s cannot be judged again", session_id)
-        return LeftOut.UNREADABLE
 
 
 def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -> LeftOut | None:
@@ -128,11 +118,6 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
     if job is not None:
         mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
         return None if mine else LeftOut.JUDGING
-    return _ask(session, run, rubric)
-
-
-def _ask(session: Session, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
-    """A job of the run's own, done at once where the question was answered before."""
     held = judgeable(session)
     if not held:
         return LeftOut.NO_EVIDENCE
@@ -141,12 +126,12 @@ def _ask(session: Session, run: JudgeRun, rubric: Rubric) -> LeftOut | None:
     if latest in known:
         return LeftOut.UNCHANGED
     wanted = JudgeJob(session=session, rubric=rubric, run=run, backlog=True)
-    if known:
+    if known:  # the question was answered before: the job is done at once
         _take(wanted, known[0])
-        return None
-    wanted.save()
-    if latest is None:  # a verdict may come now where none could before
-        rewards.settle(session)
+    else:
+        wanted.save()
+        if latest is None:  # a verdict may come now where none could before
+            rewards.settle(session)
     return None
 
 

@@ -56,7 +56,9 @@ def activate(rubric: Rubric, *, by: User) -> int:
         if in_force == [rubric]:
             return 0
         if not RubricActivation.objects.filter(rubric__kind=rubric.kind).exists():
-            _record_the_first(in_force)
+            # The rubric that a site starts with is in force without anybody's doing; going back to it is offered too.
+            for first in in_force:
+                RubricActivation.objects.create(rubric=first, at=first.created_at)
         of_its_kind.update(is_active=False)
         Rubric.objects.filter(pk=rubric.pk).update(is_active=True)
         RubricActivation.objects.create(rubric=rubric, by=by)
@@ -64,16 +66,21 @@ def activate(rubric: Rubric, *, by: User) -> int:
         return queued.update(rubric=rubric)
 
 
-def _record_the_first(in_force: list[Rubric]) -> None:
-    """The rubric that a site starts with is in force without anybody's doing; going back to it is offered too."""
-    for rubric in in_force:
-        RubricActivation.objects.create(rubric=rubric, at=rubric.created_at)
-
-
 def figures() -> dict[str, Figures]:
     """What came of each rubric, by its hash: three queries."""
+    human = examples.labelled().filter(session=OuterRef("session")).values("value")[:1]
+    rows = verdicts().annotate(human=Subquery(human)).exclude(human=None).order_by("pk")
+    latest = {
+        (rubric, session): value - human
+        for rubric, session, value, human in rows.values_list("rubric", "session", F("value"), "human")
+    }
+    for rubric in Rubric.objects.exclude(examples=[]):  # an example's own session shows nothing
+        for example in rubric.examples:
+            latest.pop((rubric.sha256, example.get("session")), None)
+    gaps: dict[str, list[float]] = {}  # judge − human by rubric, for the latest verdict of each session
+    for (sha256, _), gap in latest.items():
+        gaps.setdefault(sha256, []).append(gap)
     said = verdicts().order_by().values("rubric").annotate(n=Count("pk"), mean=Avg("value"))
-    gaps = _gaps()
     return {
         row["rubric"]: Figures(
             verdicts=row["n"],
@@ -84,26 +91,6 @@ def figures() -> dict[str, Figures]:
         )
         for row in said
     }
-
-
-def _gaps() -> dict[str, list[float]]:
-    """Judge − human by rubric, for the latest verdict of each session. An example's own session shows nothing."""
-    human = examples.labelled().filter(session=OuterRef("session")).values("value")[:1]
-    rows = verdicts().annotate(human=Subquery(human)).exclude(human=None).order_by("pk")
-    latest = {
-        (rubric, session): value - human
-        for rubric, session, value, human in rows.values_list("rubric", "session", F("value"), "human")
-    }
-    taught = {
-        (rubric.sha256, example.get("session"))
-        for rubric in Rubric.objects.exclude(examples=[])
-        for example in rubric.examples
-    }
-    gaps: dict[str, list[float]] = {}
-    for (rubric, session), gap in latest.items():
-        if (rubric, session) not in taught:
-            gaps.setdefault(rubric, []).append(gap)
-    return gaps
 
 
 def _mean(values: list[float]) -> float | None:
