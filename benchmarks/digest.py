@@ -16,6 +16,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,13 +26,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
 from benchmarks.scratch import Size
-from grading.formats import EmptyTranscript, UnknownFormat, read
-from grading.formats.events import Boundary, Event, Message, Role, ToolCall, ToolResult
-from grading.judging.core import prompt
-from grading.judging.core.prompt import Case, Prompt, RubricText
-from grading.reward.production import collect
-from grading.signals import EffectKind, Signals, extract
-from grading.signals.looks import worked
+
+# The judge's prompt is pure, but the door that it is behind opens with the site's settings only.
+STATE = tempfile.TemporaryDirectory()
+scratch.code(STATE.name)
+
+from grading.formats import EmptyTranscript, UnknownFormat, read  # noqa: E402 - see above
+from grading.formats.events import Boundary, Event, Message, Role, ToolCall, ToolResult  # noqa: E402 - see above
+from grading.judging.core import prompt  # noqa: E402 - see above
+from grading.judging.core.prompt import Case, Prompt, RubricText  # noqa: E402 - see above
+from grading.reward.production import collect  # noqa: E402 - see above
+from grading.signals import EffectKind, Signals, extract  # noqa: E402 - see above
+from grading.signals.looks import worked  # noqa: E402 - see above
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET = 24_000

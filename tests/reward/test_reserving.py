@@ -331,7 +331,7 @@ def test_without_a_shortage_all_are_judged_and_the_marks_stand(sim, policy):
             stub(f"s-{number}", ended_at=cast.NOON)
         before = draws()
         assert JudgeJob.objects.filter(reserved=True).count() == sum(drawn for drawn, _ in before) > 0
-        judging.pump()
+        judging.pump(seconds=600)  # a busy machine is no shortage
     assert {rewards.live(each).source for each in Session.objects.all()} == {Source.JUDGE}
     assert draws() == before
     speaking = AbstentionDraw.objects.drawn().filter(session__grades__source=Source.JUDGE)
