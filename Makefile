@@ -2,7 +2,7 @@
 PYTHON_ENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test explore format check bench drill lock clean
+.PHONY: help run demo test explore format check bench drill mutants lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,10 @@ bench: ## every benchmark, in its quick mode
 drill: ## break the judging in every way, and count what is lost (a dozen minutes); ARGS="--quick" takes one
 	@bin/setup
 	@$(PYTHON_ENV) -m benchmarks.drill $(ARGS)
+
+mutants: ## do the cores' own tests notice when a core is changed? (up to an hour); CORE=decide takes one
+	@bin/setup dev
+	@nice $(PYTHON_ENV) -m tests.mutants $(CORE)
 
 lock: ## compile requirements*.in into the pinned, hashed requirements*.txt
 	@bin/setup dev

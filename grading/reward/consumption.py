@@ -20,7 +20,7 @@ def diminishing(count: int, scale: float = 1.0) -> float:
     >>> [round(diminishing(count), 3) for count in (0, 1, 2, 3, 10)]
     [0.0, 0.5, 0.792, 1.0, 1.0]
     """
-    return 0.0 if count <= 0 else min(1.0, math.log1p(count * scale) / math.log1p(3 * scale))
+    return min(1.0, math.log1p(max(count, 0) * scale) / math.log1p(3 * scale))
 
 
 def grade(

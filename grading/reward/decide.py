@@ -114,7 +114,7 @@ class Decision:
     judge_open: bool
     outcome: Outcome
     outcome_reason: str
-    reading_open: bool = False
+    reading_open: bool
 
     @property
     def is_capped(self) -> bool:

@@ -1,5 +1,6 @@
 """Reading: decay by time, a prior that is the arm's own, and the same bits from the same sums."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import betaincinv
 
 from bandit.core.policy import Policy
-from bandit.core.posterior import fold
+from bandit.core.posterior import chances, fold, outlook
 from bandit.core.table import RewardRow
 
 pytestmark = pytest.mark.pure
@@ -186,3 +187,58 @@ def test_ninety_percent_intervals_cover_at_least_eighty_eight():
     posterior = read(rows, arms=[f"{i:03d}" for i in range(400)], policy=Policy(weights=WEIGHTS))
     inside = [arm.low <= mean <= arm.high for arm, mean in zip(posterior.arms.values(), truth, strict=True)]
     assert np.mean(inside) >= 0.88
+
+
+def test_an_arm_is_told_with_all_that_is_believed_of_it():
+    posterior = read([row("a", 0.8, n=3)])
+    arm = posterior.arms["a"]
+    assert (arm.arm, posterior.arms["b"].arm) == ("a", "b")
+    assert (arm.alpha, arm.beta) == (posterior.alpha[0], posterior.beta[0])
+    assert arm.long_run_mean == posterior.long_run_mean[0]
+    assert posterior.arms["b"].evidence == ()
+    assert (posterior.names, posterior.day, posterior.policy) == (("a", "b"), TODAY, POLICY)
+
+
+def test_other_numbers_have_another_name():
+    rows = [row("a", 0.8)]
+    versions = [
+        read(rows).version,
+        read([row("a", 0.81)]).version,
+        read([*rows, row("b", 0.5)]).version,
+        read(rows, arms=("a", "c")).version,
+        read(rows, today=TODAY + timedelta(days=1)).version,
+        read(rows, policy=replace(POLICY, version="2")).version,
+        read(rows, policy=replace(POLICY, floor=0.02)).version,
+    ]
+    assert len(set(versions)) == len(versions)
+    assert {len(version) for version in versions} == {16}
+    assert read(rows).version == read(rows, arms=("b", "a", "a")).version
+
+
+def test_nobody_is_the_best_of_none():
+    assert read([]).chance_of_best([]) == {}
+
+
+def test_what_would_be_chosen_follows_from_what_is_believed():
+    posterior = read([row("a", 0.8, n=3), row("b", 0.5, n=3)], arms=("a", "b", "c"))
+    seen = outlook(posterior, ["b", "a"])
+    best = posterior.chance_of_best(["a", "b"])
+    assert list(seen.chances) == ["a", "b"]
+    assert seen.chances["a"] == pytest.approx(0.01 + 0.98 * best["a"])
+    assert (seen.posterior, seen.arms) == (posterior, posterior.arms)
+    assert seen.by_arm["a"] == (posterior.arms["a"].mean, 100 * seen.chances["a"])
+    assert seen.by_arm["c"] == (posterior.arms["c"].mean, 0.0)
+    assert seen.share_of_next_100("a") == 100 * seen.chances["a"]
+    assert (seen.share_of_next_100("c"), seen.share_of_next_100("nobody")) == (0.0, 0.0)
+
+
+def test_a_factor_moves_a_chance_before_the_floor_does():
+    assert chances({}, 0.1) == {}
+    assert chances({"b": 0.75, "a": 0.25}, 0.1) == pytest.approx({"b": 0.7, "a": 0.3})
+    assert chances({"b": 0.75, "a": 0.25}, 0.0, {"a": 3.0}) == pytest.approx({"b": 0.5, "a": 0.5})
+    assert chances({"b": 0.5, "a": 0.5}, 0.0, {"a": 3.0}) == pytest.approx({"b": 0.25, "a": 0.75})
+
+
+def test_a_row_of_an_unknown_arm_is_refused():
+    with pytest.raises(KeyError):
+        read([row("z", 0.5)])

@@ -142,3 +142,12 @@ def test_of_a_lesson_that_does_nothing_next_to_nothing_is_said():
     dice = np.random.default_rng(23)
     verdicts = [causal(holdout(dice)[0]).verdict for _ in range(1000)]
     assert verdicts.count(EffectVerdict.OPEN) >= 985
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_p_best_agrees_with_a_million_draws(seed):
+    dice = np.random.default_rng(seed)
+    alpha, beta = dice.uniform(0.5, 60, 8), dice.uniform(0.5, 60, 8)
+    draws = dice.beta(alpha, beta, size=(1_000_000, 8)).argmax(axis=1)
+    counted = np.bincount(draws, minlength=8) / 1_000_000
+    assert np.abs(p_best(alpha, beta) - counted).max() < 0.002

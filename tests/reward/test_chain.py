@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grading.reward.chain import Resolution, resolve
-from grading.reward.decide import ChainPolicy, GradeView
+from grading.reward.decide import ChainPolicy, GradeView, contests, current, decide, gap, is_claimed
 from grading.reward.explain import StepState
+from grading.reward.witness import Witness
 from grading.vocabulary import Outcome, Reason, Source, Status
 
 pytestmark = pytest.mark.pure
@@ -246,3 +247,96 @@ class TestComparedOnOneScale:
 
     def test_no_number_leaves_the_range(self):
         assert replace(POLICY, scale={"trajectory": (0.9, 2.5)}).compared(Source.TRAJECTORY, 0.8) == 1
+
+
+def test_a_grade_row_says_nothing_that_nobody_said():
+    row = GradeView(id=1, source=Source.JUDGE, status=Status.FAILED)
+    assert (row.value, row.reason, row.detail, row.withdraws, row.stands, row.view) == (None, "", "", None, None, "")
+    assert (row.stale, row.witness, row.sample_of, row.samples) == ("", Witness.UNKNOWN, None, ())
+    assert (row.spread, row.is_answered, row.is_verdict) == (0.0, False, False)
+
+
+def test_readings_are_as_far_apart_as_the_highest_is_from_the_lowest():
+    row = replace(grade(1, Source.JUDGE, 0.5), samples=(0.5, 1 / 3, 0.6))
+    assert (row.spread, row.is_answered) == (0.266667, True)
+    assert replace(row, samples=(0.2, 0.5, 0.4)).is_answered
+    assert not replace(row, samples=(0.2, 0.500001, 0.4)).is_answered
+
+
+def decided(*rows: GradeView, **more):
+    return decide(rows, POLICY, **{"judge_open": False, **more})
+
+
+def test_what_was_left_behind_is_held_against_a_fresh_verdict_alone():
+    judge, left = grade(1, Source.JUDGE, 0.25), grade(2, Source.CONSUMPTION, 0.75)
+    apart = {Source.JUDGE: judge, Source.CONSUMPTION: left}
+    assert (gap(apart), contests(apart)) == (0.5, True)
+    near = {**apart, Source.CONSUMPTION: replace(left, value=0.55)}
+    assert (gap(near), contests(near)) == (0.3, False)
+    assert gap({**apart, Source.CONSUMPTION: replace(left, value=0.250001)}) == 0.000001
+    assert gap({**apart, Source.JUDGE: replace(judge, value=1 / 3)}) == 0.416667
+    for holds in (
+        {Source.JUDGE: judge},
+        {Source.CONSUMPTION: left},
+        {**apart, Source.JUDGE: replace(judge, stale="the transcript came")},
+        {**apart, Source.JUDGE: grade(1, Source.JUDGE, None)},
+        {**apart, Source.CONSUMPTION: replace(left, value=0.2)},
+    ):
+        assert (gap(holds), contests(holds)) == (0.0, False)
+    claimed = {**apart, Source.CONSUMPTION: replace(left, witness=Witness.CLAIMED)}
+    assert (gap(claimed), contests(claimed), is_claimed(claimed)) == (0.5, False, True)
+
+
+def test_a_gap_is_told_where_what_was_left_behind_decides():
+    judge, left = grade(1, Source.JUDGE, 0.3), grade(2, Source.CONSUMPTION, 0.6)
+    assert decided(judge, left).gap == 0.3
+    assert decided(judge, left, grade(3, Source.HUMAN, 0.2)).gap == 0.0
+    assert decided(judge).gap == 0.0
+
+
+def test_three_readings_hold_what_is_more_than_may_be_added_to_them():
+    readings = [replace(grade(n, Source.JUDGE, 0.3), sample_of=1 if n > 1 else None) for n in (1, 2, 3)]
+    assert decided(*readings, grade(9, Source.CONSUMPTION, 0.65)).is_held
+    assert not decided(*readings, grade(9, Source.CONSUMPTION, 0.6)).is_held
+    assert not decided(*readings[:2], grade(9, Source.CONSUMPTION, 0.65)).is_held
+
+
+def test_the_row_that_decides_is_named():
+    assert decided(grade(4, Source.JUDGE, 0.3), grade(7, Source.CONSUMPTION, 0.5)).grade.id == 7
+    assert decided().grade is None
+    assert decided(grade(4, Source.JUDGE, 0.3), outcome=Outcome.REFUSED).grade is None
+    assert resolve([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False).grade == 4
+    assert resolve([], POLICY, judge_open=False).grade is None
+
+
+def test_what_may_still_come_is_handed_on():
+    found = decided(grade(1, Source.JUDGE, 0.3), judge_open=True, reading_open=True, vetoes=["ci"])
+    assert (found.judge_open, found.reading_open, found.vetoes) == (True, True, ["ci"])
+    assert not decided().reading_open
+    lost = decided(outcome=Outcome.INFRASTRUCTURE, outcome_reason="no login")
+    assert (lost.outcome, lost.outcome_reason) == (Outcome.INFRASTRUCTURE, "no login")
+    assert (decided().outcome, decided().outcome_reason, decided().vetoes) == (Outcome.COMPLETED, "", ())
+
+
+def test_nobody_reads_again_unless_it_is_said():
+    grades = [grade(1, Source.JUDGE, 0.2), grade(2, Source.CONSUMPTION, 0.6)]
+    assert resolve(grades, POLICY, judge_open=False).sentence.endswith("A person's grade settles it.")
+
+
+def test_the_steps_are_plain_json():
+    steps = resolve([grade(4, Source.JUDGE, 0.3)], POLICY, judge_open=False).steps_json()
+    assert (steps[0]["source"], steps[0]["state"], steps[0]["value"], steps[0]["grade"]) == ("judge", "decides", 0.3, 4)
+    assert [step["source"] for step in steps][1:] == ["trajectory", "journal", "floor", "consumption", "human"]
+
+
+def test_a_row_that_does_not_hold_hides_none_that_comes_after_it():
+    undo = GradeView(id=3, source=Source.HUMAN, status=Status.SKIPPED, reason=Reason.WITHDRAWN, withdraws=2)
+    grades = [
+        grade(1, Source.JUDGE, 0.4),
+        grade(2, Source.HUMAN, 0.9),
+        undo,
+        grade(4, Source.JUDGE, None),
+        grade(5, Source.CONSUMPTION, 0.6),
+    ]
+    held = current(grades)
+    assert {source: row.id for source, row in held.items()} == {Source.JUDGE: 1, Source.CONSUMPTION: 5}

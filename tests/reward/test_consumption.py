@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.reward.consumption import NAMED, diminishing, grade
-from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, FoundArtifact
-from grading.vocabulary import Reason, Status
+from grading.reward.consumption import VERSION, grade
+from grading.signals.artifacts import DEFAULT_RULES, SHOWED_UP, ArtifactDefinition, FoundArtifact
+from grading.vocabulary import Reason, Source, Status
 
 pytestmark = pytest.mark.pure
 
@@ -26,28 +26,6 @@ def left(**counts: int) -> list[FoundArtifact]:
 
 def reading(**counts: int):
     return grade(left(**counts), is_consumption=True, readable=True)
-
-
-@pytest.mark.parametrize(
-    ("counts", "value"),
-    [
-        ({"idea": 1}, 0.3),
-        ({"idea": 2}, 0.416993),
-        ({"idea": 3}, 0.5),
-        ({"idea": 10}, 0.5),
-        ({"idea": 3, "engagement": 1}, 0.6),
-        ({"idea": 3, "engagement": 1, "task": 1}, 0.7),
-        ({"idea": 3, "engagement": 3, "task": 3, "knowledge": 3}, 1.0),
-        ({"knowledge": 1}, 0.15),
-    ],
-)
-def test_the_founding_table(counts, value):
-    assert reading(**counts).value == value
-
-
-def test_diminishing_returns_follow_the_formula():
-    assert [round(diminishing(count), 3) for count in (-1, 0, 1, 2, 3, 10)] == [0, 0, 0.5, 0.792, 1, 1]
-    assert diminishing(1, scale=4) == pytest.approx(0.627, abs=1e-3)
 
 
 def test_the_evidence_is_the_sum():
@@ -95,6 +73,65 @@ def test_an_artifact_without_substance_counts_nothing_and_is_named_with_the_reas
 
 
 def test_the_evidence_names_a_bounded_number_of_what_does_not_count():
-    many = [replace(artifact, left_out="no call shows its text; 200 are asked for") for artifact in left(task=500)]
+    many = [
+        replace(artifact, key="k" * 300, left_out="no call shows its text; 200 are asked for")
+        for artifact in left(task=1_500)
+    ]
     result = grade(many, is_consumption=True, readable=True)
-    assert (len(result.evidence["left_out"]), result.evidence["left_out_count"]) == (NAMED, 500)
+    assert (len(result.evidence["left_out"]), result.evidence["left_out_count"]) == (50, 1_500)
+    assert result.evidence["left_out"][0]["key"] == "k" * 200
+    assert result.detail.endswith("was left behind; 1,500 left out for want of substance")
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "how", "reason", "detail"),
+    [
+        (
+            [],
+            {"is_consumption": True},
+            Reason.NO_ARTIFACTS,
+            "Read, and no idea, task, post or note that counts was left behind",
+        ),
+        (
+            [],
+            {"is_consumption": False},
+            Reason.NOT_CONSUMPTION,
+            "Not a reading category, and no idea, task, post or note that counts was left behind",
+        ),
+        (
+            left(task=1),
+            {"is_consumption": True, "readable": False},
+            Reason.UNREADABLE,
+            "Neither a patch nor a transcript could be read, so nothing can be counted",
+        ),
+    ],
+)
+def test_what_is_not_graded_says_why(artifacts, how, reason, detail):
+    found = grade(artifacts, **{"readable": True, **how})
+    assert (found.source, found.version, found.status) == (Source.CONSUMPTION, VERSION, Status.UNSCORED)
+    assert (found.value, found.reason, found.detail, found.evidence) == (None, reason, detail, {})
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"idea": 1, "task": 1, "engagement": 1, "knowledge": 1}, "1 idea, 1 task, 1 post or comment, 1 note"),
+        ({"idea": 2, "task": 3, "engagement": 4, "knowledge": 5}, "2 ideas, 3 tasks, 4 posts or comments, 5 notes"),
+        ({"knowledge": 2}, "2 notes"),
+    ],
+)
+def test_a_grade_says_what_was_left_behind(counts, words):
+    found = reading(**counts)
+    assert (found.source, found.version, found.detail) == (Source.CONSUMPTION, VERSION, f"Left behind: {words}")
+
+
+def test_a_kind_of_a_rule_of_ones_own_is_named_as_the_rule_is():
+    rules = [*DEFAULT_RULES, ArtifactDefinition(kind="recipe", weight=0.1)]
+    found = grade(left(recipe=2), is_consumption=True, readable=True, rules=rules)
+    assert found.detail == "Left behind: 2 recipe"
+
+
+def test_showing_up_counts_once_beside_another_artifact():
+    terms = {term["kind"]: term for term in reading(idea=2).evidence["terms"]}
+    assert terms[SHOWED_UP] == {"kind": SHOWED_UP, "count": 1, "diminishing": 1.0, "weight": 0.1, "adds": 0.1}
+    assert terms["idea"] == {"kind": "idea", "count": 2, "diminishing": 0.792481, "weight": 0.4, "adds": 0.316993}

@@ -14,8 +14,13 @@ from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
-from tests import cast
+from tests import cast, golden
 from tests.examples import examples
+from tests.reward import test_decide_golden
+
+
+def test_the_chains_golden_numbers_are_those_of_its_version(settings):
+    golden.hold_version(settings.CHAIN_VERSION, test_decide_golden.VERSION, at=test_decide_golden.AT)
 
 
 def buckets(name="category"):

@@ -14,7 +14,7 @@ from grading.signals import Commit, Effect, EffectKind, Signals
 from grading.signals import TestRun as Run
 from grading.signals.changes import FileChange
 from grading.signals.facts import ObservedFacts
-from grading.vocabulary import Reason
+from grading.vocabulary import Reason, Source, Status
 from tests.transcript import Transcript
 
 pytestmark = pytest.mark.pure
@@ -262,3 +262,166 @@ def test_one_commits_worth_of_work_or_a_failure_stands_beside_a_journal():
     assert graded(replace(SESSION, commits=commits(1))).evidence["stands"]
     assert graded(replace(SESSION, rejected=1)).evidence["stands"]
     assert not graded(replace(SESSION, files=(FileChange(path="a.py", at=1),))).evidence["stands"]
+
+
+ALONE = ", from facts and patch alone"
+DETAILS = [
+    # signals, facts, what the grade says
+    (None, ObservedFacts(), "No transcript was submitted"),
+    (
+        Signals(user_turns=1),
+        ObservedFacts(),
+        "Neither an answer nor a tool call in the log; expected the whole transcript",
+    ),
+    (replace(SESSION, known_results=0), ObservedFacts(), "None of its 10 results says whether its call worked"),
+    (
+        replace(SESSION, results=1, known_results=0),
+        ObservedFacts(),
+        "None of its 1 result says whether its call worked",
+    ),
+    (
+        replace(SESSION, shell_calls=3, bare_shell_calls=3),
+        ObservedFacts(),
+        "None of its 3 shell calls shows its command",
+    ),
+    (
+        replace(SESSION, shell_calls=1, bare_shell_calls=1),
+        ObservedFacts(),
+        "None of its 1 shell call shows its command",
+    ),
+    (replace(SESSION, unreadable_calls=4), ObservedFacts(), "4 of its 10 calls could not be read"),
+    (
+        replace(SESSION, unreadable_calls=4, shell_calls=2, bare_shell_calls=1, results=0, known_results=0),
+        ObservedFacts(),
+        "4 of its 10 calls could not be read",
+    ),
+    (replace(SESSION, cut="quota"), ObservedFacts(), "An API error ended the log (quota); its work is not graded"),
+    (
+        Signals(api_errors={"quota": 3, "auth": 1}),
+        ObservedFacts(),
+        "An API error ended the log (auth, quota); its work is not graded",
+    ),
+    (SESSION, ObservedFacts(), "No effect and no failure to see: 10 tool calls; none says what it changed"),
+    (
+        replace(SESSION, tool_calls={"a": 1_200}, opaque_calls=3),
+        ObservedFacts(),
+        (
+            "No effect and no failure to see: 1,200 tool calls, 3 of them of tools that the site does not know; "
+            "none says what it changed"
+        ),
+    ),
+    (
+        replace(SESSION, tool_calls={"a": 1}),
+        ObservedFacts(),
+        "No effect and no failure to see: 1 tool call; none says what it changed",
+    ),
+    (Signals(assistant_turns=1), ObservedFacts(), "No effect and no failure to see: it answered without a tool call"),
+    (replace(SESSION, commits=commits(2)), ObservedFacts(), "2 commits: 1.6 commit-equivalents"),
+    (
+        None,
+        ObservedFacts(commits=("a" * 40,)),
+        f"1 commit: 1.0 commit-equivalents{ALONE} (no transcript was submitted)",
+    ),
+    (
+        Signals(assistant_turns=1),
+        ObservedFacts(commits=("a" * 40,)),
+        f"1 commit: 1.0 commit-equivalents{ALONE} (stub transcript: no tool calls in it; not graded from this log)",
+    ),
+    (
+        Signals(assistant_turns=1, files=(FileChange(path="a.py", at=1),)),
+        ObservedFacts(),
+        (
+            f"1 file changed: 0.3 commit-equivalents{ALONE} (stub transcript: no tool calls in it; "
+            "not graded from this log)"
+        ),
+    ),
+    (SESSION, ObservedFacts(failed_checks=("ci",)), "Nothing was brought about: the mandatory check ci failed"),
+    (replace(SESSION, undone=("a",)), ObservedFacts(), "Nothing was brought about: its own commit was taken back"),
+    (
+        replace(SESSION, undone=("a", "b"), rejected=2),
+        ObservedFacts(failed_checks=("ci", "lint")),
+        (
+            "Nothing was brought about: the mandatory check ci failed; the mandatory check lint failed; "
+            "its own commits were taken back; the user refused 2 of its calls"
+        ),
+    ),
+    (
+        replace(
+            SESSION,
+            test_runs=tuple(
+                Run(runner=name, passed=passed, at=at)
+                for at, (name, passed) in enumerate(
+                    [("pytest", True), ("pytest", False), ("cargo", True), ("jest", False)]
+                )
+            ),
+        ),
+        ObservedFacts(),
+        "Nothing was brought about: the last run of jest, pytest failed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("signals", "facts", "words"), DETAILS)
+def test_every_grade_says_what_it_rests_on(signals, facts, words):
+    assert graded(signals, facts).detail == words
+
+
+def test_looking_says_how_much_was_read():
+    found = graded(replace(SESSION, reads=5, concluded=True), looking=True)
+    assert found.detail == "Looked at 5 things, found nothing to do, and said so"
+
+
+def test_a_grade_has_all_of_its_sum_as_evidence():
+    signals = replace(SESSION, known_results=7, failed_calls=2, user_turns=1, commits=commits(2))
+    found = graded(signals, ObservedFacts(failed_checks=("ci",)))
+    rows = found.evidence.pop("weighed")
+    assert [row["kind"] for row in rows][:3] == ["base", "tests", "units"]
+    assert rows[6] == {"kind": "errors", "words": "2 of 7 results are failures", "factor": 0.285714, "adds": -0.047143}
+    assert (found.source, found.status, found.version) == (Source.TRAJECTORY, Status.SCORED, "trajectory/2")
+    assert found.evidence == {
+        "view": "full",
+        "log": "",
+        "failures": ["the mandatory check ci failed"],
+        "stands": True,
+        "terms": [{"kind": "commit", "words": "commits", "count": 2, "units": 1.0, "adds": 1.584963}],
+        "units": 1.584963,
+        "error_rate": 0.285714,
+    }
+
+
+def test_an_abstention_keeps_what_the_formula_made_of_conduct():
+    found = graded(replace(SESSION, known_results=7, failed_calls=2))
+    assert (found.source, found.status, found.version) == (Source.TRAJECTORY, Status.UNSCORED, "trajectory/2")
+    assert found.evidence == {"terms": [], "units": 0.0, "error_rate": 0.285714, "withheld": 0.287857}
+
+
+def test_without_a_log_there_is_no_conduct_and_nothing_withheld():
+    assert graded(None).evidence == {"terms": [], "units": 0.0}
+    by_facts = graded(Signals(assistant_turns=1), ObservedFacts(commits=("a" * 40,)))
+    assert "error_rate" not in by_facts.evidence
+    assert by_facts.evidence["log"] == "stub_no_tool_calls"
+
+
+def test_a_log_of_an_answer_alone_is_graded_unless_work_was_seen_elsewhere():
+    """An answer without a call may be all there was; beside a commit it is a stub."""
+    answer = Signals(assistant_turns=1)
+    assert graded(answer).reason is Reason.NOTHING_OBSERVABLE
+    for facts in (ObservedFacts(commits=("a" * 40,)), ObservedFacts(pull_requests=("https://github.com/o/r/pull/1",))):
+        assert graded(answer, facts).evidence["view"] == EvidenceView.FACTS
+
+
+def test_a_cut_log_without_any_turn_is_one_with_an_api_error():
+    assert trajectory.was_cut(Signals(api_errors={"quota": 1}))
+    assert not trajectory.was_cut(Signals(user_turns=1))
+    assert not trajectory.was_cut(replace(SESSION, api_errors={"quota": 1}))
+
+
+def test_a_session_of_which_nothing_is_said_has_no_transcript():
+    nothing = TrajectoryInput(production=collect(None, facts=ObservedFacts()), facts=ObservedFacts())
+    assert (nothing.signals, nothing.why, nothing.looking) == (None, "", False)
+    found = trajectory.grade(nothing)
+    assert (found.value, found.reason) == (None, Reason.NO_TRANSCRIPT)
+
+
+def test_looking_is_no_failure():
+    assert graded(replace(SESSION, reads=5, concluded=True), looking=True).evidence["failures"] == []

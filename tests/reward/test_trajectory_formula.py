@@ -44,6 +44,7 @@ def test_the_grade_is_a_number_between_0_and_1_and_its_rows_add_up_to_it(observe
 
 @given(seen, st.floats(0, 10))
 def test_one_more_confirmed_thing_never_lowers_the_grade(observed: Observed, units: float):
+    observed = replace(observed, failed_calls=min(observed.failed_calls, observed.known_results))
     more = replace(observed, units=observed.units + units, did_something=True)
     assert score(more).value >= score(observed).value
     in_a_call = replace(more, known_results=observed.known_results + 1)
@@ -137,3 +138,53 @@ def test_without_a_log_conduct_says_nothing_for_or_against_a_session():
     found = score(Observed.of(None, units=1.0, did_something=True))
     assert found.value < value(DONE)
     assert {row.kind for row in found.contributions if row.adds} == {"base", "units", "did_something"}
+
+
+WORDS = [
+    # what was observed: the row, its words and factor
+    ({}, "base", "what every session begins with", 1.0),
+    ({"last_tests": None}, "tests", "no test run", 0.0),
+    ({"last_tests": True}, "tests", "last test run passed", 1.0),
+    ({"last_tests": False}, "tests", "last test run failed", -1.0),
+    ({"units": 2.0}, "units", "2.0 commit-equivalents of confirmed work", 0.632121),
+    ({"did_something": True}, "did_something", "did something", 1.0),
+    ({"did_something": False}, "did_something", "no work was seen", 0.0),
+    ({"user_turns": 0}, "few_turns", "0 user turns", 1.0),
+    ({"user_turns": 1}, "few_turns", "1 user turn", 1.0),
+    ({"user_turns": 5}, "few_turns", "5 user turns", 0.5),
+    ({"dead_start": True}, "got_going", "dead start", 0.0),
+    ({"dead_start": False}, "got_going", "got going", 1.0),
+    ({"failed_calls": 2, "known_results": 7}, "errors", "2 of 7 results are failures", 0.285714),
+    ({"failed_calls": 9, "known_results": 7}, "errors", "9 of 7 results are failures", 1.0),
+    ({"failed_calls": 1, "known_results": 1}, "errors", "1 of 1 results are failures", 1.0),
+    ({"empty_results": 1, "must_print": 4}, "empty_results", "1 of 4 results are empty that cannot be", 0.25),
+    ({"repeats": 1, "repeatable": 4}, "repeats", "1 of 4 calls were made again for nothing", 0.25),
+    ({"has_log": False, "repeats": 1}, "repeats", "not known without a log", 0.0),
+]
+
+
+@pytest.mark.parametrize(("changes", "kind", "words", "factor"), WORDS)
+def test_each_row_says_in_words_what_it_saw(changes, kind, words, factor):
+    (row,) = (row.as_dict() for row in score(Observed(**changes)).contributions if row.kind == kind)
+    assert (row["words"], row["factor"]) == (words, factor)
+    assert row["adds"] == pytest.approx(factor * getattr(WEIGHTS, kind), abs=1e-6)
+
+
+def test_without_a_log_every_row_of_conduct_says_so():
+    unknown = [
+        row.kind for row in score(Observed(has_log=False)).contributions if row.words == "not known without a log"
+    ]
+    assert unknown == ["few_turns", "got_going", "errors", "empty_results", "repeats"]
+
+
+def test_a_limit_says_on_which_side_it_is():
+    low, high = score(Observed(), least=0.5), score(DONE, most=0.25)
+    assert (low.contributions[-1].words, high.contributions[-1].words) == ("at least 0.5 here", "at most 0.25 here")
+    assert low.contributions[-1].factor == 1.0
+    assert low.contributions[-1].adds == pytest.approx(0.165)
+
+
+def test_a_sum_between_its_limits_has_no_row_of_a_limit():
+    assert [row.kind for row in score(DONE).contributions if row.kind == "limit"] == []
+    exact = score(DONE).value
+    assert len(score(DONE, most=exact, least=exact).contributions) == len(asdict(WEIGHTS))

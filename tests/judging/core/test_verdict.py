@@ -1,26 +1,17 @@
-"""From a reply, or an error, to one case of a closed type. Never a number that the judge did not give."""
+"""From a reply to one case of a closed type. Never a number that the judge did not give."""
 
-import datetime as dt
 import json
-from random import Random
 
-import anthropic
-import httpx2
 import pytest
 from anthropic.types import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.backoff import backoff
-from grading.judging.core import retry
-from grading.judging.core.api_errors import classify, first_of_next_month
-from grading.judging.core.retry import RetryDecision, RetryState, RetryStep, after
 from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Reached, Refused, read_reply, schema
 from grading.vocabulary import Reason
 
 pytestmark = pytest.mark.pure
 
-NOW = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
 DIMENSIONS = ["execution", "goal_fit", "harmlessness"]
 GOOD = {
     "citations": [4, 5],
@@ -170,180 +161,121 @@ def test_the_schema_asks_for_exactly_the_rubric_s_dimensions():
     assert made["additionalProperties"] is False
 
 
-# --- errors, as the SDK raises them ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("answer", "detail"),
+    [
+        ({**GOOD, "citations": [4, 999, 12]}, "It cites events that were not in the evidence: 12, 999"),
+        (
+            {**GOOD, "citations": list(range(100, 120))},
+            f"It cites events that were not in the evidence: {', '.join(map(str, range(100, 110)))}",
+        ),
+        ({**GOOD, "citations": []}, "It cites no event"),
+        (
+            {**GOOD, "dimensions": {"goal_fit": 1, "style": 1}},
+            "Expected scores for execution, goal_fit, harmlessness; got goal_fit, style",
+        ),
+        ({**GOOD, "score": 9.5}, "Expected a verdict; score: Input should be less than or equal to 1"),
+        (
+            {**GOOD, "dimensions": {**GOOD["dimensions"], "execution": -1}},
+            "Expected a verdict; dimensions.execution: Input should be greater than or equal to 0",
+        ),
+        ({**GOOD, "citations": [0]}, "Expected a verdict; citations.0: Input should be greater than or equal to 1"),
+        ({**GOOD, "citations": ["4"]}, "Expected a verdict; citations.0: Input should be a valid integer"),
+        (
+            {**GOOD, "rationale": "a" * 8_001},
+            "Expected a verdict; rationale: String should have at most 8000 characters",
+        ),
+        ("null", "Expected a verdict; the reply: Input should be an object"),
+    ],
+)
+def test_what_is_wrong_with_a_reply_is_said_and_its_start_kept(answer, detail):
+    found = read(answer)
+    assert isinstance(found, Invalid)
+    assert found.detail == detail
+    assert found.reply == (answer if isinstance(answer, str) else json.dumps(answer))[:2_000]
 
 
-def error(status, words="", *, kind="api_error", code="", **headers):
-    body = {"type": "error", "error": {"type": kind, "message": words}}
-    if code:
-        body["error"]["details"] = {"error_code": code}
-    request = httpx2.Request("POST", "https://example.test/v1/messages")
-    response = httpx2.Response(
-        status, json=body, headers={k.replace("_", "-"): v for k, v in headers.items()}, request=request
+def test_a_rationale_of_eight_thousand_characters_is_read():
+    assert len(read({**GOOD, "rationale": "a" * 8_000}).rationale) == 8_000
+
+
+def test_the_first_event_may_be_cited_and_none_twice():
+    assert read({**GOOD, "citations": [5, 1, 5]}).citations == (5, 1)
+
+
+def test_numbers_are_kept_in_micro_units():
+    found = read({**GOOD, "score": 0.12345649, "dimensions": {**GOOD["dimensions"], "goal_fit": 0.98765449}})
+    assert (found.score, found.dimensions["goal_fit"]) == (0.123456, 0.987654)
+    assert list(found.dimensions) == sorted(DIMENSIONS)
+
+
+def test_a_reply_that_stopped_early_says_so_and_is_kept():
+    assert read("half a verd", stop="max_tokens") == Invalid(
+        detail="The reply stopped early: max_tokens", reply="half a verd"
     )
-    return anthropic.Anthropic(api_key="k")._make_status_error_from_response(response)
-
-
-USAGE = "You have reached your specified {}API usage limits. You will regain access on 2026-04-01 at 00:00 UTC."
-TABLE = [
-    # what comes back, reason, scope, when to ask again
-    (error(429, retry_after="7"), Reason.RATE_LIMITED, DeferralScope.PACE, NOW + dt.timedelta(seconds=7)),
-    (error(429), Reason.RATE_LIMITED, DeferralScope.PACE, NOW + dt.timedelta(seconds=30)),
-    (
-        error(429, code="ramp_limit_exceeded", retry_after="2"),
-        Reason.RATE_LIMITED,
-        DeferralScope.PACE,
-        NOW + dt.timedelta(seconds=2),
-    ),
-    (error(429, retry_after="nonsense"), Reason.RATE_LIMITED, DeferralScope.PACE, NOW + dt.timedelta(seconds=30)),
-    (error(429, retry_after="86400"), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, NOW + dt.timedelta(days=1)),
-    (
-        error(429, code="enforced_spend_limit_reached"),
-        Reason.QUOTA_EXHAUSTED,
-        DeferralScope.QUOTA,
-        dt.datetime(2026, 4, 1, tzinfo=dt.UTC),
-    ),
-    (error(429, code="contract_spend_limit_reached"), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, None),
-    (
-        error(429, "Extra usage is required for long context requests"),
-        Reason.INPUT_TOO_LARGE,
-        DeferralScope.INPUT,
-        None,
-    ),
-    (error(400, USAGE.format("")), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, dt.datetime(2026, 4, 1, tzinfo=dt.UTC)),
-    (
-        error(400, USAGE.format("workspace ")),
-        Reason.QUOTA_EXHAUSTED,
-        DeferralScope.QUOTA,
-        dt.datetime(2026, 4, 1, tzinfo=dt.UTC),
-    ),
-    (
-        error(400, "Your credit balance is too low to access the API."),
-        Reason.QUOTA_EXHAUSTED,
-        DeferralScope.QUOTA,
-        None,
-    ),
-    (error(402, kind="billing_error"), Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, None),
-    (
-        error(400, "prompt is too long: 250000 tokens > 200000 maximum"),
-        Reason.INPUT_TOO_LARGE,
-        DeferralScope.INPUT,
-        None,
-    ),
-    (error(400, "something new"), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
-    (error(401), Reason.AUTH, DeferralScope.CONFIGURATION, None),
-    (error(403), Reason.AUTH, DeferralScope.CONFIGURATION, None),
-    (error(404, "model: x", kind="not_found_error"), Reason.NEEDS_ATTENTION, DeferralScope.CONFIGURATION, None),
-    (error(408), Reason.TIMEOUT, DeferralScope.JOB, None),
-    (error(413), Reason.INPUT_TOO_LARGE, DeferralScope.INPUT, None),
-    (error(418), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
-    (error(422), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
-    (error(500), Reason.OVERLOADED, DeferralScope.JOB, None),
-    (error(503, retry_after="9"), Reason.OVERLOADED, DeferralScope.JOB, NOW + dt.timedelta(seconds=9)),
-    (error(504), Reason.TIMEOUT, DeferralScope.JOB, None),
-    (error(529, kind="overloaded_error"), Reason.OVERLOADED, DeferralScope.JOB, None),
-    (ValueError("a bug"), Reason.NEEDS_ATTENTION, DeferralScope.JOB, None),
-]
-
-
-@pytest.mark.parametrize(("came", "reason", "scope", "retry_at"), TABLE, ids=lambda value: str(value)[:50])
-def test_every_error_has_one_meaning(came, reason, scope, retry_at):
-    found = classify(came, NOW)
-    assert (found.reason, found.scope, found.retry_at) == (reason, scope, retry_at)
-    assert found.detail
-
-
-def test_an_unreadable_reset_is_none():
-    said = "You have reached your specified API usage limits. You will regain access on 2026-13-45 at 00:00 UTC."
-    found = classify(error(400, said), NOW)
-    assert (found.scope, found.retry_at) == (DeferralScope.QUOTA, None)
 
 
 @pytest.mark.parametrize(
-    ("now", "first"),
-    [(NOW, (2026, 4, 1)), (dt.datetime(2026, 12, 31, 23, tzinfo=dt.UTC), (2027, 1, 1))],
+    ("text", "details", "words"),
+    [
+        (None, {"type": "refusal", "category": "cyber", "explanation": "not this"}, "not this"),
+        ("I can't", None, "I can't"),
+        ("I can't", {"type": "refusal", "category": "cyber", "explanation": None}, "I can't"),
+        (None, None, "The judge declined without a word"),
+    ],
 )
-def test_spend_limits_reset_on_the_first(now, first):
-    assert first_of_next_month(now) == dt.datetime(*first, tzinfo=dt.UTC)
+def test_a_refusal_is_told_in_the_judges_words(text, details, words):
+    fields = {} if details is None else {"stop_details": details}
+    assert read(text, stop="refusal", **fields) == Refused(detail=words)
 
 
-# --- what becomes of a job ---------------------------------------------------------------------------------------
-
-SECOND = dt.timedelta(seconds=1)
-
-
-class Half(Random):
-    """Always the middle, so that the arithmetic can be read."""
-
-    def random(self):
-        return 0.5
+def test_a_text_in_two_blocks_is_one_reply():
+    whole = json.dumps(GOOD)
+    split = message(whole[:40])
+    split.content.append(message(whole[40:]).content[0])
+    assert isinstance(read_reply(split, dimensions=DIMENSIONS, citable={4, 5}), Graded)
 
 
-def next_after(result, *, limit=3, base=SECOND, **tried):
-    return after(result, RetryState(**tried), limit=limit, base=base, now=NOW, rng=Half())
+def test_the_schema_is_closed_at_both_levels():
+    made = schema(["a", "b"])
+    number = {"type": "number", "description": "from 0 to 1"}
+    assert made == {
+        "type": "object",
+        "properties": {
+            "citations": {
+                "type": "array",
+                "items": {"type": "integer"},
+                "description": "event numbers the score rests on",
+            },
+            "rationale": {"type": "string"},
+            "reached": {"type": "string", "enum": ["nothing", "attempted", "partial", "delivered", "verified"]},
+            "dimensions": {
+                "type": "object",
+                "properties": {"a": number, "b": number},
+                "required": ["a", "b"],
+                "additionalProperties": False,
+            },
+            "score": number,
+        },
+        "required": ["citations", "rationale", "reached", "dimensions", "score"],
+        "additionalProperties": False,
+    }
 
 
-def deferred(reason, scope, retry_at=None):
-    return Deferred(reason=reason, scope=scope, detail="d", retry_at=retry_at)
+@pytest.mark.parametrize(("rationale", "copied"), [("abcdefghijklmnopqrst", True), ("abcdefghijklmnopqrs", False)])
+def test_twenty_letters_of_the_evidence_are_a_copy(rationale, copied):
+    answer = message(json.dumps({**GOOD, "rationale": f"  {rationale[:5]}-_ {rationale[5:]}."}))
+    found = read_reply(answer, dimensions=DIMENSIONS, citable={4, 5}, evidence=f"… {rationale} …")
+    assert isinstance(found, Invalid) is copied
+    if copied:
+        assert found.detail == "Its rationale is copied from the evidence"
+    else:
+        assert found.rationale == f"{rationale[:5]}-_ {rationale[5:]}."
 
 
-NEXT = [
-    (Graded(score=0, dimensions={}, rationale="", citations=()), {}, RetryDecision(step=RetryStep.DONE)),
-    (Refused(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.REFUSED, detail="d")),
-    (Refused(detail="d"), {"bad_replies": 1}, RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.REFUSED, detail="d")),
-    (Invalid(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d")),
-    (
-        Invalid(detail="d"),
-        {"bad_replies": 1},
-        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.UNPARSABLE_VERDICT, detail="d"),
-    ),
-    (
-        deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
-        {},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.INPUT_TOO_LARGE, detail="d"),
-    ),
-    (
-        deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
-        {"too_large": 1},
-        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.INPUT_TOO_LARGE, detail="d"),
-    ),
-    (
-        deferred(Reason.RATE_LIMITED, DeferralScope.PACE),
-        {"attempts": 99},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.RATE_LIMITED, detail="d"),
-    ),
-    (
-        deferred(Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA),
-        {"attempts": 99},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.QUOTA_EXHAUSTED, detail="d"),
-    ),
-    # second failure: ceiling 1 s · 2, half of it
-    (
-        deferred(Reason.TIMEOUT, DeferralScope.JOB),
-        {"attempts": 1},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=SECOND, counts=True),
-    ),
-    # third failure of three: ceiling 4 s
-    (
-        deferred(Reason.TIMEOUT, DeferralScope.JOB),
-        {"attempts": 2},
-        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, counts=True),
-    ),
-    # an overloaded service is waited for, as long as it asks
-    (
-        deferred(Reason.OVERLOADED, DeferralScope.JOB, NOW + 90 * SECOND),
-        {"attempts": 2},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.OVERLOADED, detail="d", wait=90 * SECOND, counts=True),
-    ),
-]
+def test_the_words_for_whom_a_deferral_concerns_are_kept_in_the_database():
+    assert [scope.value for scope in DeferralScope] == ["job", "pace", "quota", "configuration", "input"]
 
 
-@pytest.mark.parametrize(("result", "tried", "expected"), NEXT)
-def test_what_becomes_of_a_job(result, tried, expected):
-    assert next_after(result, **tried) == expected
-
-
-@given(st.integers(1, 10_000), st.integers(0, 2**32))
-def test_backoff_is_jittered_and_never_over_an_hour(failures, seed):
-    wait = backoff(failures, 15 * SECOND, Random(seed))
-    assert dt.timedelta(0) <= wait <= min(retry.LONGEST_WAIT, 15 * SECOND * 2.0 ** min(failures - 1, 30))
+def test_a_deferral_names_no_time_unless_the_answer_does():
+    assert Deferred(reason=Reason.TIMEOUT, scope=DeferralScope.JOB, detail="").retry_at is None

@@ -10,30 +10,6 @@ from grading.judging.core.verdict_score import CEILINGS, disagreement, score
 pytestmark = pytest.mark.pure
 
 WEIGHTS = {"execution": 0.5, "goal_fit": 0.35, "harmlessness": 0.15}
-GOLDEN = [
-    # execution, goal fit, harmlessness, reached, mean, score, what caps it
-    (1.0, 1.0, 1.0, "verified", 1.0, 1.0, []),
-    (0.8, 0.9, 1.0, "delivered", 0.865, 0.865, []),
-    (0.8, 0.9, 1.0, None, 0.865, 0.865, []),
-    (0.0, 0.0, 0.0, "nothing", 0.0, 0.0, []),
-    (0.0, 0.0, 1.0, "nothing", 0.15, 0.15, []),
-    (0.95, 0.95, 0.0, "verified", 0.8075, 0.3, ["harmlessness below .7"]),
-    (0.9, 0.9, 0.9, "nothing", 0.9, 0.2, ["reached: nothing"]),
-    (0.9, 0.9, 0.9, "attempted", 0.9, 0.4, ["reached: attempted"]),
-    (0.9, 0.9, 0.9, "partial", 0.9, 0.6, ["reached: partial"]),
-    (0.9, 0.9, 0.7, "verified", 0.87, 0.87, []),
-    (0.9, 0.9, 0.69, "partial", 0.8685, 0.3, ["harmlessness below .7", "reached: partial"]),
-    (0.9, 0.9, 0.69, "nothing", 0.8685, 0.2, ["harmlessness below .7", "reached: nothing"]),
-    (0.1, 0.1, 0.1, "attempted", 0.1, 0.1, []),
-    (1 / 3, 1 / 3, 1.0, "delivered", 0.433333, 0.433333, []),
-]
-
-
-@pytest.mark.parametrize(("execution", "fit", "harmless", "reached", "mean", "value", "caps"), GOLDEN)
-def test_the_score_is_the_weighted_mean_under_its_caps(execution, fit, harmless, reached, mean, value, caps):
-    dimensions = {"execution": execution, "goal_fit": fit, "harmlessness": harmless}
-    found = score(dimensions, WEIGHTS, None if reached is None else Reached(reached))
-    assert (found.mean, found.value, [cap.why for cap in found.caps]) == (mean, value, caps)
 
 
 def test_the_evidence_has_the_rows_of_the_sum_and_the_caps():
@@ -105,3 +81,37 @@ def test_coming_further_never_lowers_the_score(values):
     dimensions = dict(zip(WEIGHTS, values, strict=True))
     found = [score(dimensions, WEIGHTS, reached).value for reached in Reached]
     assert found == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("overall", "words"),
+    [
+        (0.5, "Its overall .50 is .27 away from .77, which its dimensions come to"),
+        (0.55, "Its overall .55 is .22 away from .77, which its dimensions come to"),
+        (1.0, "Its overall 1 is .23 away from .77, which its dimensions come to"),
+        (0.97, ""),
+        (0.970001, "Its overall .97 is .20 away from .77, which its dimensions come to"),
+        (0.57, ""),
+    ],
+)
+def test_a_disagreement_says_how_far_and_from_what(overall, words):
+    found = score({"execution": 0.8, "goal_fit": 0.7, "harmlessness": 0.8333333333}, WEIGHTS, Reached.DELIVERED)
+    assert found.mean == found.value == 0.77
+    assert disagreement(overall, found) == words
+
+
+def test_below_its_caps_an_overall_is_held_against_the_score():
+    found = score({"execution": 0.8, "goal_fit": 0.8, "harmlessness": 0.6}, WEIGHTS, Reached.DELIVERED)
+    assert disagreement(0.05, found) == "Its overall .05 is .25 away from .30, which its dimensions come to"
+    assert disagreement(0.1, found) == ""
+
+
+def test_the_evidence_has_six_digits():
+    found = score({"a": 1 / 3, "b": 1.0}, {"a": 1.0, "b": 6.0}, None).as_dict()
+    assert found["mean"] == 0.904762
+    assert [(row["weight"], row["adds"]) for row in found["sum"]] == [(0.142857, 0.047619), (0.857143, 0.857143)]
+
+
+@pytest.mark.parametrize("weights", [{"a": 0.0}, {"a": -1.0}])
+def test_weights_that_sum_to_nothing_have_no_score(weights):
+    assert score({"a": 1.0}, weights, None) is None

@@ -1,4 +1,4 @@
-"""P(best), propensities and the draw: exact, floored and repeatable."""
+"""P(best) and propensities: exact, floored and repeatable."""
 
 import numpy as np
 import pytest
@@ -6,22 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betainc
 
-from bandit.core.feedback import Sizes, feedback
 from bandit.core.propensity import p_best, propensities
-from bandit.core.thompson import draw, uniform
 
 pytestmark = pytest.mark.pure
 
 SHAPES = st.floats(0.05, 2000)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_p_best_agrees_with_a_million_draws(seed):
-    dice = np.random.default_rng(seed)
-    alpha, beta = dice.uniform(0.5, 60, 8), dice.uniform(0.5, 60, 8)
-    draws = dice.beta(alpha, beta, size=(1_000_000, 8)).argmax(axis=1)
-    counted = np.bincount(draws, minlength=8) / 1_000_000
-    assert np.abs(p_best(alpha, beta) - counted).max() < 0.002
 
 
 @pytest.mark.parametrize("strength", [0.1, 1, 10, 1e3, 1e5])
@@ -106,44 +95,3 @@ def test_with_very_many_arms_the_floors_take_half_at_most():
     odds = propensities(chance, floor=0.01)
     assert odds[7] == pytest.approx(0.5 + 0.5 / 200)
     assert odds.sum() == pytest.approx(1)
-
-
-def test_the_draw_follows_the_odds():
-    odds = {"a": 0.1, "b": 0.6, "c": 0.3}
-    drawn = [draw(odds, uniform("category", f"d{i}")) for i in range(20_000)]
-    assert [drawn.count(name) / 20_000 for name in "abc"] == pytest.approx([0.1, 0.6, 0.3], abs=0.01)
-
-
-def test_the_draw_is_the_same_whatever_the_order():
-    assert draw({"a": 0.5, "b": 0.5}, 0.7) == draw({"b": 0.5, "a": 0.5}, 0.7) == "b"
-
-
-def test_rounding_never_leaves_the_draw_empty_handed():
-    assert draw({"a": 0.5, "b": 0.5 - 1e-9, "c": 0.0}, 1 - 2**-53) == "b"
-
-
-SIZES = Sizes(boost=1.1, penalty=0.8, window=14, least=5)
-
-
-@pytest.mark.parametrize(
-    ("n", "average", "factor"),
-    [
-        (0, 0.0, None),
-        (1, 0.5, 1.1),
-        (9, 0.8, 1.1),
-        (9, 0.4999, None),
-        (9, 0.3, None),
-        (5, 0.2999, 0.8),
-        (4, 0.1, None),
-    ],
-)
-def test_seed_000s_feedback(n, average, factor):
-    """At least .5 over 14 days: a boost. Below .3 with enough samples: a penalty. Else nothing."""
-    found = feedback(n, average, SIZES)
-    assert (found and found.factor) == factor
-
-
-def test_the_feedback_says_its_numbers():
-    assert feedback(6, 0.62, SIZES).sentence == (
-        "14-day average 0.62 over 6 rewards, at least 0.5: boosted, chance × 1.1"
-    )

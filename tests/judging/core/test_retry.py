@@ -1,0 +1,96 @@
+"""What becomes of a job after one answer: done, again, or given up."""
+
+import datetime as dt
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grading.backoff import backoff
+from grading.judging.core import retry
+from grading.judging.core.retry import RetryDecision, RetryState, RetryStep, after
+from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused
+from grading.vocabulary import Reason
+
+pytestmark = pytest.mark.pure
+
+NOW = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
+SECOND = dt.timedelta(seconds=1)
+
+
+class Half(Random):
+    """Always the middle, so that the arithmetic can be read."""
+
+    def random(self):
+        return 0.5
+
+
+def next_after(result, *, limit=3, base=SECOND, **tried):
+    return after(result, RetryState(**tried), limit=limit, base=base, now=NOW, rng=Half())
+
+
+def deferred(reason, scope, retry_at=None):
+    return Deferred(reason=reason, scope=scope, detail="d", retry_at=retry_at)
+
+
+NEXT = [
+    (Graded(score=0, dimensions={}, rationale="", citations=()), {}, RetryDecision(step=RetryStep.DONE)),
+    (Refused(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.REFUSED, detail="d")),
+    (Refused(detail="d"), {"bad_replies": 1}, RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.REFUSED, detail="d")),
+    (Invalid(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d")),
+    (
+        Invalid(detail="d"),
+        {"bad_replies": 1},
+        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.UNPARSABLE_VERDICT, detail="d"),
+    ),
+    (
+        deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
+        {},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.INPUT_TOO_LARGE, detail="d"),
+    ),
+    (
+        deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
+        {"too_large": 1},
+        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.INPUT_TOO_LARGE, detail="d"),
+    ),
+    (
+        deferred(Reason.RATE_LIMITED, DeferralScope.PACE),
+        {"attempts": 99},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.RATE_LIMITED, detail="d"),
+    ),
+    (
+        deferred(Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA),
+        {"attempts": 99},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.QUOTA_EXHAUSTED, detail="d"),
+    ),
+    # second failure: ceiling 1 s · 2, half of it
+    (
+        deferred(Reason.TIMEOUT, DeferralScope.JOB),
+        {"attempts": 1},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=SECOND, counts=True),
+    ),
+    # third failure of three: ceiling 4 s
+    (
+        deferred(Reason.TIMEOUT, DeferralScope.JOB),
+        {"attempts": 2},
+        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, counts=True),
+    ),
+    # an overloaded service is waited for, as long as it asks
+    (
+        deferred(Reason.OVERLOADED, DeferralScope.JOB, NOW + 90 * SECOND),
+        {"attempts": 2},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.OVERLOADED, detail="d", wait=90 * SECOND, counts=True),
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "tried", "expected"), NEXT)
+def test_what_becomes_of_a_job(result, tried, expected):
+    assert next_after(result, **tried) == expected
+
+
+@given(st.integers(1, 10_000), st.integers(0, 2**32))
+def test_backoff_is_jittered_and_never_over_an_hour(failures, seed):
+    wait = backoff(failures, 15 * SECOND, Random(seed))
+    assert dt.timedelta(0) <= wait <= min(retry.LONGEST_WAIT, 15 * SECOND * 2.0 ** min(failures - 1, 30))

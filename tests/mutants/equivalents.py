@@ -1,0 +1,94 @@
+"""Mutants that no test can tell from the code, by file: the lines that go, those that come, and why nobody sees it."""
+
+from collections.abc import Mapping
+
+EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "bandit/core/calibration.py": (
+        (
+            "n = self.pairs.get(arm, 0) if self.source == ABSTAINED else 0",
+            "n = self.pairs.get(arm, ) if self.source == ABSTAINED else 0",
+            "n is only asked whether it is anything: None is not, as 0 is not",
+        ),
+        (
+            "n = self.pairs.get(arm, 0) if self.source == ABSTAINED else 0",
+            "n = self.pairs.get(arm, None) if self.source == ABSTAINED else 0",
+            "the same",
+        ),
+        (
+            "slope_doubt = min(float(trust @ noise / trust.sum()) / worth, (SLOPES[1] - SLOPES[0]) ** 2 * UNIFORM)",
+            "slope_doubt = min(float(trust @ noise / trust.sum()) / worth, (SLOPES[1] + SLOPES[0]) ** 2 * UNIFORM)",
+            "the least slope is 0",
+        ),
+        (
+            "x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y / whole",
+            "x, y = arms.x - trust @ arms.x / whole, arms.y + trust @ arms.y / whole",
+            "y is only multiplied by x, which sums to nothing: where its middle is makes no difference",
+        ),
+        (
+            (
+                "shrunk = (max(freedom, 0) * explained + PRIOR_SESSIONS * START_WEIGHT)"
+                " / (max(freedom, 0) + PRIOR_SESSIONS)"
+            ),
+            (
+                "shrunk = (max(freedom, 1) * explained + PRIOR_SESSIONS * START_WEIGHT)"
+                " / (max(freedom, 0) + PRIOR_SESSIONS)"
+            ),
+            "with a session an arm nothing scatters within arms, and nothing is explained",
+        ),
+        (
+            "explained = float(ry**2 / (rr * yy)) if rr > 0 and yy > 0 and ry > 0 else 0.0",
+            "explained = float(ry**2 / (rr * yy)) if rr > 0 and yy >= 0 and ry > 0 else 0.0",
+            "where verdicts do not scatter nothing goes together with them: ry is 0 too",
+        ),
+    ),
+    "bandit/core/propensity.py": (
+        (
+            "chance += (mass * (others + np.concatenate((others_before, others[:, :-1]), axis=1))).sum(axis=1) / 2",
+            "chance += (mass * (others + np.concatenate((others_before, others[:, :-1]), axis=1))).sum(axis=1) / 3",
+            "the chances are divided by their sum",
+        ),
+        (
+            "chance += (mass * (others + np.concatenate((others_before, others[:, :-1]), axis=1))).sum(axis=1) / 2",
+            "chance += (mass * (others + np.concatenate((others_before, others[:, :-1]), axis=1))).sum(axis=1) * 2",
+            "the same",
+        ),
+        (
+            "before = others_before = np.zeros((len(alpha), 1))",
+            "before = others_before = np.zeros((len(alpha), 2))",
+            "at the first point nobody is the best: what is multiplied there is negligible",
+        ),
+    ),
+    "bandit/core/posterior.py": (
+        (
+            "for arm in np.flatnonzero(table.by_arm(weight * table.n) > most):",
+            "for arm in np.flatnonzero(table.by_arm(weight * table.n) >= most):",
+            "where it is exactly the most that there may be, nothing is taken off",
+        ),
+    ),
+    "grading/judging/core/verdict_score.py": (
+        (
+            "if found.value <= overall <= found.mean or gap <= MOST_APART:",
+            "if found.value <= overall < found.mean or gap <= MOST_APART:",
+            "at the mean itself there is no gap",
+        ),
+    ),
+    "grading/reward/trajectory.py": (
+        (
+            "if unusable or usable is None:",
+            "if unusable and usable is None:",
+            "there is a usable log exactly where nothing makes it unusable; the second half is for the type",
+        ),
+    ),
+    "grading/reward/decide.py": (
+        (
+            "return None if self.decider is None else self.holds.get(self.decider)",
+            "return None if (self.decider is None) and False else self.holds.get(self.decider)",
+            "no grade is held for None: get answers None by itself, but its type asks for a source",
+        ),
+        (
+            "median = sorted(readings, key=lambda row: (row.value, row.id))[READINGS // 2]",
+            "median = sorted(readings, key=lambda row: (row.value, row.id))[READINGS // 3]",
+            "of three readings both are the second",
+        ),
+    ),
+}
