@@ -85,7 +85,7 @@ def choose_from(rows: list[RewardRow], like: Posterior, number: int) -> str:
     """From the buckets in memory to an arm: posteriors, P(best), floor, draw."""
     from bandit.core.posterior import fold
     from bandit.core.thompson import draw, uniform
-    from bandit.reading import chances
+    from bandit.core.posterior import chances
 
     found = fold(rows, arms=like.names, policy=like.policy, today=like.day)
     return draw(chances(found.chance_of_best(like.names), like.policy.floor), uniform("bench", str(number)))

@@ -118,7 +118,7 @@ def test_consumption_shows_its_sum(reviewer):
     cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": terms})
     rewards.settle(session)
     html = shown(reviewer, session)
-    assert '<td>Idea</td><td class="right">3</td>\n<td class="right">1</td><td class="right">.4</td>' in html
+    assert '<td>Idea</td><td class="right">3</td><td class="right">1</td><td class="right">.4</td>' in html
 
 
 def test_hostile_evidence_is_text(reviewer):
@@ -217,7 +217,7 @@ def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
         assert text in html
     grade = Grade.objects.get(source=Source.HUMAN)
     assert f'href="/grades/{grade.pk}/undo/"' in html
-    assert '<td class="right">.80</td>\n<td class="right">1</td>' in html
+    assert '<td class="right">.80</td><td class="right">1</td>' in html
     assert LedgerEntry.objects.count() == 6
 
 
