@@ -253,10 +253,10 @@ def screens(client, site):
             answer = client.get(url)
             text = b"".join(answer) if answer.streaming else answer.content
             said = re.sub(rb'(csrfmiddlewaretoken" value|name="bulk" value)="[^"]*"', b"", text)
-            said = re.sub(rb", \d+ not graded|<p class=\"only-seen\">.*?</p>", b"", said)
+            said = re.sub(rb",\s+\d+ not graded|<p class=\"only-seen\">.*?</p>", b"", said, flags=re.DOTALL)
             # What the next calibration would move: it is fitted to read abstentions.
             said = re.sub(rb'<section class="card" id="scale">.*?</section>', b"", said, flags=re.DOTALL)
-            found[url] = said
+            found[url] = re.sub(rb"\s+", b" ", said)
     return found
 
 
