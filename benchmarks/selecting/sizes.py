@@ -83,9 +83,8 @@ def ours(bandit: str, names: list[str], rows: int) -> dict[str, Callable[[], obj
 
 def choose_from(rows: list[RewardRow], like: Posterior, number: int) -> str:
     """From the buckets in memory to an arm: posteriors, P(best), floor, draw."""
-    from bandit.core.posterior import fold
+    from bandit.core.posterior import chances, fold
     from bandit.core.thompson import draw, uniform
-    from bandit.core.posterior import chances
 
     found = fold(rows, arms=like.names, policy=like.policy, today=like.day)
     return draw(chances(found.chance_of_best(like.names), like.policy.floor), uniform("bench", str(number)))
