@@ -12,7 +12,8 @@ from django.db.models import Max
 
 from bandit import ledger
 from bandit.arms import Act, done, in_turn
-from bandit.core.posterior import Outlook, chances, with_chances
+from bandit.core.posterior import Outlook
+from bandit.core.posterior import outlook as outlook_on
 from bandit.models import Arm, LedgerEntry, LedgerEntryQuerySet
 from bandit.reading import evidence_of, outlook, site_day
 from bandit.whatif import row_of
@@ -95,12 +96,8 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
     before = outlook(row, policy, rows, today)
     posterior = outlook(row, policy, moved, today).posterior
-    odds = chances(posterior.chance_of_best(before.chances.keys() - {arm.name}), policy.floor)
-    return MergePreview(
-        merged=_counted(moving, doubles),
-        before=before,
-        after=with_chances(posterior, odds),
-    )
+    after = outlook_on(posterior, posterior.chance_of_best(before.chances.keys() - {arm.name}))
+    return MergePreview(merged=_counted(moving, doubles), before=before, after=after)
 
 
 def _settlement(arm: Arm) -> str:

@@ -60,15 +60,6 @@ class BanditReading:
         """As the posterior's; remembered."""
         return dict(_chance_of_best(self, tuple(sorted(set(names)))))
 
-    def outlook(self, choosable: tuple[str, ...]) -> Outlook:
-        """What follows where these arms can be chosen; remembered."""
-        return _outlook(self, choosable)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _outlook(reading: BanditReading, choosable: tuple[str, ...]) -> Outlook:
-    return outlook_on(reading.posterior, choosable)
-
 
 @lru_cache(maxsize=REMEMBERED)
 def _chance_of_best(reading: BanditReading, names: tuple[str, ...]) -> dict[str, float]:
@@ -142,8 +133,7 @@ def policy_from(
     names = [str(version)]
     names += [] if rectifier is None else [f"rectifier/{rectifier.version}"]
     names += [] if calibration is None else [f"calibration/{calibration.version}"]
-    return Policy.of(
-        None if calibration is None or not calibration.enabled else calibration.scale,
+    return Policy(
         half_life=version.half_life_days,
         long_run_half_life=version.long_run_half_life_days,
         prior_strength=version.prior_strength,
@@ -157,6 +147,7 @@ def policy_from(
         evidence_cap=version.evidence_cap,
         cost_weight=version.cost_weight,
         standings=settings.STANDING_WEIGHTS,
+        scale=calibrating.scale_of(calibration),
     )
 
 
@@ -314,14 +305,14 @@ def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None
         return outlook(row, policy, rows_of(row, policy, today, known_by), today)
     arms = row.arms.all()
     reading = read(row, policy, [arm.name for arm in arms], today)
-    return reading.outlook(tuple(sorted(_choosable(arms))))
+    return outlook_on(reading.posterior, reading.chance_of_best(_choosable(arms)))
 
 
 def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
     arms = bandit.arms.all()
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
-    return outlook_on(posterior, _choosable(arms))
+    return outlook_on(posterior, posterior.chance_of_best(_choosable(arms)))
 
 
 def _choosable(arms: Iterable[Arm]) -> list[str]:

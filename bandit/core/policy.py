@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
 
 from bandit.core.calibration import Scale
 from bandit.core.rectify import Stratum, check_offsets
@@ -50,11 +49,6 @@ class Policy:
     # What the rows to be read are chosen by: how many days back, and whether abstentions are among them.
     days_read: int = field(init=False, repr=False, compare=False, default=0)
     reads_abstentions: bool = field(init=False, repr=False, compare=False, default=False)
-
-    @classmethod
-    def of(cls, scale: Mapping[str, Any] | None, **numbers: Any) -> Self:
-        """The policy of these numbers, with a scale as `Scale.as_json` wrote it."""
-        return cls(scale=None if scale is None else Scale.from_json(scale), **numbers)
 
     def __post_init__(self) -> None:
         check_offsets(self.rectifier)

@@ -133,15 +133,9 @@ class Outlook:
         return self.by_arm[arm][1] if arm in self.by_arm else 0.0
 
 
-def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
-    """What follows from a posterior, where these arms can be chosen."""
-    best = posterior.chance_of_best(choosable)
-    return with_chances(posterior, chances(best, posterior.policy.floor))
-
-
-def with_chances(posterior: Posterior, chosen: Mapping[str, float]) -> Outlook:
-    """The same where these are the chances to be chosen."""
-    arms = posterior.arms
+def outlook(posterior: Posterior, best: Mapping[str, float]) -> Outlook:
+    """What follows from a posterior where the arms of `best`, P(best) by arm, can be chosen."""
+    arms, chosen = posterior.arms, chances(best, posterior.policy.floor)
     by_arm = {name: (arm.mean, 100 * chosen.get(name, 0.0)) for name, arm in arms.items()}
     return Outlook(posterior=posterior, chances=chosen, arms=arms, by_arm=by_arm)
 

@@ -17,8 +17,6 @@ class Material:
 
     Where there is no transcript, `absent` and `why` say so. `log` is what its logs amount to. `foreign` belongs to
     other sessions. `carried`: why nothing in the transcript is the session's own, in words; empty where something is.
-    `patch_text` and `journal_text` are cut at the store's limit; `fault` is what went wrong where a patch or a journal
-    that had been readable could not be read any more.
     """
 
     transcript: Evidence | None
@@ -29,21 +27,14 @@ class Material:
     foreign: Foreign
     carried: str
     patch: Evidence | None
-    patch_text: str | None
-    patch_fault: Exception | None
     journal: Evidence | None
-    journal_text: str | None
-    journal_fault: Exception | None
 
 
 def of(session: Session) -> Material:
-    """What there is of a session now. Never raises for content, nor where bytes are missing."""
+    """What there is of a session now. Nothing is read but rows."""
     transcript = next(iter(shown.files(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
     log = SessionLog.objects.filter(session=session).select_related("part_of").first()
-    patch, journal = (store.usable(session, kind) for kind in (EvidenceKind.PATCH, EvidenceKind.JOURNAL))
-    patch_text, patch_fault = _text(patch)
-    journal_text, journal_fault = _text(journal)
     return Material(
         transcript=transcript,
         absent=absent,
@@ -52,12 +43,8 @@ def of(session: Session) -> Material:
         facts=facts_of(session),
         foreign=claims.foreign(session),
         carried="" if log is None else _carried(session, log),
-        patch=patch,
-        patch_text=patch_text,
-        patch_fault=patch_fault,
-        journal=journal,
-        journal_text=journal_text,
-        journal_fault=journal_fault,
+        patch=store.usable(session, EvidenceKind.PATCH),
+        journal=store.usable(session, EvidenceKind.JOURNAL),
     )
 
 
@@ -103,10 +90,3 @@ def _carried(session: Session, log: SessionLog) -> str:
         return ""
     own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
     return f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
-
-
-def _text(row: Evidence | None) -> tuple[str | None, Exception | None]:
-    try:
-        return None if row is None else store.text_of(row), None
-    except Exception as error:  # noqa: BLE001 - whoever grades by it says so
-        return None, error

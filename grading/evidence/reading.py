@@ -71,28 +71,20 @@ def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
         return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
     except formats.EmptyTranscript:
         return EvidenceReading(problem=Reason.UNREADABLE, detail="An empty file")
-    header, report, coverage = reader.summary()
+    header, report = reader.header, reader.report
     problem, detail = _judged(row, claim, header, report)
     records.keep(row, noted.records(found))
-    said = plain_json(
-        {
-            "report": _summary(header, report),
-            "detail": detail,
-            "title": header.title or found.task,
-            "model": header.model or "",
-        }
-    )
     return EvidenceReading(
         format=reader.format,
-        coverage=coverage,
-        report=said["report"],
-        model=said["model"],
-        title=said["title"],
+        coverage=report.coverage,
+        report=plain_json(_summary(header, report)),
+        model=plain_text(header.model or "", 120),
+        title=plain_text(header.title or found.task, 300),
         started_at=_plausible(header.started_at),
         ended_at=_plausible(header.ended_at),
         signals=found,
         problem=problem,
-        detail=said["detail"][:500],
+        detail=plain_text(detail, 500),
     )
 
 

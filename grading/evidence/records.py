@@ -17,7 +17,7 @@ from grading import formats, signals
 from grading.evidence import store
 from grading.formats.events import Boundary, Event
 from grading.models import Evidence
-from grading.signals import EffectKind, Signals
+from grading.signals import Signals
 from grading.signals.links import pull_request
 
 MAX_RECORDS: Final = 1_000_000
@@ -111,8 +111,7 @@ class Noted:
 
 
 def _addresses(found: Signals) -> Iterator[str]:
-    opened = [effect.key for effect in found.effects if effect.kind is EffectKind.PR_OPENED]
-    for address in opened[:MAX_CLAIMS]:
+    for address in found.pull_requests[:MAX_CLAIMS]:
         try:
             yield pull_request(address)
         except ValueError:

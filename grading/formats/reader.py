@@ -167,11 +167,6 @@ class TranscriptReader:
             problems=tally.problems.words(),
         )
 
-    def summary(self) -> tuple[TranscriptHeader, ParseReport, float]:
-        """The header, the report and its coverage, once the iteration has ended."""
-        report = self.report
-        return self.header, report, report.coverage
-
     def _read(self) -> Iterator[list[Event]]:
         batch: list[Event] = []
         for source, record in self._objects:

@@ -18,8 +18,8 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
     """Fill what is blank in the session's row; whether anything changed, and what was not known by its name (L13)."""
     problems: list[Problem] = []
     before = _state(session)
-    session.title = session.title or said.title or _cut(transcript.title, 300)
-    session.model = _cut(transcript.model, 120) or session.model or said.model or ""
+    session.title = session.title or said.title or transcript.title
+    session.model = transcript.model or session.model or said.model or ""
     session.model_arm = named(session.model)
     _times(session, said, transcript)
     if session.exit_code is None:
@@ -35,10 +35,6 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
     if changed:
         session.save()
     return changed, problems
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _state(session: Session) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from grading import review
+from grading.evidence import ownership
 from grading.evidence.material import judgeable
 from grading.judging import inputs, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
-from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session, SessionLog
+from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import JobState, JudgeRole, Purpose
 from grading.review.shares import falls_into
 from grading.reward import rereading, reserving, rewards
@@ -117,7 +118,7 @@ def _why_not(session: Session, *, has_evidence: bool, has_rubric: bool) -> Sourc
     """Why there is nothing to ask of this session; None where there is."""
     if session.outcome in NO_REWARD:
         return _skipped(Reason.INFRASTRUCTURE, "A session without a reward is not judged")
-    if SessionLog.objects.filter(session=session, part_of__isnull=False).exists():
+    if ownership.part_of(session) is not None:
         return _skipped(Reason.CARRIED, "A subagent's session is judged with the one that started it")
     if not has_evidence:
         return _skipped(Reason.NO_EVIDENCE, "Nothing to read: no usable transcript, journal, patch or facts")

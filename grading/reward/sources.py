@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from grading import signals as signals_core
-from grading.evidence import material, near_copies, ownership
+from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, Origin
@@ -88,7 +88,7 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None
         session,
         [
             _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(seen)),
-            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(seen.material)),
+            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(seen.material.journal)),
             _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found, said)),
         ],
     )
@@ -104,7 +104,7 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Gradi
     transcript, log = held.transcript, held.log
     version = "" if transcript is None else _signals_version(transcript, log)
     signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
-    changes, patch_fault = _patch(held)
+    changes, patch_fault = _patch(held.patch)
     rules, invalid_rule = _rules()
     return GradingInput(
         session=session,
@@ -131,15 +131,14 @@ def produced(seen: GradingInput) -> Production:
     )
 
 
-def _patch(held: Material) -> tuple[Patch | None, str]:
+def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
     """The patch, which could be read when it came; and the fault, where it cannot be any more."""
-    if held.patch_fault is not None:
-        logger.error("%s could not be read", held.patch, exc_info=held.patch_fault)
-        return None, _last_line(held.patch_fault)
+    if row is None:
+        return None, ""
     try:
-        return None if held.patch_text is None else patch.parse(held.patch_text), ""
+        return patch.parse(store.text_of(row)), ""
     except Exception as error:
-        logger.exception("%s could not be parsed", held.patch)
+        logger.exception("%s of %s could not be read", row, row.session.observation)
         return None, _last_line(error)
 
 
@@ -216,10 +215,8 @@ def _trajectory(seen: GradingInput) -> Answer:
     return kept, _digest(*files, absent, str(looking), repr(held.facts), repr(held.foreign), *_globs(seen.rules))
 
 
-def _journal(held: Material) -> Answer:
-    if held.journal_fault is not None:
-        raise held.journal_fault
-    return journal.grade(held.journal_text), _digest("" if held.journal is None else held.journal.sha256)
+def _journal(row: Evidence | None) -> Answer:
+    return journal.grade(None if row is None else store.text_of(row)), _digest("" if row is None else row.sha256)
 
 
 def _consumption(
@@ -282,25 +279,22 @@ def _globs(rules: Iterable[ArtifactDefinition]) -> list[str]:
 def _append(session: Session, answers: Iterable[Answer]) -> None:
     """A row for each answer that differs from the source's last one."""
     held = list(session.grades.order_by("pk"))
-    new = []
     for answer, inputs in answers:
         rows = [row for row in held if row.source == answer.source]
-        if not rows or not _same(rows[-1], answer, inputs):
-            replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
-            new.append((answer, inputs, len(replicates)))
-    storable = plain_json([{"detail": answer.detail, "evidence": answer.evidence} for answer, _inputs, _n in new])
-    for (answer, inputs, replicate), said in zip(new, storable, strict=True):
+        if rows and _same(rows[-1], answer, inputs):
+            continue
+        replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
         Grade.objects.create(
             session=session,
             source=answer.source,
             status=answer.status,
             value=answer.value,
             reason=answer.reason,
-            detail=_cut(said["detail"], DETAIL),
-            evidence=said["evidence"],
+            detail=plain_text(answer.detail, DETAIL),
+            evidence=plain_json(answer.evidence),
             version=answer.version,
             inputs_sha256=inputs,
-            replicate=replicate,
+            replicate=len(replicates),
         )
 
 
@@ -313,20 +307,14 @@ def _keep_artifacts(
     session: Session, found: Iterable[artifacts.FoundArtifact], said: Mapping[Sketch, near_copies.DatedSketch]
 ) -> None:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
-    found = [item for item in found if item.kind in KINDS]
-    texts = plain_json([[item.key, item.left_out, item.where] for item in found]) if found else []
-    now = {
-        (item.kind, _cut(key, 500), item.origin): (item, _cut(left_out, LEFT_OUT), _cut(where, 300))
-        for item, (key, left_out, where) in zip(found, texts, strict=True)
-    }
+    now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
     held = session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS)
     rows = {
         (kind, key, origin): why for kind, key, origin, why in held.values_list("kind", "key", "origin", "left_out")
     }
-    texts_said = {said[item.sketch] for item, _left_out, _where in now.values() if item.sketch}
-    if rows == {key: left_out for key, (_item, left_out, _where) in now.items()} and (
-        near_copies.of(session) == texts_said
-    ):
+    reasons = {key: plain_text(item.left_out, LEFT_OUT) for key, item in now.items()}
+    texts = {said[item.sketch] for item in now.values() if item.sketch}
+    if rows == reasons and near_copies.of(session) == texts:
         return
     held.delete()
     made = Artifact.objects.bulk_create(
@@ -335,18 +323,14 @@ def _keep_artifacts(
             kind=kind,
             key=key,
             origin=origin,
-            seen_at=where,
+            seen_at=plain_text(item.where, 300),
             rule=item.rule[:64],
-            left_out=left_out,
+            left_out=reasons[kind, key, origin],
         )
-        for (kind, key, origin), (item, left_out, where) in now.items()
+        for (kind, key, origin), item in now.items()
     )
     pairs = zip(made, now.values(), strict=True)
-    near_copies.keep(session, [(row, said[item.sketch]) for row, (item, _left, _where) in pairs if item.sketch])
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
 
 
 def _digest(*parts: str) -> str:

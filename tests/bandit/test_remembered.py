@@ -115,7 +115,7 @@ class TestWhatIsRemembered:
         for days in range(2 * reading.REMEMBERED):
             posterior_of("category", NOW + timedelta(days=days))
         assert reading._read.cache_info().currsize == reading.REMEMBERED
-        assert reading._outlook.cache_info().currsize == reading.REMEMBERED
+        assert reading._chance_of_best.cache_info().currsize == reading.REMEMBERED
 
     def test_nobody_can_spoil_what_is_remembered(self):
         reward("s1", code=0.9)
