@@ -28,9 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
 
-from tests.examples import PATIENT, USUAL
+from tests.examples import quick_to_fail
 from tests.mutants.changes import Change, Source, source
 from tests.mutants.cores import CORES, Core
 from tests.mutants.equivalents import EQUIVALENTS
@@ -96,13 +95,6 @@ def run_tests(core: Core, mutant: Mutant, *, shown: bool) -> int:
     sys.meta_path.insert(0, Loader(mutant.path, mutant.code))
     quick_to_fail()
     return int(pytest.main([*OPTIONS, *(WITH_DJANGO if core.django else WITHOUT_DJANGO), *core.tests]))
-
-
-def quick_to_fail() -> None:
-    """A quarter of Hypothesis' usual examples, and none made smaller: that one fails is all there is to know."""
-    phases = (Phase.explicit, Phase.generate)
-    settings.register_profile(USUAL, derandomize=True, max_examples=25, phases=phases, **PATIENT)
-    settings.load_profile(USUAL)
 
 
 class Closed(importlib.abc.MetaPathFinder):
