@@ -80,7 +80,11 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None
     `parsed` maps a transcript's hash to its signals, where the caller has them already. For use in a transaction.
     """
     seen = look(session, parsed or {})
-    _keep_signals(seen)
+    is_kept = session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None)
+    if not is_kept:
+        session.signals = None if seen.signals is None else plain_json(seen.signals.as_dict())
+        session.signals_version = seen.signals_version
+        session.save(update_fields=["signals", "signals_version"])
     outcomes.conclude(session, seen.signals)
     found: list[artifacts.FoundArtifact] = []
     said: dict[Sketch, near_copies.DatedSketch] = {}
@@ -101,10 +105,23 @@ Answer = tuple[SourceGrade, str]
 def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> GradingInput:
     """What there is to grade a session by; see `grade`. Nothing is written."""
     held = material.of(session)
-    transcript, log = held.transcript, held.log
-    version = "" if transcript is None else _signals_version(transcript, log)
-    signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
-    changes, patch_fault = _patch(held)
+    signals, version, fault = None, "", ""
+    if held.transcript is not None:
+        # What a transcript's signals follow from: the extractor's version, the file, and which of its records count.
+        marks = held.log.digest if held.log is not None else ""
+        version = f"{signals_core.VERSION} {held.transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
+        signals, fault = _signals(session, held.transcript, version, held.log, parsed or {})
+    changes: Patch | None = None
+    patch_fault = ""
+    if held.patch_fault is not None:  # it could be read when it came
+        logger.error("%s could not be read", held.patch, exc_info=held.patch_fault)
+        patch_fault = _last_line(held.patch_fault)
+    elif held.patch_text is not None:
+        try:
+            changes = patch.parse(held.patch_text)
+        except Exception as error:
+            logger.exception("%s could not be parsed", held.patch)
+            patch_fault = _last_line(error)
     rules, invalid_rule = _rules()
     return GradingInput(
         session=session,
@@ -131,24 +148,6 @@ def produced(seen: GradingInput) -> Production:
     )
 
 
-def _patch(held: Material) -> tuple[Patch | None, str]:
-    """The patch, which could be read when it came; and the fault, where it cannot be any more."""
-    if held.patch_fault is not None:
-        logger.error("%s could not be read", held.patch, exc_info=held.patch_fault)
-        return None, _last_line(held.patch_fault)
-    try:
-        return None if held.patch_text is None else patch.parse(held.patch_text), ""
-    except Exception as error:
-        logger.exception("%s could not be parsed", held.patch)
-        return None, _last_line(error)
-
-
-def _signals_version(transcript: Evidence, log: SessionLog | None) -> str:
-    """What a transcript's signals follow from: the extractor's version, the file, and which of its records count."""
-    marks = log.digest if log is not None else ""
-    return f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
-
-
 def _signals(
     session: Session, transcript: Evidence, version: str, log: SessionLog | None, parsed: Mapping[str, Signals]
 ) -> tuple[Signals | None, str]:
@@ -161,16 +160,6 @@ def _signals(
     except Exception as error:
         logger.exception("signals of %s could not be extracted", session.observation)
         return None, _last_line(error)
-
-
-def _keep_signals(seen: GradingInput) -> None:
-    """Keep a transcript's signals on the session's row, where they are not there yet."""
-    session = seen.session
-    if session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None):
-        return
-    session.signals = None if seen.signals is None else plain_json(seen.signals.as_dict())
-    session.signals_version = seen.signals_version
-    session.save(update_fields=["signals", "signals_version"])
 
 
 def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
@@ -285,7 +274,9 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
     new = []
     for answer, inputs in answers:
         rows = [row for row in held if row.source == answer.source]
-        if not rows or not _same(rows[-1], answer, inputs):
+        said_now = (answer.status, answer.value, answer.reason, answer.version, inputs)
+        last = rows[-1] if rows else None
+        if last is None or said_now != (last.status, last.value, last.reason, last.version, last.inputs_sha256):
             replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
             new.append((answer, inputs, len(replicates)))
     storable = plain_json([{"detail": answer.detail, "evidence": answer.evidence} for answer, _inputs, _n in new])
@@ -302,11 +293,6 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             inputs_sha256=inputs,
             replicate=replicate,
         )
-
-
-def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
-    said = (row.status, row.value, row.reason, row.version, row.inputs_sha256)
-    return said == (answer.status, answer.value, answer.reason, answer.version, inputs)
 
 
 def _keep_artifacts(
