@@ -80,7 +80,8 @@ def replay(*, write: bool = False, step: Step = lambda _rows: None) -> Replay:
                 return replay(write=write, step=step)
             rows += _add_up(LedgerEntry.objects.filter(pk__gt=upto, bandit=bandit), sums, step)
             differences += _compare(bandit, sums[bandit.pk], write=write)
-    return Replay(rows=rows, buckets=sum(map(_something, sums.values())), differences=tuple(differences))
+    buckets = sum(held != NOTHING for own in sums.values() for held in own.values())
+    return Replay(rows=rows, buckets=buckets, differences=tuple(differences))
 
 
 def _last(model: type[LedgerEntry | Erasure]) -> int:
@@ -97,11 +98,6 @@ def _add_up(entries: LedgerEntryQuerySet, sums: Ledger, step: Step) -> int:
         total += rows
     step(total)
     return total
-
-
-def _something(sums: dict[Key, Sums]) -> int:
-    """How many of the sums are not of nothing."""
-    return sum(held != NOTHING for held in sums.values())
 
 
 def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[BucketMismatch]:

@@ -16,16 +16,13 @@ def chance(purpose: str, bandit: str, agent: str, id_: str) -> float:
     The same for the same four texts for as long as the key is, and different ones tell nothing of each other. Whoever
     draws stores what came of it, its chance and `key_id()`, and never draws for the same again.
     """
-    digest = hmac.digest(settings.CHANCE_KEY, _unambiguous(LABEL, purpose, bandit, agent, id_), hashlib.sha256)
+    # Each text behind its length in bytes: no two lists of texts are written alike, whatever they contain.
+    texts = [text.encode("utf-8", "surrogatepass") for text in (LABEL, purpose, bandit, agent, id_)]
+    asked = b"".join(len(text).to_bytes(8, "big") + text for text in texts)
+    digest = hmac.digest(settings.CHANCE_KEY, asked, hashlib.sha256)
     return (int.from_bytes(digest[:8], "big") >> (64 - BITS)) / float(2**BITS)
 
 
 def key_id() -> str:
     """The public name of the key in use: eight hex digits, which say nothing of the key."""
     return hmac.digest(settings.CHANCE_KEY, b"gradingsite/chance/name", hashlib.sha256).hex()[:8]
-
-
-def _unambiguous(*texts: str) -> bytes:
-    """Each text behind its length in bytes: no two lists of texts are written alike, whatever they contain."""
-    written = (text.encode("utf-8", "surrogatepass") for text in texts)
-    return b"".join(len(each).to_bytes(8, "big") + each for each in written)

@@ -1,7 +1,7 @@
 """What may be chosen at all, decided before any draw, and what reading has led to lately."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
@@ -78,11 +78,8 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
         return f"{now.consumption} of {limit} consumption sessions used today"
     if arm.pk in now.substitutes:
         return f"substituted: its last {SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
-    return _against_trial(arm, now) if now.is_on_probation(arm) else ""
-
-
-def _against_trial(arm: Arm, now: Circumstances) -> str:
-    """Why an arm on probation may not be tried now."""
+    if not now.is_on_probation(arm):
+        return ""
     if now.context is not None and not now.context.is_low_stakes:
         return f"on probation: tried in low-stakes work only, and {now.context.name} is not"
     used, limit = now.decided.get(arm.pk, 0), now.version.probation_per_day
@@ -101,26 +98,25 @@ def circumstances(
     """As they are on the day `today`: three queries."""
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
     decisions = list(_of_day(bandit, today).order_by("created", "pk").annotate(ran=ran).values_list("arm", "ran"))
+    consumption = consumption_today(bandit, today)
+    runs: dict[int, list[int]] = {}
+    for chosen, by in decisions:
+        if by is not None:
+            runs.setdefault(chosen, []).append(by)
+    last = {arm: by[-SUBSTITUTED:] for arm, by in runs.items()}
+    substituted = {arm: by[-1] for arm, by in last.items() if len(by) == SUBSTITUTED and arm not in by}
+    names: dict[int, str] = {}
+    if substituted:
+        names = dict(Arm.objects.filter(pk__in=substituted.values()).values_list("pk", "name"))
     return Circumstances(
         version=version,
         supply=supply,
         context=context,
-        consumption=consumption_today(bandit, today),
+        consumption=consumption,
         rewarded=rewarded,
         decided=Counter(chosen if by is None else by for chosen, by in decisions),
-        substitutes=_substitutes(decisions),
+        substitutes={arm: names[by] for arm, by in substituted.items()},
     )
-
-
-def _substitutes(decisions: Iterable[tuple[int, int | None]]) -> dict[int, str]:
-    ran: dict[int, list[int]] = {}
-    for chosen, by in decisions:
-        if by is not None:
-            ran.setdefault(chosen, []).append(by)
-    last = {arm: runs[-SUBSTITUTED:] for arm, runs in ran.items()}
-    gone = {arm: runs[-1] for arm, runs in last.items() if len(runs) == SUBSTITUTED and arm not in runs}
-    names = dict(Arm.objects.filter(pk__in=gone.values()).values_list("pk", "name")) if gone else {}
-    return {arm: names[by] for arm, by in gone.items()}
 
 
 def is_unfinished(arm: Arm) -> bool:

@@ -1,7 +1,7 @@
 """Replaying the log under another policy: the odds it would have given each draw, from what was known then."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -9,7 +9,7 @@ from functools import cached_property
 from bandit import ledger
 from bandit.core.posterior import Posterior, chances, fold
 from bandit.eligibility import consumption_feedback
-from bandit.models import Bandit, PolicyVersion, Selection
+from bandit.models import Bandit, PolicyVersion
 from bandit.reading import entries_of, policy_with, rows_of, site_day, with_baseline
 from bandit.whatif import row_of
 
@@ -47,21 +47,16 @@ def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[LoggedDraw
     rewards = {entry.observation: entry.value for entry in entries}
     draws, left_out = [], Counter[str]()
     for each in reversed(latest):
-        reason = _reason_against(each, rewards.keys())
-        if reason:
-            left_out[reason] += 1
+        if each.override is not None:
+            left_out["insisted on, not drawn"] += 1
+        elif each.completed_at is None:
+            left_out["not finished"] += 1
+        elif each.observation not in rewards:
+            left_out["without a reward"] += 1
         else:
             odds = {arm: odd for arm, odd in each.eligible.items() if not isinstance(odd, str)}
             draws.append(LoggedDraw(at=each.created, arm=each.arm.name, odds=odds, reward=rewards[each.observation]))
     return draws, left_out
-
-
-def _reason_against(selection: Selection, rewarded: Collection[str]) -> str:
-    if selection.override is not None:
-        return "insisted on, not drawn"
-    if selection.completed_at is None:
-        return "not finished"
-    return "" if selection.observation in rewarded else "without a reward"
 
 
 def answers(variant: PolicyVersion, draws: Sequence[LoggedDraw], every: int, watch: Watch) -> Iterator[Counterfactual]:

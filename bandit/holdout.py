@@ -7,7 +7,6 @@ when the work begins; it gives no reward (L12).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -48,7 +47,9 @@ def assign(
     """
     checked_id(decision_id)
     with transaction.atomic():
-        row = _of_many(bandit)
+        row = Bandit.objects.locked(bandit)
+        if row.kind != BanditKind.MANY:
+            raise ValueError(f"expected a bandit of which many arms are taken; {row.name!r}: {row.get_kind_display()}")
         known = {text: Arm.objects.resolve(bandit, text) for text in dict.fromkeys(arms)}
         held = list(of_decision(bandit, decision_id))
         fresh = sorted(set(known.values()) - {each.arm.current for each in held}, key=lambda arm: arm.name)
@@ -56,9 +57,20 @@ def assign(
         drawn = [arm for arm in fresh if arm.name not in left_out]
         _require_free(decision_id, held, agent, adds=bool(drawn))
         where = context_of(row, context)
-        common = {"agent": agent, "context": "" if where is None else where.name, "created": now}
         chance = 1 - version_of(row).holdout
-        Assignment.objects.bulk_create(_draw(row, decision_id, arm, chance, common) for arm in drawn)
+        Assignment.objects.bulk_create(
+            Assignment(
+                bandit=row,
+                decision_id=decision_id,
+                arm=arm,
+                taken=uniform(row.name, f"{decision_id}\0{arm.name}") < chance,
+                chance=chance,
+                agent=agent,
+                context="" if where is None else where.name,
+                created=now,
+            )
+            for arm in drawn
+        )
         return Drawn(
             decision_id=decision_id,
             rows=tuple(of_decision(bandit, decision_id)),
@@ -84,19 +96,6 @@ def close(bandit: str, decision_id: str, *, observation: str, agent: str) -> lis
             raise Taken(f"decision {decision_id!r} was closed by {row.observation}; {observation} cannot close it too")
     Assignment.objects.filter(pk__in=[row.pk for row in rows], observation="").update(observation=observation)
     return rows
-
-
-def _of_many(bandit: str) -> Bandit:
-    """The bandit, locked. Raises UnknownBandit, or ValueError for one that takes one of its arms only."""
-    row = Bandit.objects.locked(bandit)
-    if row.kind != BanditKind.MANY:
-        raise ValueError(f"expected a bandit of which many arms are taken; {row.name!r}: {row.get_kind_display()}")
-    return row
-
-
-def _draw(bandit: Bandit, decision_id: str, arm: Arm, chance: float, common: Mapping[str, Any]) -> Assignment:
-    taken = uniform(bandit.name, f"{decision_id}\0{arm.name}") < chance
-    return Assignment(bandit=bandit, decision_id=decision_id, arm=arm, taken=taken, chance=chance, **common)
 
 
 def _require_free(decision_id: str, held: Iterable[Assignment], agent: str, *, adds: bool) -> None:

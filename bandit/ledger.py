@@ -148,13 +148,19 @@ def set_reward(
             undone.append(entry)
     context = {"settlement": settlement, "policy_version": policy_version, "provisional": provisional}
     reverses = [_append(_key(entry, REVERSE), _value(entry) | context) for entry in undone]
-    applies = [
-        _append(
-            {"bandit": row, "arm": arm, "observation": observation, "revision": revision, "op": APPLY},
-            _given(credit, effective_day) | context,
-        )
-        for arm, credit, revision in _next_revisions(row, observation, wanted, undone)
-    ]
+    latest = {entry.arm: entry.revision for entry in undone}
+    applies = []
+    for arm, credit in wanted.items():
+        past = LedgerEntry.objects.filter(bandit=row, arm=arm, observation=observation).order_by("-revision")
+        last = latest[arm] if arm in latest else past.values_list("revision", flat=True).first() or 0
+        key = {"bandit": row, "arm": arm, "observation": observation, "revision": last + 1, "op": APPLY}
+        value = {
+            "value_micro": credit.micro,
+            "cost_micro": credit.cost_micro,
+            "grader": Grader.objects.get_or_create(**_fields(credit.grader))[0],
+            "effective_day": effective_day,
+        }
+        applies.append(_append(key, value | context))
     change = LedgerChange(applied=tuple(applies), reversed=tuple(reverses))
     if change:
         touch(row)
@@ -171,7 +177,9 @@ def rewrite(
     """
     reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **_said(entry, settlement)) for entry in undone]
     reversed_now = LedgerEntry.objects.bulk_create(reverses, batch_size=BATCH)
-    last = _last_revisions(bandit, given)
+    past = LedgerEntry.objects.filter(bandit=bandit, arm__in={entry.arm_id for entry in given}).order_by()
+    latest = past.values_list("arm", "observation").annotate(last=Max("revision"))
+    last = {(arm, observation): revision for arm, observation, revision in latest}
     for entry in given:
         entry.revision = last[entry.arm_id, entry.observation] = last.get((entry.arm_id, entry.observation), 0) + 1
     applied = LedgerEntry.objects.bulk_create(given, batch_size=BATCH)
@@ -253,23 +261,6 @@ def _same(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool
     return held == (credit.micro, credit.cost_micro, wanted, day)
 
 
-def _next_revisions(
-    bandit: Bandit, observation: str, wanted: Mapping[Arm, Credit], undone: Iterable[LedgerEntry]
-) -> Iterable[tuple[Arm, Credit, int]]:
-    latest = {entry.arm: entry.revision for entry in undone}
-    for arm, credit in wanted.items():
-        if arm in latest:
-            yield arm, credit, latest[arm] + 1
-            continue
-        past = LedgerEntry.objects.filter(bandit=bandit, arm=arm, observation=observation)
-        last = past.order_by("-revision").values_list("revision", flat=True).first()
-        yield arm, credit, (last or 0) + 1
-
-
-def _grader(key: GraderKey) -> Grader:
-    return Grader.objects.get_or_create(**_fields(key))[0]
-
-
 def _fields(grader: Grader | GraderKey) -> dict[str, Any]:
     return {name: getattr(grader, name) for name in GraderKey.__slots__}
 
@@ -286,15 +277,6 @@ def _key(entry: LedgerEntry, op: str) -> dict[str, object]:
 
 def _value(entry: LedgerEntry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in ("value_micro", "cost_micro", "grader", "effective_day")}
-
-
-def _given(credit: Credit, day: date) -> dict[str, object]:
-    return {
-        "value_micro": credit.micro,
-        "cost_micro": credit.cost_micro,
-        "grader": _grader(credit.grader),
-        "effective_day": day,
-    }
 
 
 def _append(key: dict[str, object], value: dict[str, object]) -> LedgerEntry:
@@ -323,13 +305,6 @@ def _move_all(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
         if step and not bucket.update(**step):
             Bucket.objects.bulk_create([Bucket(**key)], ignore_conflicts=True)
             bucket.update(**step)
-
-
-def _last_revisions(bandit: Bandit, entries: Iterable[LedgerEntry]) -> dict[tuple[int, str], int]:
-    """The last revision of every (arm, observation) of these entries' arms that has one."""
-    arms = {entry.arm_id for entry in entries}
-    rows = LedgerEntry.objects.filter(bandit=bandit, arm__in=arms).order_by().values_list("arm", "observation")
-    return {(arm, observation): last for arm, observation, last in rows.annotate(last=Max("revision"))}
 
 
 def _said(entry: LedgerEntry, settlement: str) -> dict[str, Any]:

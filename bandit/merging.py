@@ -74,13 +74,22 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
     one's merge took along since.
     """
     with in_turn(arm) as held:
-        into, settlement = _merged_into(held), _settlement(held)
+        into, settlement = held.merged_into, _settlement(held)
+        if into is None:
+            raise ValueError(f"{held.name} is not merged into another arm; nothing was changed")
+        last = _last_merge(held)
+        if last is not None and last != into:
+            raise ValueError(
+                f"{held.name} came to {into.name} along with {last.name}, which was merged later; part that first"
+            )
         moved = {entry.observation for entry in _live_by(into, settlement)}
         past = _reversed_by(held, settlement)
         back = [entry for entry, at in past if entry.observation in moved or not _changed_since(entry, at, settlement)]
         given = [ledger.copy_to(held, entry, entry.settlement) for entry in back]
         ledger.rewrite(held.bandit, undone=_live_by(into, settlement), given=given, settlement=settlement)
-        Arm.objects.filter(pk__in=_came_with(held, into)).update(merged_into=held)
+        # The arms that had been merged into this one before go back with it.
+        came_with = [each.pk for each in into.merged.exclude(pk=held.pk) if _last_merge(each) == held]
+        Arm.objects.filter(pk__in=came_with).update(merged_into=held)
         done(held, Act.PARTED, other=into, by=by, why=why, merged_into=None)
     restored = {entry.observation for entry in back}
     return Unmerged(moved=_rewards(back), again=tuple(e.observation for e, _ in past if e.observation not in restored))
@@ -173,23 +182,6 @@ def _changed_since(entry: LedgerEntry, at: int, settlement: str) -> bool:
     return any(came.values())
 
 
-def _merged_into(arm: Arm) -> Arm:
-    """What the arm was merged into by its own merge."""
-    if arm.merged_into is None:
-        raise ValueError(f"{arm.name} is not merged into another arm; nothing was changed")
-    by = _last_merge(arm)
-    if by is not None and by.pk != arm.merged_into_id:
-        raise ValueError(
-            f"{arm.name} came to {arm.merged_into.name} along with {by.name}, which was merged later; part that first"
-        )
-    return arm.merged_into
-
-
 def _last_merge(arm: Arm) -> Arm | None:
     event = arm.events.filter(act=Act.MERGED).select_related("other").first()
     return None if event is None else event.other
-
-
-def _came_with(arm: Arm, into: Arm) -> list[int]:
-    """The ids of the arms that had been merged into `arm` before that was merged into `into`."""
-    return [each.pk for each in into.merged.exclude(pk=arm.pk) if _last_merge(each) == arm]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -83,8 +83,17 @@ def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody ye
     if strange := sorted(numbers.keys() - set(NUMBERS)):
         raise ValidationError(f"a policy has the numbers {', '.join(NUMBERS)}; got {', '.join(strange)} as well")
     said = {**numbers_of(held), **numbers}
-    _check_sizes(said)
-    said["weights"] = _weights(said["weights"])
+    # No number is infinite, none at all, or so large that arithmetic with it ends.
+    for name, value in said.items():
+        if name in SHARES or value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
+            raise ValidationError({name: f"Expected a number up to {MOST:,.0f}; got {value!r}."})
+        if name in COUNTS and value != int(value):
+            raise ValidationError({name: f"Expected a whole number; got {value!r}."})
+    weights = _by_source(said["weights"], "weights", "from 0 to 1", lambda value: 0 <= value <= 1)
+    # A version keeps what differs from the site's own weights.
+    said["weights"] = {source: each for source, each in weights.items() if each != settings.EVIDENCE_WEIGHTS[source]}
     said["caps"] = _by_source(said["caps"], "caps", "above 0", lambda value: 0 < value <= MOST)
     version = PolicyVersion(bandit=bandit, version=held.version + 1, by=by, note=note, **said)
     version.full_clean()
@@ -144,7 +153,13 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     rows = rows_of(version.bandit, policy, today)
     believed = outlook(version.bandit, policy, rows, today).posterior
     weighs = EvidenceTable.read(rows, believed.names, policy, today).weighs
-    return memory(half_life, cap=cap, pseudo_a_day=believed.evidence_scale * _busiest(rows, weighs, today))
+    # Σw·r of the arm that gets the most a day, over the last TRAFFIC_DAYS before today or since its first of them.
+    lately = [row for row in rows if today - timedelta(days=TRAFFIC_DAYS) <= row.day < today]
+    sums: dict[str, float] = {}
+    for row in lately:
+        sums[row.arm] = sums.get(row.arm, 0.0) + weighs.get(row.source, 0.0) * row.n
+    busiest = max(sums.values()) / (today - min(row.day for row in lately)).days if lately else 0.0
+    return memory(half_life, cap=cap, pseudo_a_day=believed.evidence_scale * busiest)
 
 
 def require_memory(remembered: Memory, version: PolicyVersion) -> None:
@@ -177,35 +192,6 @@ def costs_of(rows: Iterable[RewardRow]) -> dict[str, ArmCost]:
         n, costed, cost = sums.get(row.arm, (0, 0, 0))
         sums[row.arm] = (n + row.n, costed + row.costed, cost + row.cost)
     return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
-
-
-def _busiest(rows: Iterable[RewardRow], weights: Mapping[str, float], today: date) -> float:
-    """Σw·r of the arm that gets the most a day, over the last TRAFFIC_DAYS before today or since its first of them."""
-    lately = [row for row in rows if today - timedelta(days=TRAFFIC_DAYS) <= row.day < today]
-    if not lately:
-        return 0.0
-    days = (today - min(row.day for row in lately)).days
-    sums: dict[str, float] = {}
-    for row in lately:
-        sums[row.arm] = sums.get(row.arm, 0.0) + weights.get(row.source, 0.0) * row.n
-    return max(sums.values()) / days
-
-
-def _check_sizes(numbers: Mapping[str, Any]) -> None:
-    """No number is infinite, none at all, or so large that arithmetic with it ends."""
-    for name, value in numbers.items():
-        if name in SHARES or value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
-            raise ValidationError({name: f"Expected a number up to {MOST:,.0f}; got {value!r}."})
-        if name in COUNTS and value != int(value):
-            raise ValidationError({name: f"Expected a whole number; got {value!r}."})
-
-
-def _weights(weights: Any) -> dict[str, float]:
-    """What differs from the site's own weights."""
-    said = _by_source(weights, "weights", "from 0 to 1", lambda value: 0 <= value <= 1)
-    return {source: weight for source, weight in said.items() if weight != settings.EVIDENCE_WEIGHTS[source]}
 
 
 def _by_source(said: Any, name: str, expected: str, fits: Callable[[float], bool]) -> dict[str, float]:

@@ -150,23 +150,21 @@ def complete(selection: Selection, *, observation: str, executed_arm: str, now: 
         arm = Arm.objects.resolve(held.bandit.name, executed_arm)
         if held.completed_at and (held.observation, held.executed_arm_id) == (observation, arm.pk):
             return held
-        _require_open(held, observation)
+        if not observation:
+            raise ValueError("a decision is completed by an observation; got a blank one")
+        if held.completed_at:
+            raise AlreadyCompleted(
+                f"decision {held.decision_id!r} was closed by {held.observation or 'an erased session'} "
+                f"at {held.completed_at:%Y-%m-%d %H:%M}; {observation} cannot close it too"
+            )
+        other = Selection.objects.filter(bandit=held.bandit, observation=observation).first()
+        if other:
+            raise AlreadyCompleted(
+                f"{observation} closed decision {other.decision_id!r} already, not {held.decision_id!r}"
+            )
         held.observation, held.executed_arm, held.completed_at = observation, arm, now
         held.save(update_fields=["observation", "executed_arm", "completed_at"])
     return held
-
-
-def _require_open(held: Selection, observation: str) -> None:
-    if not observation:
-        raise ValueError("a decision is completed by an observation; got a blank one")
-    if held.completed_at:
-        raise AlreadyCompleted(
-            f"decision {held.decision_id!r} was closed by {held.observation or 'an erased session'} "
-            f"at {held.completed_at:%Y-%m-%d %H:%M}; {observation} cannot close it too"
-        )
-    other = Selection.objects.filter(bandit=held.bandit, observation=observation).first()
-    if other:
-        raise AlreadyCompleted(f"{observation} closed decision {other.decision_id!r} already, not {held.decision_id!r}")
 
 
 def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | None:
@@ -234,31 +232,28 @@ def _remarks(arm: Arm, situation: Circumstances) -> Iterator[str]:
 def _explain(choice: Choice) -> dict[str, Any]:
     """The decision in words, and the numbers it rests on."""
     name, odds = choice.arm.name, choice.odds
-    sentences = [_why_chosen(choice), *choice.remarks]
-    sentences += [f"{arm}: {moved.sentence}." for arm, moved in sorted(choice.feedback.items())]
-    sentences += [f"{arm} was left out: {reason}." for arm, reason in sorted(choice.left_out.items())]
-    numbers = {
-        arm: {
-            "mean": round(choice.posterior.arms[arm].mean, 6),
-            "low": round(choice.posterior.arms[arm].low, 6),
-            "high": round(choice.posterior.arms[arm].high, 6),
-            "p_best": choice.best[arm],
-            "factor": choice.feedback[arm].factor if arm in choice.feedback else 1.0,
-            "propensity": odds[arm],
-        }
-        for arm in sorted(odds)
-    }
-    return {"chosen": name, "sentences": sentences, "arms": numbers, "policy": choice.posterior.policy.version}
-
-
-def _why_chosen(choice: Choice) -> str:
-    name = choice.arm.name
     if choice.override:
         instead = choice.override["drawn"]
         drawn = f"the draw would have said {instead}" if instead else "nothing was eligible"
-        return f"{name} because the caller insisted; {drawn}."
-    arm = choice.posterior.arms[name]
-    return (
-        f"{name} by a draw with a chance of {choice.odds[name]:.2f} among {len(choice.odds)} eligible; "
-        f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
-    )
+        why = f"{name} because the caller insisted; {drawn}."
+    else:
+        arm = choice.posterior.arms[name]
+        why = (
+            f"{name} by a draw with a chance of {odds[name]:.2f} among {len(odds)} eligible; "
+            f"its reward is expected at {arm.mean:.2f} (90 % interval {arm.low:.2f} to {arm.high:.2f})."
+        )
+    sentences = [why, *choice.remarks]
+    sentences += [f"{each}: {moved.sentence}." for each, moved in sorted(choice.feedback.items())]
+    sentences += [f"{each} was left out: {reason}." for each, reason in sorted(choice.left_out.items())]
+    numbers = {
+        each: {
+            "mean": round(choice.posterior.arms[each].mean, 6),
+            "low": round(choice.posterior.arms[each].low, 6),
+            "high": round(choice.posterior.arms[each].high, 6),
+            "p_best": choice.best[each],
+            "factor": choice.feedback[each].factor if each in choice.feedback else 1.0,
+            "propensity": odds[each],
+        }
+        for each in sorted(odds)
+    }
+    return {"chosen": name, "sentences": sentences, "arms": numbers, "policy": choice.posterior.policy.version}

@@ -1,7 +1,7 @@
 """Arms whose abstentions nobody has judged, and how far each would move if those sessions were failures."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -79,32 +79,33 @@ def unheard(
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy, rows = evidence_of(row, today)
     believed = outlook(row, policy, rows, today)
-    known, rewards = heard(row, policy, today, sources), _rewards(rows)
+    known = heard(row, policy, today, sources)
     fixed = replace(policy, evidence_scale=believed.posterior.evidence_scale)
     found = []
     for arm, (observations, alike) in sorted(_silent(row, policy, today, aside).items()):
         if arm in known or arm not in believed.chances:
             continue
         value = min(believed.arms[arm].mean, believed.posterior.mean)
+        micro = round(value * MICRO)
         others = [each for each in rows if each.arm != arm or each.source != ABSTAINED]
-        after = outlook(row, fixed, [*others, *_read_at(arm, source, value, alike)], today)
+        # What the sessions cost is left out: that they are bad is enough.
+        instead = [
+            RewardRow(
+                arm=arm, source=source, day=day, n=n, s=n * micro, q=n * micro**2, context=context, salience=salience
+            )
+            for (day, context, salience), n in alike.items()
+        ]
+        after = outlook(row, fixed, [*others, *instead], today)
         found.append(
             Unheard(
                 arm=arm,
                 observations=tuple(observations),
-                n=rewards[arm] + len(observations),
+                n=sum(each.n for each in others if each.arm == arm) + len(observations),
                 value=value,
                 before=believed.share_of_next_100(arm),
                 after=after.share_of_next_100(arm),
             )
         )
-    return found
-
-
-def _rewards(rows: Iterable[RewardRow]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for row in rows:
-        found[row.arm] += 0 if row.source == ABSTAINED else row.n
     return found
 
 
@@ -121,12 +122,3 @@ def _silent(
             found[arm][0].append(observation)
             found[arm][1][day, context, salience] += 1
     return found
-
-
-def _read_at(arm: str, source: str, value: float, alike: Mapping[Alike, int]) -> list[RewardRow]:
-    """Rewards of that value in the place of abstentions. What they cost is left out: that they are bad is enough."""
-    micro = round(value * MICRO)
-    return [
-        RewardRow(arm=arm, source=source, day=day, n=n, s=n * micro, q=n * micro**2, context=context, salience=salience)
-        for (day, context, salience), n in alike.items()
-    ]

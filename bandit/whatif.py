@@ -1,6 +1,6 @@
 """What the bandit would believe if something were otherwise; nothing is saved."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -50,7 +50,20 @@ def what_if_many(
     Some ten queries, and one for each arm named. Raises UnknownBandit, UnknownArm, or ValueError for a value outside
     [0, 1] or an arm of an observation that is changed twice.
     """
-    moved = {name: _moved(name, own) for name, own in {**(beside or {}), bandit: changes}.items()}
+    moved: dict[str, list[RewardRow]] = {}
+    for name, own in {**(beside or {}), bandit: changes}.items():
+        apart = {(change.observation, change.arm) for change in own}
+        if len(apart) < len(own):
+            raise ValueError(f"{len(own)} changes of {len(apart)} arms' rewards; change each one once")
+        # What is live, abstentions too, goes.
+        live = ledger.live_entries_of(name, {change.observation for change in own})
+        rows = moved[name] = [row_of(entry, sign=-1) for entry in live]
+        arms = {text: Arm.objects.resolve(name, text).name for text in {change.arm for change in own}}
+        for change in own:
+            if change.value is not None:
+                credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
+                arm = arms[change.arm]
+                rows.append(_single(arm, change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
     return what_if_moved(bandit, moved, now)
 
 
@@ -66,15 +79,6 @@ def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: da
     baseline = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
     after = with_baseline(row, policy, today, moved=baseline) if baseline else freed
     return outlook(row, freed, rows, today), outlook(row, after, [*rows, *moved.get(bandit, ())], today)
-
-
-def _moved(bandit: str, changes: Sequence[HypotheticalReward]) -> list[RewardRow]:
-    """What the changes take and give, as rows to be added."""
-    observations = {change.observation for change in changes}
-    apart = {(change.observation, change.arm) for change in changes}
-    if len(apart) < len(changes):
-        raise ValueError(f"{len(changes)} changes of {len(apart)} arms' rewards; change each one once")
-    return [*_taken(bandit, observations), *_given(bandit, changes)]
 
 
 def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
@@ -118,25 +122,9 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
     return outlook(row, policy, rows, today), outlook(row, without, rows, today)
 
 
-def _taken(bandit: str, observations: Iterable[str]) -> list[RewardRow]:
-    """What is live for these observations, abstentions too, with its sign turned."""
-    return [row_of(entry, sign=-1) for entry in ledger.live_entries_of(bandit, observations)]
-
-
 def row_of(entry: LedgerEntry, *, sign: int) -> RewardRow:
     """One reward's entry as a row: 1 for one that comes, −1 for one that goes."""
     return _single(entry.arm.name, entry.grader, entry.effective_day, entry.value_micro, entry.cost_micro, sign=sign)
-
-
-def _given(bandit: str, changes: Iterable[HypotheticalReward]) -> list[RewardRow]:
-    """The rewards that the changes would give, as rows."""
-    names = {text: Arm.objects.resolve(bandit, text).name for text in {each.arm for each in changes}}
-    found = []
-    for change in changes:
-        if change.value is not None:
-            credit = ledger.Credit(value=change.value, grader=change.grader, cost_usd=change.cost_usd)
-            found.append(_single(names[change.arm], change.grader, change.day, credit.micro, credit.cost_micro, sign=1))
-    return found
 
 
 def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> RewardRow:

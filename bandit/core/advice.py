@@ -127,9 +127,10 @@ def flat(facts: BanditFacts) -> Advice | None:
     alike = max(groups, key=len, default=[])
     if len(means) < FEWEST or len(alike) < FLAT_SHARE * len(means):
         return None
+    band = f"{BAND:.2f}".removeprefix("0")
     return Advice(
         kind=AdviceKind.FLAT,
-        seen=f"{len(alike)} of {len(means)} arms with {ENOUGH} rewards and more lie within {_grade(BAND)} of each "
+        seen=f"{len(alike)} of {len(means)} arms with {ENOUGH} rewards and more lie within {band} of each "
         f"other, from {_mean(alike[0])} to {_mean(alike[-1])}: whichever is chosen, about the same is expected.",
         do="See whether the grades tell sessions apart at all, and what levels them.",
     )
@@ -219,11 +220,11 @@ def over_optimistic(facts: BanditFacts) -> Advice | None:
     ]
     if not found:
         return None
+    compared = _listed(found, lambda arm: f"{_mean(arm.mean)} against {_mean(arm.record)}")
     return Advice(
         kind=AdviceKind.OPTIMISTIC,
         arms=_names(found),
-        seen=f"Believed above its own record: {_listed(found, lambda arm: f'{_mean(arm.mean)} against {_record(arm)}')}"
-        " over the very rewards it read.",
+        seen=f"Believed above its own record: {compared} over the very rewards it read.",
         do="Look at its latest rewards: either it got better lately, or a few of them are wrong.",
     )
 
@@ -296,13 +297,5 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _mean(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
-
-
-def _grade(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0")
-
-
-def _record(arm: ArmFacts) -> str:
-    return "–" if arm.record is None else _mean(arm.record)
+def _mean(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".removeprefix("0")

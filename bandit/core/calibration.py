@@ -355,6 +355,8 @@ def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
     half = NORMAL_90 * float(np.sqrt(slope_doubt))
     left = arms.y - level - slope * (arms.x - centre)
     kept = _shrinkage(spread, residual, arms.n)
+    # Whether the slope may be nothing or less is asked of enough arms only, and of such as are apart enough.
+    tells = not silent and apart >= LEAST_APART**2 and trust.sum() >= LEAST_ARMS
     return CalibrationLine(
         source=key[0],
         version=key[1],
@@ -369,7 +371,7 @@ def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
         spread=spread,
         residual=residual,
         widened=float(stdtrit(_freedom(trust) + PRIOR_ARMS, 0.95) / NORMAL_90) ** 2,
-        backwards=not silent and _ranks_backwards(trust, apart, slope - half),
+        backwards=bool(tells and slope - half <= 0),
         offsets=dict(zip(arms.names, (kept * left).tolist(), strict=True)),
         pairs=dict(zip(arms.names, arms.n.astype(int).tolist(), strict=True)),
     )
@@ -387,11 +389,6 @@ def _slope(arms: _Arms, trust: Floats) -> tuple[float, float, float]:
     prior = PRIOR_ARMS * max(each, LEAST_APART**2)
     slope = (together + _prior_slope(arms) * prior) / (apart + prior)
     return float(np.clip(slope, *SLOPES)), each, apart + prior
-
-
-def _ranks_backwards(trust: Floats, apart: float, low: float) -> bool:
-    """Whether arms that are apart enough, and enough of them, leave it open that the slope is nothing or less."""
-    return bool(apart >= LEAST_APART**2 and trust.sum() >= LEAST_ARMS and low <= 0)
 
 
 def _prior_slope(arms: _Arms) -> float:

@@ -94,11 +94,14 @@ class Trials:
         found: Floats = 1 / np.where(self.present, self.chance, 1 - self.chance)
         return found
 
-    def during(self, first: int, last: int) -> "Trials":
-        """Those of the days `first` to `last`."""
-        kept = (self.day >= first) & (self.day <= last)
+    def only(self, kept: NDArray[np.bool_]) -> "Trials":
+        """Those that are `kept` (n,)."""
         chance = None if self.chance is None else self.chance[kept]
         return Trials(present=self.present[kept], outcome=self.outcome[kept], day=self.day[kept], chance=chance)
+
+    def during(self, first: int, last: int) -> "Trials":
+        """Those of the days `first` to `last`."""
+        return self.only((self.day >= first) & (self.day <= last))
 
     def groups(self) -> tuple[ComparisonGroup, ComparisonGroup]:
         """With the arm, and without it."""
@@ -219,35 +222,29 @@ def _verdict(trials: Trials, difference: Estimate, p: float) -> tuple[EffectVerd
         return EffectVerdict.OPEN, f"p = {p:.2g}: it may well be chance"
     if n < FIRINGS:
         return EffectVerdict.OPEN, f"more can be said from {FIRINGS} sessions with it"
-    if not _recent_agrees(trials, difference.mean):
+    last = int(trials.day.max())
+    recent = trials.during(last - RECENT_DAYS + 1, last)
+    if _lacking(recent, LEAST_ROWS) or _difference(recent)[0].mean / difference.mean < AGREES:
         return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
     return (EffectVerdict.HELPS if difference.mean > 0 else EffectVerdict.HARMFUL), ""
 
 
-def _recent_agrees(trials: Trials, whole: float) -> bool:
-    last = int(trials.day.max())
-    recent = trials.during(last - RECENT_DAYS + 1, last)
-    return not _lacking(recent, LEAST_ROWS) and _difference(recent)[0].mean / whole >= AGREES
-
-
 def _windows(trials: Trials) -> Iterator[Window]:
-    """Whole days in a row until they hold 50 firings, again and again; days left over belong to the last window."""
+    """Whole days in a row until they hold 50 firings, again and again; days left over belong to the last window.
+
+    Days of sessions with the arm alone have no difference, and no window.
+    """
     days, firings = np.unique(trials.day[trials.present], return_counts=True)
     total, first, seen, held = int(firings.sum()), int(trials.day.min()), 0, 0
     for day, count in zip(days.tolist(), firings.tolist(), strict=True):
         seen, held = seen + count, held + count
         if held >= FIRINGS and (total - seen >= FIRINGS or day == days[-1]):
             last = int(trials.day.max()) if seen == total else day
-            yield from _window(trials.during(first, last), first, last)
+            with_it, without = trials.during(first, last).groups()
+            if len(without.value):
+                means = [float(np.average(group.value, weights=group.weight)) for group in (with_it, without)]
+                yield Window(first=first, last=last, firings=len(with_it.value), difference=means[0] - means[1])
             first, held = day + 1, 0
-
-
-def _window(part: Trials, first: int, last: int) -> Iterator[Window]:
-    """The difference of these days, where there were sessions without the arm at all."""
-    with_it, without = part.groups()
-    if len(without.value):
-        means = [float(np.average(group.value, weights=group.weight)) for group in (with_it, without)]
-        yield Window(first=first, last=last, firings=len(with_it.value), difference=means[0] - means[1])
 
 
 def _sentence(found: TreatmentEffect, why: str) -> str:

@@ -82,8 +82,19 @@ class EvidenceTable:
         return np.where(n > 0, s / np.where(n > 0, n, 1.0), usual)
 
     def charged(self) -> Self:
-        """The rewards less their cost, at the policy's price."""
-        return replace(self, table=_charged(self.table, self.policy.cost_weight))
+        """The rewards less their cost at the policy's price k: S' = clip(S − k·C, 0, N). An unknown cost is taken for
+        the arm's mean known one, or where it has none for the mean of all; it is never nothing.
+        """
+        table, per_dollar = self.table, self.policy.cost_weight
+        if not per_dollar or not table.costed.sum():
+            return self
+        overall = table.cost.sum() / table.costed.sum()
+        known = table.by_arm(table.costed)
+        usual = np.where(known > 0, table.by_arm(table.cost) / np.maximum(known, 1), overall)
+        cost = table.cost + (table.n - table.costed) * usual[table.arm]
+        s = table.s - per_dollar * cost
+        s = np.where(table.line == NO_LINE, np.clip(s, 0, table.n), s)
+        return replace(self, table=replace(table, s=s, f=table.n - s))
 
     def of(self, sources: Iterable[str]) -> Flags:
         """Which rows are of these sources."""
@@ -98,7 +109,14 @@ class EvidenceTable:
     def weights(self, half_life: float, scale: float) -> Floats:
         """What a reward of each row counts, in [0, 1], decayed and capped; `scale` is e."""
         decay = self.decay(half_life)
-        weight = _capped(self.table, self._before_decay() * decay, scale, self.policy.caps)
+        weight = self._before_decay() * decay
+        table, caps = self.table, self.policy.caps
+        if caps and len(weight):
+            # Scaled down where what a source amounts to in an arm is over its cap.
+            most = np.array([caps.get(source, math.inf) for source in table.sources])[table.source]
+            total = np.bincount(table.slot, weights=scale * weight * table.n)[table.slot]
+            over = total > most
+            weight = weight * np.where(over, most / np.where(over, total, 1.0), 1.0)
         return self._with_silent(self._earned(weight), decay) if self.lines else weight
 
     def sums(self, weight: Floats) -> Sums:
@@ -245,20 +263,16 @@ def _lines(
         return scale.lines
     if JUDGE not in sources or set(sources).isdisjoint(scale.sources):
         return ()
-    past, ever = (_means(row for row in rows if row.day < today or not before) for before in (True, False))
-    means = {**ever, **past}
+    means: dict[str, float] = {}
+    for some in (rows, [row for row in rows if row.day < today]):
+        sums: dict[str, tuple[int, int]] = {}
+        for row in some:
+            n, s = sums.get(row.source, (0, 0))
+            sums[row.source] = (n + row.n, s + row.s)
+        means |= {source: s / n / MICRO for source, (n, s) in sums.items() if n > 0}
     if JUDGE not in means:
         return ()
     return tuple(start(source, shift=means[JUDGE] - means[source]) for source in scale.sources if source in means)
-
-
-def _means(rows: Iterable[RewardRow]) -> dict[str, float]:
-    """The mean of each source's rewards."""
-    sums: dict[str, tuple[int, int]] = {}
-    for row in rows:
-        n, s = sums.get(row.source, (0, 0))
-        sums[row.source] = (n + row.n, s + row.s)
-    return {source: s / n / MICRO for source, (n, s) in sums.items() if n > 0}
 
 
 def _mapped(table: Table, line: CalibrationLine, way: Way) -> Table:
@@ -277,32 +291,6 @@ def _mapped(table: Table, line: CalibrationLine, way: Way) -> Table:
         line=np.full(len(table.n), number),
         doubt=doubt[table.arm],
     )
-
-
-def _capped(table: Table, weight: Floats, scale: float, caps: Mapping[str, float]) -> Floats:
-    """The weights, scaled down where what a source amounts to in an arm is over its cap."""
-    if not caps or not len(weight):
-        return weight
-    most = np.array([caps.get(source, math.inf) for source in table.sources])[table.source]
-    total = np.bincount(table.slot, weights=scale * weight * table.n)[table.slot]
-    over = total > most
-    kept: Floats = weight * np.where(over, most / np.where(over, total, 1.0), 1.0)
-    return kept
-
-
-def _charged(table: Table, per_dollar: float) -> Table:
-    """The rewards less their cost: S' = clip(S − k·C, 0, N). An unknown cost is taken for the arm's mean known one, or
-    where it has none for the mean of all; it is never nothing.
-    """
-    if not per_dollar or not table.costed.sum():
-        return table
-    overall = table.cost.sum() / table.costed.sum()
-    known = table.by_arm(table.costed)
-    usual = np.where(known > 0, table.by_arm(table.cost) / np.maximum(known, 1), overall)
-    cost = table.cost + (table.n - table.costed) * usual[table.arm]
-    s = table.s - per_dollar * cost
-    s = np.where(table.line == NO_LINE, np.clip(s, 0, table.n), s)
-    return replace(table, s=s, f=table.n - s)
 
 
 def _scale_of(table: Table, graded: Flags, *, most: float, least_variance: float = 0.0) -> float:

@@ -108,7 +108,11 @@ def compare(log: DrawLog, *, cap: float | None = None) -> PolicyComparison:
         raise ValueError(f"a cap of weights is above 0; got {cap!r}")
     raw = log.of_drawn(log.target) / log.chance
     weights = raw if cap is None else np.minimum(raw, cap)
-    worth = effective(weights)
+    worth, doubt = effective(weights), ""
+    if worth < LEAST_EFFECTIVE:
+        doubt = f"effective sample {worth:.0f} of {len(raw)}; {LEAST_EFFECTIVE:.0f} are needed"
+    elif abs(raw.mean() - 1) > max(FARTHEST * (float(raw.std(ddof=1)) / len(raw) ** 0.5), TINY):
+        doubt = f"the weights' mean is {raw.mean():.2f}, not 1: the log lacks choices that the variant would make"
     return PolicyComparison(
         n=len(raw),
         estimates=_estimates(log, weights, worth) if len(raw) > 1 and worth else None,
@@ -116,7 +120,7 @@ def compare(log: DrawLog, *, cap: float | None = None) -> PolicyComparison:
         largest=float(raw.max()),
         clipped=int((raw > weights).sum()),
         cap=cap,
-        doubt=_doubt(raw, worth),
+        doubt=doubt,
     )
 
 
@@ -134,17 +138,6 @@ def _estimates(log: DrawLog, weights: Floats, worth: float) -> Estimates:
         dr=estimate(*weighted_mean(robust, even), freedom),
         gain=estimate(would - earned, weighted_mean(moves, even)[1], freedom, least=-1.0),
     )
-
-
-def _doubt(weights: Floats, worth: float) -> str:
-    """Why these weights allow no claim; "" where they do."""
-    n = len(weights)
-    if worth < LEAST_EFFECTIVE:
-        return f"effective sample {worth:.0f} of {n}; {LEAST_EFFECTIVE:.0f} are needed"
-    error = float(weights.std(ddof=1)) / n**0.5
-    if abs(weights.mean() - 1) > max(FARTHEST * error, TINY):
-        return f"the weights' mean is {weights.mean():.2f}, not 1: the log lacks choices that the variant would make"
-    return ""
 
 
 def _require(values: Floats | Ints, good: NDArray[np.bool_], rule: str) -> None:

@@ -163,8 +163,11 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
     if policy.evidence_cap is not None:
         short = _newest(read.table, short, policy.evidence_cap / scale)
-    mean = _mean(charged, long, scale)
     prior = policy.prior_strength
+    # μ, from the days before today.
+    past = np.where(charged.table.age > 0, long, 0.0)
+    n, s = charged.sums(past)[:2] if charged.lines else (past * charged.table.n, past * charged.table.s)
+    mean = float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
     n_long, s_long, _ = charged.sums(long)
     _, s_short, f_short = charged.sums(short)
     centre = (prior * mean + scale * s_long) / (prior + scale * n_long)
@@ -201,13 +204,6 @@ def _newest(table: Table, weight: Floats, most: float) -> Floats:
         before = np.cumsum(amount) - amount
         kept[at] *= np.clip(most - before, 0, amount) / np.where(amount > 0, amount, 1.0)
     return kept
-
-
-def _mean(read: EvidenceTable, long: Floats, scale: float) -> float:
-    """μ, from the days before today."""
-    past, prior = np.where(read.table.age > 0, long, 0.0), read.policy.prior_strength
-    n, s = (past * read.table.n, past * read.table.s) if not read.lines else read.sums(past)[:2]
-    return float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
 
 
 def _by_source(read: EvidenceTable, weight: Floats, scale: float) -> dict[str, tuple[SourceEvidence, ...]]:

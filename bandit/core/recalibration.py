@@ -100,7 +100,9 @@ def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[O
     wanted = sorted({key for key in strata if key[1] in sources} | {leaf.key for leaf in leaves})
     if not leaves:
         return ()
-    spread, freedom = _spread(leaves)
+    # σ² of (human − machine) within strata, and its degrees of freedom.
+    freedom = sum(leaf.pairs - 1 for leaf in leaves) + SPREAD_PAIRS
+    spread = (sum(leaf.squares for leaf in leaves) + SPREAD_PAIRS * SPREAD**2) / freedom
     means, variances = _predicted(leaves, wanted, spread)
     half = student.ppf((1 + LEVEL) / 2, freedom) * np.sqrt(variances)
     counts = {leaf.key: leaf.pairs for leaf in leaves}
@@ -116,29 +118,32 @@ def _leaves(pairs: Iterable[MachineHumanPair]) -> list[_Leaf]:
     for pair in pairs:
         key = (pair.arm, pair.source, pair.stratum)
         found.setdefault(key, []).append((pair.human - pair.machine, 1 / pair.probability))
-    return [_leaf(key, *np.array(sorted(found[key])).T) for key in sorted(found)]
-
-
-def _leaf(key: Stratum, differences: Floats, weights: Floats) -> _Leaf:
-    return _Leaf(
-        key=key,
-        pairs=len(differences),
-        n=float(weights.sum() ** 2 / (weights**2).sum()),
-        mean=float((weights * differences).sum() / weights.sum()),
-        squares=float(((differences - differences.mean()) ** 2).sum()),
-    )
-
-
-def _spread(leaves: Sequence[_Leaf]) -> tuple[float, int]:
-    """σ² of (human − machine) within strata, and its degrees of freedom."""
-    freedom = sum(leaf.pairs - 1 for leaf in leaves) + SPREAD_PAIRS
-    return (sum(leaf.squares for leaf in leaves) + SPREAD_PAIRS * SPREAD**2) / freedom, freedom
+    leaves = []
+    for key in sorted(found):
+        differences, weights = np.array(sorted(found[key])).T
+        leaves.append(
+            _Leaf(
+                key=key,
+                pairs=len(differences),
+                n=float(weights.sum() ** 2 / (weights**2).sum()),
+                mean=float((weights * differences).sum() / weights.sum()),
+                squares=float(((differences - differences.mean()) ** 2).sum()),
+            )
+        )
+    return leaves
 
 
 def _predicted(leaves: Sequence[_Leaf], wanted: Sequence[Stratum], spread: float) -> tuple[Floats, Floats]:
     """The offsets of `wanted` given the leaves' means, and their variances."""
     effect = spread / K
-    said, asked = _lonely_apart(leaves), [_levels(key) for key in wanted]
+    asked = [_levels(key) for key in wanted]
+    # An effect that fewer than LEAST_PAIRS pairs speak of is nobody else's.
+    pairs: Counter[object] = Counter()
+    for leaf in leaves:
+        pairs.update(dict.fromkeys(_levels(leaf.key), leaf.pairs))
+    said = [
+        [label if pairs[label] >= LEAST_PAIRS else ("alone", label) for label in _levels(leaf.key)] for leaf in leaves
+    ]
     noise = np.diag([spread / leaf.n for leaf in leaves])
     gain = np.linalg.solve(effect * _shared(said, said) + noise, effect * _shared(said, asked)).T
     means = gain @ np.array([leaf.mean for leaf in leaves])
@@ -147,16 +152,6 @@ def _predicted(leaves: Sequence[_Leaf], wanted: Sequence[Stratum], spread: float
 
 def _levels(key: Stratum) -> list[object]:
     return [tuple(key[at] for at in level) for level in LEVELS]
-
-
-def _lonely_apart(leaves: Sequence[_Leaf]) -> list[list[object]]:
-    """Each leaf's three effects; one that fewer than LEAST_PAIRS pairs speak of is nobody else's."""
-    pairs: Counter[object] = Counter()
-    for leaf in leaves:
-        pairs.update(dict.fromkeys(_levels(leaf.key), leaf.pairs))
-    return [
-        [label if pairs[label] >= LEAST_PAIRS else ("alone", label) for label in _levels(leaf.key)] for leaf in leaves
-    ]
 
 
 def _shared(some: Sequence[Sequence[object]], others: Sequence[Sequence[object]]) -> Floats:

@@ -10,7 +10,6 @@ and nothing is stored: without offsets the sums are the ledger's own again.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import date
 
 from bandit.core.table import MICRO, RewardRow, Sums, add
@@ -45,8 +44,14 @@ def rectified(
     for row in rows:
         add(sums, (row.arm, row.source, row.stratum, row.context, row.salience, row.day), row)
     contexts = baseline or {}
-    return [
-        _moved(
+    found = []
+    for (arm, source, stratum, context, salience, day), (n, s, q, cost, costed) in sums.items():
+        step = round((offsets.get((arm, source, stratum), 0.0) + contexts.get(context, 0.0)) * MICRO)
+        moved_s, moved_q = s, q
+        if n > 0 and step:
+            moved_s = min(max(s + step * n, 0), n * MICRO)
+            moved_q = min(max(q + 2 * step * s + step**2 * n, -(-(moved_s**2) // n)), moved_s * MICRO)
+        found.append(
             RewardRow(
                 arm=arm,
                 source=source,
@@ -55,21 +60,10 @@ def rectified(
                 salience=salience,
                 day=day,
                 n=n,
-                s=s,
-                q=q,
+                s=moved_s,
+                q=moved_q,
                 cost=cost,
                 costed=costed,
-            ),
-            offsets.get((arm, source, stratum), 0.0) + contexts.get(context, 0.0),
+            )
         )
-        for (arm, source, stratum, context, salience, day), (n, s, q, cost, costed) in sums.items()
-    ]
-
-
-def _moved(row: RewardRow, offset: float) -> RewardRow:
-    step = round(offset * MICRO)
-    if row.n <= 0 or not step:
-        return row
-    s = min(max(row.s + step * row.n, 0), row.n * MICRO)
-    q = row.q + 2 * step * row.s + step**2 * row.n
-    return replace(row, s=s, q=min(max(q, -(-(s**2) // row.n)), s * MICRO))
+    return found

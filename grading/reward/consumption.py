@@ -12,6 +12,13 @@ from grading.vocabulary import Reason, Source
 # As many of the artifacts that do not count are named in the evidence.
 NAMED = 50
 VERSION = "consumption/2"
+# One and several of each kind that the site knows by itself; another kind is named as its rule is.
+NOUNS = {
+    "idea": ("idea", "ideas"),
+    "task": ("task", "tasks"),
+    "engagement": ("post or comment", "posts or comments"),
+    "knowledge": ("note", "notes"),
+}
 
 
 def diminishing(count: int, scale: float = 1.0) -> float:
@@ -41,7 +48,10 @@ def grade(
     found = list(artifacts)
     counts = Counter(artifact.kind for artifact in found if not artifact.left_out)
     left_out = [artifact for artifact in found if artifact.left_out]
-    evidence = _named(left_out)
+    evidence: dict[str, Any] = {}
+    if left_out:
+        rows = [{"kind": item.kind, "key": item.key[:200], "why": item.left_out} for item in left_out[:NAMED]]
+        evidence = {"left_out": rows, "left_out_count": len(left_out)}
     also = f"; {len(left_out):,} left out for want of substance" if left_out else ""
     if not readable:
         detail = why_unreadable or "Neither a patch nor a transcript could be read, so nothing can be counted"
@@ -51,43 +61,22 @@ def grade(
         what = "Read" if is_consumption else "Not a reading category"
         detail = f"{what}, and no idea, task, post or note that counts was left behind{also}"
         return unscored(Source.CONSUMPTION, reason, version=VERSION, detail=detail, **evidence)
-    terms = [_term(rule, 1 if rule.kind == SHOWED_UP else counts[rule.kind]) for rule in rules]
-    value = min(1.0, math.fsum(float(term["adds"]) for term in terms))
-    detail = f"Left behind: {_counted_kinds(counts, rules)}{also}"
+    terms: list[dict[str, Any]] = []
+    listed = []
+    for rule in rules:
+        count = counts[rule.kind]
+        share = 1.0 if rule.kind == SHOWED_UP else diminishing(count, rule.scale)
+        terms.append(
+            {
+                "kind": rule.kind,
+                "count": 1 if rule.kind == SHOWED_UP else count,
+                "diminishing": round(share, 6),
+                "weight": rule.weight,
+                "adds": round(rule.weight * share, 6),
+            }
+        )
+        if count:
+            listed.append(f"{count} {NOUNS.get(rule.kind, (rule.kind, rule.kind))[count != 1]}")
+    value = min(1.0, math.fsum(term["adds"] for term in terms))
+    detail = f"Left behind: {', '.join(listed)}{also}"
     return scored(Source.CONSUMPTION, value, version=VERSION, detail=detail, terms=terms, **evidence)
-
-
-def _named(left_out: Sequence[FoundArtifact]) -> dict[str, Any]:
-    """The artifacts that do not count, as evidence: the first of them, and how many there are."""
-    if not left_out:
-        return {}
-    rows = [{"kind": item.kind, "key": item.key[:200], "why": item.left_out} for item in left_out[:NAMED]]
-    return {"left_out": rows, "left_out_count": len(left_out)}
-
-
-def _term(rule: ArtifactDefinition, count: int) -> dict[str, str | int | float]:
-    share = 1.0 if rule.kind == SHOWED_UP else diminishing(count, rule.scale)
-    return {
-        "kind": rule.kind,
-        "count": count,
-        "diminishing": round(share, 6),
-        "weight": rule.weight,
-        "adds": round(rule.weight * share, 6),
-    }
-
-
-def _counted_kinds(counts: Counter[str], rules: Sequence[ArtifactDefinition]) -> str:
-    return ", ".join(_counted(counts[rule.kind], rule.kind) for rule in rules if counts[rule.kind])
-
-
-# One and several of each kind that the site knows by itself; another kind is named as its rule is.
-NOUNS = {
-    "idea": ("idea", "ideas"),
-    "task": ("task", "tasks"),
-    "engagement": ("post or comment", "posts or comments"),
-    "knowledge": ("note", "notes"),
-}
-
-
-def _counted(count: int, kind: str) -> str:
-    return f"{count} {NOUNS.get(kind, (kind, kind))[count != 1]}"

@@ -235,20 +235,14 @@ def current(grades: Iterable[GradeView]) -> dict[Source, GradeView]:
             continue
         if grade.sample_of is None:
             holds[grade.source] = grade
-    if Source.JUDGE in holds:
-        holds[Source.JUDGE] = _read_again(holds[Source.JUDGE], rows)
+    if (first := holds.get(Source.JUDGE)) is not None:
+        further = [row for row in rows if row.sample_of == first.id and row.value is not None]
+        readings = [first, *further][:READINGS]
+        values = tuple(row.value for row in readings if row.value is not None)
+        if len(values) == READINGS:
+            median = sorted(readings, key=lambda row: (row.value, row.id))[READINGS // 2]
+            holds[Source.JUDGE] = replace(median, stale=first.stale, sample_of=None, samples=values)
     return holds
-
-
-def _read_again(first: GradeView, rows: Iterable[GradeView]) -> GradeView:
-    """The median of three readings; the first one until there are three."""
-    further = [row for row in rows if row.sample_of == first.id and row.value is not None]
-    readings = [first, *further][:READINGS]
-    values = tuple(row.value for row in readings if row.value is not None)
-    if len(values) < READINGS:
-        return first
-    median = sorted(readings, key=lambda row: (row.value, row.id))[READINGS // 2]
-    return replace(median, stale=first.stale, sample_of=None, samples=values)
 
 
 def decide(
@@ -308,7 +302,8 @@ def _production(holds: Holds, policy: ChainPolicy) -> tuple[float | None, Source
     A stale verdict yields to a trajectory with a confirmed effect, and to nothing less.
     """
     judge, trajectory, journal = (holds.get(s) for s in (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL))
-    if judge is not None and judge.value is not None and not (judge.stale and _is_confirmed(trajectory)):
+    is_confirmed = trajectory is not None and trajectory.value is not None and trajectory.view in CONFIRMED
+    if judge is not None and judge.value is not None and not (judge.stale and is_confirmed):
         return judge.value, Source.JUDGE
     claimed = None if journal is None else journal.value
     if trajectory is not None and trajectory.value is not None:
@@ -317,10 +312,6 @@ def _production(holds: Holds, policy: ChainPolicy) -> tuple[float | None, Source
         if stands or claimed is None or policy.compared(Source.JOURNAL, claimed) <= own:
             return trajectory.value, Source.TRAJECTORY
     return (None, None) if claimed is None else (claimed, Source.JOURNAL)
-
-
-def _is_confirmed(trajectory: GradeView | None) -> bool:
-    return trajectory is not None and trajectory.value is not None and trajectory.view in CONFIRMED
 
 
 def _joined(

@@ -111,43 +111,25 @@ def sentence(decision: Decision) -> str:
         what = "refused to start" if decision.outcome is Outcome.REFUSED else "infrastructure"
         return f"No reward: {what}. {decision.outcome_reason.rstrip('.')}. It neither rewards nor punishes an arm."
     if decision.decider is Source.HUMAN:
-        return _human_sentence(decision)
+        if decision.value is None:
+            return "No reward, final. A person excluded this session."
+        told = f"Reward {number(decision.value)}, final. A person graded it."
+        over = f" It overrides the {decision.production_by}'s {number(decision.production)}."
+        return told if decision.production is None else told + over
     if decision.decider is Source.FLOOR:
         effect = "teaches the bandit nothing" if decision.weight == 0 else f"counts at weight {weight(decision.weight)}"
-        return f"{_abstention(decision)}; it {effect}.{_veto(decision)}{_hope(decision)}"
+        trajectory = decision.holds.get(Source.TRAJECTORY)
+        why = f"Not graded yet (floor {number(decision.value)}). No source could score it"
+        if trajectory is not None and trajectory.reason in ABSTAINS:
+            why = f"No reward yet: {HEADLINES[trajectory.reason].lower()}. {trajectory.detail.rstrip('.')}"
+        return f"{why}; it {effect}.{_veto(decision)}{_hope(decision)}"
     finality = "contested" if decision.is_contested else "final" if decision.is_final else "provisional"
-    told = f"Reward {number(decision.value)}, {finality}. {_body(decision, decision.decider)}"
+    told = f"Reward {number(decision.value)}, {finality}. {_decided(decision, decision.decider)}"
+    if decision.stale:
+        told += f" The judge's {number(value_of(decision.holds, Source.JUDGE))}"
+        told += " was" if decision.production_by is Source.JUDGE else " does not count: it was"
+        told += f" given before {decision.stale}."
     return f"{told}{_veto(decision)}{_claim(decision)}{_hope(decision)}"
-
-
-def _abstention(decision: Decision) -> str:
-    """Why no source scored the session, up to a semicolon."""
-    trajectory = decision.holds.get(Source.TRAJECTORY)
-    if trajectory is not None and trajectory.reason in ABSTAINS:
-        return f"No reward yet: {HEADLINES[trajectory.reason].lower()}. {trajectory.detail.rstrip('.')}"
-    return f"Not graded yet (floor {number(decision.value)}). No source could score it"
-
-
-def _human_sentence(decision: Decision) -> str:
-    if decision.value is None:
-        return "No reward, final. A person excluded this session."
-    told = f"Reward {number(decision.value)}, final. A person graded it."
-    if decision.production is None:
-        return told
-    return f"{told} It overrides the {decision.production_by}'s {number(decision.production)}."
-
-
-def _body(decision: Decision, decider: Source) -> str:
-    return f"{_decided(decision, decider)}{_stale(decision)}"
-
-
-def _stale(decision: Decision) -> str:
-    given = number(value_of(decision.holds, Source.JUDGE))
-    if not decision.stale:
-        return ""
-    if decision.production_by is Source.JUDGE:
-        return f" The judge's {given} was given before {decision.stale}."
-    return f" The judge's {given} does not count: it was given before {decision.stale}."
 
 
 def _decided(decision: Decision, decider: Source) -> str:
@@ -160,23 +142,21 @@ def _decided(decision: Decision, decider: Source) -> str:
             f"judge's {number(decision.production)}. Nobody knows yet which is right, so it counts {weighs}."
         )
     if decision.is_held:
+        *most, last = [number(value) for value in decision.holds[Source.JUDGE].samples]
         return (
-            f"The judge read it three times and agrees with itself ({_readings(decision)}; median "
+            f"The judge read it three times and agrees with itself ({', '.join(most)} and {last}; median "
             f"{number(decision.production)}). What the session left behind, {number(consumption)} by its rules, adds "
             f"at most {number(ADDED_AT_MOST)} to that, at weight {weighs}."
         )
-    joined = f"max({_compared(decision)}, {number(consumption)}) = {number(decision.joined)}, at weight {weighs}."
+    # What was produced, and what that is taken for beside what was left behind, where it is another number.
+    produced, by = number(decision.production), decision.production_by
+    taken = decision.production if by is None else decision.policy.compared(by, decision.production)
+    if taken != decision.production:
+        produced += f" taken for {number(taken)}"
+    joined = f"max({produced}, {number(consumption)}) = {number(decision.joined)}, at weight {weighs}."
     if decider is Source.CONSUMPTION:
         return f"What the session left behind is worth more than what it produced: {joined}"
     return f"{DECIDERS[decider]} decides: {joined}"
-
-
-def _compared(decision: Decision) -> str:
-    """What was produced, and what that is taken for beside what was left behind, where it is another number."""
-    produced, by = decision.production, decision.production_by
-    if produced is None or by is None or decision.policy.compared(by, produced) == produced:
-        return number(produced)
-    return f"{number(produced)} taken for {number(decision.policy.compared(by, produced))}"
 
 
 def _is_claim_left_aside(decision: Decision) -> bool:
@@ -195,12 +175,6 @@ def _claim(decision: Decision) -> str:
         f" What it left behind would be worth {number(left)}, but only the agent itself vouches for that, and a claim "
         "lifts no verdict."
     )
-
-
-def _readings(decision: Decision) -> str:
-    """What a judge said each time: .20, .22 and .31"""
-    *most, last = [number(value) for value in decision.holds[Source.JUDGE].samples]
-    return f"{', '.join(most)} and {last}"
 
 
 def _veto(decision: Decision) -> str:
@@ -229,8 +203,19 @@ def _hope(decision: Decision) -> str:
 
 
 def _step(source: Source, decision: Decision) -> ChainStep:
+    if source is Source.FLOOR and decision.decider is not Source.FLOOR:
+        why = "A source above it has a score" if decision.decider else "This session gets no reward"
+        return ChainStep(source=source, state=StepState.SKIPPED, join="else", headline="Not reached", why=why)
     if source is Source.FLOOR:
-        return _floor_step(decision)
+        return ChainStep(
+            source=source,
+            state=StepState.DECIDES,
+            join="else",
+            value=decision.value,
+            headline="Not graded yet",
+            why="No source could score it" + ("; no evidence for the bandit" if decision.weight == 0 else ""),
+            provisional=True,
+        )
     grade = decision.holds.get(source)
     if grade is None:
         return _absent_step(source, decision)
@@ -245,21 +230,6 @@ def _step(source: Source, decision: Decision) -> ChainStep:
         reason=grade.reason,
         provisional=decides and not decision.is_final,
         grade=grade.id,
-    )
-
-
-def _floor_step(decision: Decision) -> ChainStep:
-    if decision.decider is not Source.FLOOR:
-        why = "A source above it has a score" if decision.decider else "This session gets no reward"
-        return ChainStep(source=Source.FLOOR, state=StepState.SKIPPED, join="else", headline="Not reached", why=why)
-    return ChainStep(
-        source=Source.FLOOR,
-        state=StepState.DECIDES,
-        join="else",
-        value=decision.value,
-        headline="Not graded yet",
-        why="No source could score it" + ("; no evidence for the bandit" if decision.weight == 0 else ""),
-        provisional=True,
     )
 
 
@@ -318,35 +288,26 @@ def _headline(grade: GradeView) -> str:
 
 
 def _why(grade: GradeView, decision: Decision) -> str:
-    said = _said(grade, decision)
-    if grade.source is Source.CONSUMPTION and (about := _about_left_behind(decision)):
-        said = f"{about}. {said}"
+    said = grade.detail or grade.reason.words or "It has a score"
+    if grade.samples:
+        apart = f", {number(grade.spread)} apart" if not grade.is_answered else ""
+        said = f"The median of {', '.join(map(number, grade.samples))}{apart}. {said}"
+    if grade.stale:
+        again = ", and asked again" if decision.judge_open else ""
+        said = f"Judged before {grade.stale}{again}. {said}"
+    if grade.source is Source.CONSUMPTION and decision.is_contested:
+        said = f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}. {said}"
+    elif grade.source is Source.CONSUMPTION and decision.is_held:
+        most = f"it adds at most {number(ADDED_AT_MOST)}"
+        said = f"Held at {number(decision.joined)}: three readings agree, and {most}. {said}"
+    elif grade.source is Source.CONSUMPTION and decision.standing == CLAIMED:
+        said = f"Only the agent itself vouches for it. {said}"
     if decision.is_capped and grade.source is decision.decider:
         return f"Capped at {number(decision.value)}: {failed_checks(decision.vetoes)}. {said}"
     plain = grade.value is None or grade.source is decision.decider or decision.decider is None
     if plain or _is_passed_over(grade, decision):
         return said
     return ". ".join(part for part in (_not_used(grade, decision), said) if part)
-
-
-def _said(grade: GradeView, decision: Decision) -> str:
-    said = grade.detail or grade.reason.words or "It has a score"
-    if grade.samples:
-        apart = f", {number(grade.spread)} apart" if not grade.is_answered else ""
-        said = f"The median of {', '.join(map(number, grade.samples))}{apart}. {said}"
-    if not grade.stale:
-        return said
-    again = ", and asked again" if decision.judge_open else ""
-    return f"Judged before {grade.stale}{again}. {said}"
-
-
-def _about_left_behind(decision: Decision) -> str:
-    """What there is to say of artifacts beside a verdict, before what they are."""
-    if decision.is_contested:
-        return f"Contested: {number(decision.gap)} above the judge, so it counts {weight(decision.weight)}"
-    if decision.is_held:
-        return f"Held at {number(decision.joined)}: three readings agree, and it adds at most {number(ADDED_AT_MOST)}"
-    return "Only the agent itself vouches for it" if decision.standing == CLAIMED else ""
 
 
 def _not_used(grade: GradeView, decision: Decision) -> str:

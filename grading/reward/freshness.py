@@ -12,7 +12,7 @@ from typing import Any, Self
 from grading.reward.production import Production
 
 IDENTITY = 12
-COMMITS = frozenset({"commit", "bookkeeping_commit"})
+COMMIT = "commit"
 # What git abbreviates a hash to: a log shows that, and the caller's facts show all of it.
 SHORT_HASH = 7
 
@@ -34,9 +34,12 @@ class EvidenceState:
     @classmethod
     def of(cls, production: Production, *, transcript: str, failures: int, source: str) -> Self:
         """What was shown by these things and so many failures. Files that a loop writes about itself are no effect."""
-        things = (thing for thing in production.things if not thing.is_bookkeeping)
-        effects = frozenset(_identity(thing.kind, thing.key) for thing in things)
-        return cls(transcript=transcript, effects=effects, failures=failures, source=source)
+        effects = set()
+        for thing in production.things:
+            if not thing.is_bookkeeping:
+                key = thing.key[:SHORT_HASH] if thing.kind == COMMIT else thing.key
+                effects.add(_hash(f"{thing.kind}\0{key}"))
+        return cls(transcript=transcript, effects=frozenset(effects), failures=failures, source=source)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None) -> Self | None:
@@ -70,11 +73,6 @@ def unread(read: EvidenceState | None, now: EvidenceState | None) -> str:
     if new := len(now.effects - read.effects):
         return "a confirmed effect came" if new == 1 else f"{new} confirmed effects came"
     return "a failure came" if now.failures > read.failures else ""
-
-
-def _identity(kind: str, key: str) -> str:
-    is_commit = kind in COMMITS
-    return _hash(f"{'commit' if is_commit else kind}\0{key[:SHORT_HASH] if is_commit else key}")
 
 
 def _hash(text: str) -> str:

@@ -70,7 +70,9 @@ def hits(text: str) -> list[Hit]:
     """Every outcome word in the journal's own prose, with its line (from 1) and whether it counts; at most 100."""
     found: list[Hit] = []
     for number, line, is_self in _prose(text[:MAX_TEXT]):
-        for clause in _clauses(journal_words.FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))):
+        own = journal_words.FOREIGN.sub(_stand_in, line[:MAX_LINE].replace("’", "'"))
+        parts = [part for part in journal_words.CLAUSES.split(own) if part]
+        for clause in [clause for part in parts for clause in journal_words.COMMA.split(part)]:
             found += _in_clause(clause, number, is_self=is_self)
             if len(found) >= MAX_HITS:
                 return found[:MAX_HITS]
@@ -92,8 +94,10 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
     A journal without headings is one assessment. Sections about plans, context and reading are left out.
     """
     lines = text.removeprefix("\ufeff").split("\n")
-    start = _front_matter(lines)
-    fence = ""
+    start, fence = 0, ""
+    if lines[0].strip() == "---":  # front matter, to the next such line
+        ends = (at + 1 for at, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "..."))
+        start = next(ends, 0)
     is_self, is_elsewhere = not any(journal_words.HEADING.match(line) for line in lines), False
     for number, line in enumerate(lines[start:], start=start + 1):
         mark = journal_words.FENCE.match(line)
@@ -115,37 +119,18 @@ def _prose(text: str) -> Iterator[tuple[int, str, bool]]:
             yield number, line, is_self
 
 
-def _front_matter(lines: list[str]) -> int:
-    """How many lines at the top are front matter: from `---` to the next `---`."""
-    if lines[0].strip() != "---":
-        return 0
-    return next((at + 1 for at, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
-
-
-def _clauses(line: str) -> list[str]:
-    return [
-        clause
-        for part in journal_words.CLAUSES.split(line)
-        if part
-        for clause in journal_words.COMMA.split(part)
-        if clause.strip()
-    ]
-
-
 def _in_clause(clause: str, line: int, *, is_self: bool) -> Iterator[Hit]:
     for kind, pattern in journal_words.OUTCOMES.items():
         match = pattern.search(clause)
         if match is None:
             continue
-        why = _bad_news(clause[: match.start()], is_self) if kind in ("blocked", "noop") else _unreal(clause, match)
+        if kind not in ("blocked", "noop"):
+            why = _unreal(clause, match)
+        elif is_self:
+            why = "negated" if journal_words.UNBLOCKED.search(clause[: match.start()]) else ""
+        else:  # a word of failure is held against a session only where it assesses itself
+            why = "not in the session's own assessment"
         yield Hit(kind=kind, line=line, text=clause.strip()[:200], counted=not why, why=why)
-
-
-def _bad_news(before: str, is_self: bool) -> str:  # noqa: FBT001 (named by its only caller)
-    """Why a word of failure is not held against the session: only where it assesses itself."""
-    if not is_self:
-        return "not in the session's own assessment"
-    return "negated" if journal_words.UNBLOCKED.search(before) else ""
 
 
 def _unreal(clause: str, match: Match[str]) -> str:

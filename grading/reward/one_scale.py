@@ -9,7 +9,7 @@ import datetime as dt
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -145,7 +145,9 @@ class Judgements:
     def __init__(self, now: dt.datetime) -> None:
         found, verdicts = [], Counter[tuple[str, str]]()
         for session, grades in _judged(now).items():
-            verdict = _first_fresh(grades)
+            fresh = {view.id for view in rewards.views(grades) if not view.stale}
+            first = [row for row in grades if row.source == Source.JUDGE and row.sample == 1 and row.value is not None]
+            verdict = next((row for row in first if row.pk in fresh), None)
             if verdict is not None:
                 found.append((session, grades, verdict))
                 verdicts[verdict.model, verdict.rubric] += 1
@@ -160,7 +162,12 @@ class Judgements:
 
     def pairs(self, bandit: str) -> tuple[list[JudgedSession], Target | None]:
         """A pair of each of them for each arm of this bandit that has its reward; and whose verdicts they are."""
-        arms = _arms(bandit, [each.session for each in self._both])
+        observations = [each.session.observation for each in self._both]
+        arms: dict[str, list[str]] = defaultdict(list)
+        for at in range(0, len(observations), CHUNK_SIZE):
+            entries = ledger.live_entries_of(bandit, observations[at : at + CHUNK_SIZE])
+            for observation, arm in entries.values_list("observation", "arm__name"):
+                arms[observation].append(arm)
         made = [
             JudgedSession(
                 arm=arm,
@@ -206,13 +213,6 @@ def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:
     return found
 
 
-def _first_fresh(grades: Sequence[Grade]) -> Grade | None:
-    views = {view.id: view for view in rewards.views(grades)}
-    first = (grade for grade in grades if grade.source == Source.JUDGE and grade.sample == 1)
-    verdicts = (grade for grade in first if grade.value is not None)
-    return next((grade for grade in verdicts if not views[grade.pk].stale), None)
-
-
 def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
     """The model that judges now, by the rubrics in force, where it gave enough verdicts; else the one that gave most,
     by all its rubrics.
@@ -230,17 +230,6 @@ def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:
         now = {key: n for key, n in verdicts.items() if key[0] == most}
     model = next(iter(now))[0]
     return Target(model=model, rubrics=tuple(sorted(rubric for _, rubric in now)))
-
-
-def _arms(bandit: str, sessions: Sequence[Session]) -> dict[str, list[str]]:
-    """The arms that hold a reward of each of these sessions, by observation."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for at in range(0, len(sessions), CHUNK_SIZE):
-        observations = [session.observation for session in sessions[at : at + CHUNK_SIZE]]
-        entries = ledger.live_entries_of(bandit, observations)
-        for observation, arm in entries.values_list("observation", "arm__name"):
-            found[observation].append(arm)
-    return found
 
 
 def proposal(name: str, now: dt.datetime, judged: Judgements | None = None) -> Proposed:

@@ -7,7 +7,6 @@ verdict had read, as far as that can make a verdict stale.
 """
 
 import datetime as dt
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -63,13 +62,24 @@ def due(session: Session) -> NextReading | None:
     grades = list(session.grades.chain())
     if not any(grade.source == Source.JUDGE and grade.value is not None for grade in grades):
         return None
-    decision = decide(rewards.views(grades), rewards.policy(), judge_open=False, outcome=Outcome(session.outcome))
-    why = why_again(decision, rules=_by_rules(session, grades), flagged=_is_flagged(session))
+    views, policy = rewards.views(grades), rewards.policy()
+    decision = decide(views, policy, judge_open=False, outcome=Outcome(session.outcome))
+    # What the session would be worth without the judge, on the judge's scale, once judged sessions have shown what that
+    # is: raw, a trajectory's number is on another scale, and no measure of a judge.
+    row = fallback(views, policy)
+    grade = None if row is None else next(grade for grade in grades if grade.pk == row.id)
+    read = None if grade is None else one_scale.of(session, grade)
+    rules = read.value if read is not None and read.pairs else None
+    flagged = Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
+    why = why_again(decision, rules=rules, flagged=flagged)
     if not why:
         return None
     first = next(grade for grade in grades if grade.pk == decision.holds[Source.JUDGE].id)
     rubric = Rubric.objects.filter(sha256=first.rubric).first()
-    before = _asked(session, first)
+    jobs = session.judge_jobs.filter(purpose=Purpose.SAMPLE, rubric__sha256=first.rubric).select_related("sample_of")
+    kept = jobs.exclude(state=JobState.CANCELLED).order_by("pk")
+    # The further readings that were asked for of this state of the evidence, under this rubric.
+    before = [job for job in kept if job.sample_of is not None and _state(job.sample_of) == _state(first)]
     goes_on = all(job.state == JobState.DONE and job.sample_of_id == first.pk for job in before)
     if rubric is None or not goes_on or len(before) >= READINGS - 1:
         return None
@@ -105,28 +115,7 @@ def is_wanted(job: JudgeJob) -> bool:
     return human is None and judge is not None and judge.id == job.sample_of_id and not judge.samples
 
 
-def _asked(session: Session, first: Grade) -> list[JudgeJob]:
-    """The further readings that were asked for of this state of the evidence, under this rubric."""
-    jobs = session.judge_jobs.filter(purpose=Purpose.SAMPLE, rubric__sha256=first.rubric).select_related("sample_of")
-    kept = jobs.exclude(state=JobState.CANCELLED).order_by("pk")
-    return [job for job in kept if job.sample_of is not None and _state(job.sample_of) == _state(first)]
-
-
 def _state(verdict: Grade) -> str:
     """The state of the evidence that a verdict has read."""
     read = EvidenceState.from_dict(verdict.evidence.get("read"))
     return verdict.inputs_sha256 if read is None else read.fingerprint
-
-
-def _is_flagged(session: Session) -> bool:
-    return Flag.objects.open().filter(session=session, rule=DISAGREEMENT).exists()
-
-
-def _by_rules(session: Session, grades: Sequence[Grade]) -> float | None:
-    """What the session would be worth without the judge, on the judge's scale; None where no judged session has shown
-    yet what that is: raw, a trajectory's number is on another scale, and no measure of a judge.
-    """
-    row = fallback(rewards.views(grades), rewards.policy())
-    grade = None if row is None else next(grade for grade in grades if grade.pk == row.id)
-    read = None if grade is None else one_scale.of(session, grade)
-    return read.value if read is not None and read.pairs else None

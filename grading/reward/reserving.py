@@ -8,7 +8,6 @@ nobody, and for good.
 from bandit.chance import chance, key_id
 from grading.models import AbstentionDraw, JudgePolicy, Session
 from grading.models.judging import Purpose
-from grading.reward.reserve import Drawing
 from grading.reward.reserve import draw as drawn_by
 
 BANDIT = "category"
@@ -22,7 +21,12 @@ def draw(session: Session) -> None:
     arm = session.category
     if arm is None or AbstentionDraw.objects.filter(session=session, arm=arm).exists():
         return
-    found = _drawing(session, arm.name, arm.current.pk)
+    # The arm is part of the question: in another it is another draw.
+    number = chance(f"abstention of {arm.name}", BANDIT, session.agent.name, session.external_id)
+    share = JudgePolicy.objects.current().abstention_share
+    abstentions = AbstentionDraw.objects.of_arm(arm.current.pk).order_by("-pk")
+    last_drawn = abstentions.drawn().values_list("pk", flat=True).first()
+    found = drawn_by(number, share, passed_over=abstentions.filter(pk__gt=last_drawn or 0).count())
     AbstentionDraw.objects.create(session=session, arm=arm, drawn=found.drawn, chance=found.chance, key_id=key_id())
     if found.drawn:
         session.judge_jobs.open().filter(purpose=Purpose.VERDICT).update(reserved=True)
@@ -31,16 +35,3 @@ def draw(session: Session) -> None:
 def is_reserved(session: Session) -> bool:
     """Whether the session was drawn, in whatever arm."""
     return AbstentionDraw.objects.drawn().filter(session=session).exists()
-
-
-def _drawing(session: Session, arm: str, current: int) -> Drawing:
-    """What the key says of the session in its arm. The arm is part of the question: in another it is another draw."""
-    number = chance(f"abstention of {arm}", BANDIT, session.agent.name, session.external_id)
-    return drawn_by(number, JudgePolicy.objects.current().abstention_share, _passed_over(current))
-
-
-def _passed_over(arm: int) -> int:
-    """How many of the arm's abstentions since its last drawn one."""
-    rows = AbstentionDraw.objects.of_arm(arm).order_by("-pk")
-    last = rows.drawn().values_list("pk", flat=True).first()
-    return rows.filter(pk__gt=last or 0).count()

@@ -64,7 +64,9 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
             withdraws=grade.withdraws_id,
             stands=grade.evidence.get("stands"),
             view=view_of(grade),
-            stale=_stale(grade, now),
+            stale=unread(EvidenceState.from_dict(grade.evidence.get("read")), now)
+            if grade.source == Source.JUDGE and grade.value is not None
+            else "",
             witness=witness_of(grade),
             sample_of=grade.sample_of_id,
         )
@@ -105,12 +107,6 @@ def shown(grades: Iterable[Grade]) -> EvidenceState | None:
     return None if latest is None else EvidenceState.from_dict(latest.evidence.get("shown"))
 
 
-def _stale(grade: Grade, now: EvidenceState | None) -> str:
-    if grade.source != Source.JUDGE or grade.value is None:
-        return ""
-    return unread(EvidenceState.from_dict(grade.evidence.get("read")), now)
-
-
 def vetoes(session: Session) -> list[str]:
     """The mandatory checks that the caller saw fail, by name."""
     failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
@@ -135,7 +131,13 @@ def learners(session: Session) -> tuple[Learner, ...]:
     found = [] if session.category is None else [Learner(bandit="category", arm=session.category.current)]
     if (engine := engine_of(session)) is not None:
         found.append(Learner(bandit="harness", arm=engine, context=context))
-    return (*found, *_lessons(session, context))
+    lessons: dict[Arm, Learner] = {}
+    for row in session.lessons.all():
+        if row.taken:
+            salience = 100 if row.salience is None else round(100 * row.salience)
+            arm = row.arm.current
+            lessons.setdefault(arm, Learner(bandit="lesson", arm=arm, context=context, salience=salience))
+    return (*found, *lessons.values())
 
 
 def engine_of(session: Session) -> Arm | None:
@@ -157,16 +159,6 @@ def name_engine(session: Session) -> None:
         harness, model = session.harness.current, session.model_arm.current
         made = {"title": f"{harness} × {model}", "probation": True}
         Arm.objects.get_or_create(bandit_id=harness.bandit_id, name=f"{harness.name}/{model.name}", defaults=made)
-
-
-def _lessons(session: Session, context: str) -> Iterable[Learner]:
-    known: dict[Arm, Learner] = {}
-    for row in session.lessons.all():
-        if row.taken:
-            salience = 100 if row.salience is None else round(100 * row.salience)
-            arm = row.arm.current
-            known.setdefault(arm, Learner(bandit="lesson", arm=arm, context=context, salience=salience))
-    return known.values()
 
 
 def settle(session: Session, *, renew: bool = False) -> Settlement:
@@ -192,25 +184,21 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
         log: SessionLog | None = getattr(locked, "log", None)
         parent = None if log is None else log.part_of
         if parent is not None and resolution.source is not Source.HUMAN:
-            resolution = _left_to(parent, resolution)
+            # No reward for a subagent's session: the one that started it has its work.
+            resolution = replace(
+                resolution,
+                value=None,
+                source=None,
+                final=True,
+                weight=0.0,
+                sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
+                reason=Reason.CARRIED,
+                grade=None,
+            )
         name_engine(locked)
         settlement = _append(locked, resolution)
         _record(locked, settlement, _credit(locked, settlement, resolution.standing, grades), renew=renew)
     return settlement
-
-
-def _left_to(parent: Session, resolution: Resolution) -> Resolution:
-    """No reward for a subagent's session: the one that started it has its work."""
-    return replace(
-        resolution,
-        value=None,
-        source=None,
-        final=True,
-        weight=0.0,
-        sentence=f"A subagent of session {parent.external_id}, which has its work and the reward.",
-        reason=Reason.CARRIED,
-        grade=None,
-    )
 
 
 def live(session: Session) -> Settlement | None:
@@ -233,15 +221,11 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
         grade_id=resolution.grade,
         policy_version=policy().version,
     )
-    if held is not None and _says_the_same(held, settlement):
+    said = ("value", "source", "final", "weight", "reason", "sentence", "steps", "grade_id", "policy_version")
+    if held is not None and all(getattr(held, field) == getattr(settlement, field) for field in said):
         return held
     settlement.save(force_insert=True)
     return settlement
-
-
-def _says_the_same(held: Settlement, new: Settlement) -> bool:
-    fields = ("value", "source", "final", "weight", "reason", "sentence", "steps", "grade_id", "policy_version")
-    return all(getattr(held, field) == getattr(new, field) for field in fields)
 
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
@@ -278,7 +262,13 @@ def _credit(session: Session, settlement: Settlement, standing: str, grades: lis
         source=settlement.source, witness=Witness.UNKNOWN.value, standing=standing, agent=session.agent.name
     )
     if settlement.weight == 0 and not standing.startswith(CONTESTED):
-        return _abstention(said, grades) if settlement.source == Source.FLOOR else None
+        if settlement.source != Source.FLOOR:
+            return None
+        # That nobody could grade the session, and why: what the trajectory says, which looks at every one. It is kept
+        # so that silence can be read at what such sessions were worth where somebody judged them; it has no value and
+        # no weight, and a grade that comes takes its place.
+        version, reason = abstained(grades)
+        return Credit(value=0.0, grader=replace(said, source=ABSTAINED, version=version, view=reason))
     stratum = "" if settlement.source == Source.HUMAN or not is_flagged(session) else FLAGGED
     grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
     if grade is None:
@@ -296,16 +286,6 @@ def _credit(session: Session, settlement: Settlement, standing: str, grades: lis
             view=view_of(grade),
         ),
     )
-
-
-def _abstention(said: GraderKey, grades: list[Grade]) -> Credit:
-    """That nobody could grade the session, and why: what the trajectory says, which looks at every one.
-
-    It is kept so that silence can be read at what such sessions were worth where somebody judged them. It has no value
-    and no weight; a grade that comes takes its place.
-    """
-    version, reason = abstained(grades)
-    return Credit(value=0.0, grader=replace(said, source=ABSTAINED, version=version, view=reason))
 
 
 def abstained(grades: Iterable[Grade]) -> tuple[str, str]:

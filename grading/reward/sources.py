@@ -80,7 +80,11 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None
     `parsed` maps a transcript's hash to its signals, where the caller has them already. For use in a transaction.
     """
     seen = look(session, parsed or {})
-    _keep_signals(seen)
+    is_kept = session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None)
+    if not is_kept:
+        session.signals = None if seen.signals is None else plain_json(seen.signals.as_dict())
+        session.signals_version = seen.signals_version
+        session.save(update_fields=["signals", "signals_version"])
     outcomes.conclude(session, seen.signals)
     found: list[artifacts.FoundArtifact] = []
     said: dict[Sketch, near_copies.DatedSketch] = {}
@@ -102,8 +106,12 @@ def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> Gradi
     """What there is to grade a session by; see `grade`. Nothing is written."""
     held = material.of(session)
     transcript, log = held.transcript, held.log
-    version = "" if transcript is None else _signals_version(transcript, log)
-    signals, fault = (None, "") if transcript is None else _signals(session, transcript, version, log, parsed or {})
+    signals, version, fault = None, "", ""
+    if transcript is not None:
+        # What its signals follow from: the extractor's version, the file, and which of its records count.
+        marks = log.digest if log is not None else ""
+        version = f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
+        signals, fault = _signals(session, transcript, version, log, parsed or {})
     changes, patch_fault = _patch(held.patch)
     rules, invalid_rule = _rules()
     return GradingInput(
@@ -142,12 +150,6 @@ def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
         return None, _last_line(error)
 
 
-def _signals_version(transcript: Evidence, log: SessionLog | None) -> str:
-    """What a transcript's signals follow from: the extractor's version, the file, and which of its records count."""
-    marks = log.digest if log is not None else ""
-    return f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
-
-
 def _signals(
     session: Session, transcript: Evidence, version: str, log: SessionLog | None, parsed: Mapping[str, Signals]
 ) -> tuple[Signals | None, str]:
@@ -160,16 +162,6 @@ def _signals(
     except Exception as error:
         logger.exception("signals of %s could not be extracted", session.observation)
         return None, _last_line(error)
-
-
-def _keep_signals(seen: GradingInput) -> None:
-    """Keep a transcript's signals on the session's row, where they are not there yet."""
-    session = seen.session
-    if session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None):
-        return
-    session.signals = None if seen.signals is None else plain_json(seen.signals.as_dict())
-    session.signals_version = seen.signals_version
-    session.save(update_fields=["signals", "signals_version"])
 
 
 def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
@@ -281,8 +273,11 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
     held = list(session.grades.order_by("pk"))
     for answer, inputs in answers:
         rows = [row for row in held if row.source == answer.source]
-        if rows and _same(rows[-1], answer, inputs):
-            continue
+        if rows:
+            last = rows[-1]
+            said = (last.status, last.value, last.reason, last.version, last.inputs_sha256)
+            if said == (answer.status, answer.value, answer.reason, answer.version, inputs):
+                continue
         replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
         Grade.objects.create(
             session=session,
@@ -296,11 +291,6 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             inputs_sha256=inputs,
             replicate=len(replicates),
         )
-
-
-def _same(row: Grade, answer: SourceGrade, inputs: str) -> bool:
-    said = (row.status, row.value, row.reason, row.version, row.inputs_sha256)
-    return said == (answer.status, answer.value, answer.reason, answer.version, inputs)
 
 
 def _keep_artifacts(

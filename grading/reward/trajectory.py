@@ -69,10 +69,15 @@ def grade(seen: TrajectoryInput) -> SourceGrade:
     usable = None if unusable else log
     failures = list(_failures(usable, seen.facts))
     if seen.production.is_work:
-        view = _view(usable) if usable else EvidenceView.FACTS
+        view = EvidenceView.FACTS
+        if usable:
+            view = EvidenceView.PART if usable.truncated or usable.unreadable_calls else EvidenceView.FULL
+        told = f"{seen.production.words}: {seen.production.units:.1f} commit-equivalents"
+        if why:
+            told += f", from facts and patch alone ({why[:1].lower()}{why[1:]})"
         # Where looking is the work, bringing something about as well is worth no less than finding nothing to do.
         least = LOOKED if usable and seen.looking and has_looked(usable) and not failures else LOWEST
-        return _scored(seen, view, failures, _weighed(seen, usable, least=least), _told(seen, why))
+        return _scored(seen, view, failures, _weighed(seen, usable, least=least), told)
     if failures:
         found = _weighed(seen, usable, most=FAILED_AT_MOST)
         return _scored(seen, EvidenceView.FAILED, failures, found, f"Nothing was brought about: {'; '.join(failures)}")
@@ -83,7 +88,12 @@ def grade(seen: TrajectoryInput) -> SourceGrade:
         return _scored(seen, EvidenceView.LOOKED, failures, TrajectoryScore(value=LOOKED), detail)
     # What the formula makes of conduct alone is kept beside the abstention, so that it can be held against verdicts.
     withheld = _weighed(seen, usable)
-    return _abstain(seen, Reason.NOTHING_OBSERVABLE, _nothing(usable), withheld=round(withheld.value, 6))
+    detail = "No effect and no failure to see: it answered without a tool call"
+    if usable.calls:
+        opaque = f", {usable.opaque_calls} of them of tools that the site does not know" if usable.opaque_calls else ""
+        calls = _counted(usable.calls, "tool call")
+        detail = f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
+    return _abstain(seen, Reason.NOTHING_OBSERVABLE, detail, withheld=round(withheld.value, 6))
 
 
 def was_cut(log: Signals) -> bool:
@@ -147,29 +157,11 @@ def _failures(log: Signals | None, facts: ObservedFacts) -> Iterator[str]:
         yield f"the user refused {log.rejected} of its calls"
 
 
-def _view(log: Signals) -> EvidenceView:
-    return EvidenceView.PART if log.truncated or log.unreadable_calls else EvidenceView.FULL
-
-
 def _weighed(
     seen: TrajectoryInput, log: Signals | None, *, least: float = LOWEST, most: float = 1.0
 ) -> TrajectoryScore:
     observed = Observed.of(log, units=seen.production.units, did_something=seen.production.is_work)
     return score(observed, least=least, most=most)
-
-
-def _told(seen: TrajectoryInput, why: str) -> str:
-    told = f"{seen.production.words}: {seen.production.units:.1f} commit-equivalents"
-    return f"{told}, from facts and patch alone ({why[:1].lower()}{why[1:]})" if why else told
-
-
-def _nothing(log: Signals) -> str:
-    """What was there to see, though it says neither good nor bad."""
-    if log.calls == 0:
-        return "No effect and no failure to see: it answered without a tool call"
-    opaque = f", {log.opaque_calls} of them of tools that the site does not know" if log.opaque_calls else ""
-    calls = _counted(log.calls, "tool call")
-    return f"No effect and no failure to see: {calls}{opaque}; none says what it changed"
 
 
 def _scored(

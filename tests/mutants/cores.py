@@ -63,7 +63,6 @@ CORES = {
                 "is_on_probation",
                 "out_of_use",
                 "reason_against",
-                "_against_trial",
                 "consumption_feedback",
             }
         ),

@@ -1,6 +1,5 @@
 """What a variant of a bandit's policy would have chosen and earned on the log, before it is switched on."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -11,7 +10,7 @@ from tqdm import tqdm
 from bandit.models import Bandit, UnknownBandit
 from bandit.policies import proposed
 from bandit.reading import version_of
-from bandit.shadow import LIMIT, Report, shadow
+from bandit.shadow import LIMIT, shadow
 
 # What moves the odds among arms that may be chosen; the rest of a policy says which those are.
 NUMBERS = {
@@ -61,26 +60,22 @@ class Command(BaseCommand):
             )
         except (UnknownBandit, ValidationError, ValueError) as error:
             raise CommandError("; ".join(getattr(error, "messages", [str(error)]))) from error
-        self.stdout.write("\n".join(_lines(report)))
+        others = "".join(f"; {count} {reason}" for reason, count in sorted(report.left_out.items()))
+        lines = [f"{report.variant}: {report.used} of the last {report.looked_at} decisions{others}."]
+        if report.comparison is not None:
+            lines += [f"From {report.first:%Y-%m-%d %H:%M} to {report.last:%Y-%m-%d %H:%M}. Of a hundred such draws:"]
+            lines += [f"  {'':24}{'ran':>8}{'would':>8}"]
+            lines += [f"  {share.arm:24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares]
+            effective, largest = report.comparison.effective, report.comparison.largest
+            lines += [f"Effective sample {effective:.0f}, heaviest weight {largest:.2f}."]
+            if found := report.comparison.estimates:
+                lines += [f"  {'mean reward':24}{'':>8}  90 % interval"]
+                named = {"earned": found.earned, "IPS": found.ips, "SNIPS": found.snips, "doubly robust": found.dr}
+                lines += [f"  {name:24}{of.mean:8.3f}  {of.low:.3f} to {of.high:.3f}" for name, of in named.items()]
+        self.stdout.write("\n".join([*lines, report.sentence]))
 
 
 def weight(text: str) -> tuple[str, float]:
     """A source and what it is to count, from "journal=0.1". Raises ValueError."""
     source, _, number = text.partition("=")
     return source, float(number)
-
-
-def _lines(report: Report) -> Iterator[str]:
-    others = "".join(f"; {count} {reason}" for reason, count in sorted(report.left_out.items()))
-    yield f"{report.variant}: {report.used} of the last {report.looked_at} decisions{others}."
-    if report.comparison is not None:
-        yield f"From {report.first:%Y-%m-%d %H:%M} to {report.last:%Y-%m-%d %H:%M}. Of a hundred such draws:"
-        yield f"  {'':24}{'ran':>8}{'would':>8}"
-        yield from (f"  {share.arm:24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares)
-        yield f"Effective sample {report.comparison.effective:.0f}, heaviest weight {report.comparison.largest:.2f}."
-        if found := report.comparison.estimates:
-            yield f"  {'mean reward':24}{'':>8}  90 % interval"
-            named = {"earned": found.earned, "IPS": found.ips, "SNIPS": found.snips, "doubly robust": found.dr}
-            for name, each in named.items():
-                yield f"  {name:24}{each.mean:8.3f}  {each.low:.3f} to {each.high:.3f}"
-    yield report.sentence

@@ -161,7 +161,7 @@ class Lesson:
         measure = observational if trials.chance is None else causal
         contexts = self.sample.context[at]
         names = sorted(set(contexts.tolist()))
-        return [InCategory(category=name, effect=measure(_only(trials, contexts == name))) for name in names]
+        return [InCategory(category=name, effect=measure(trials.only(contexts == name))) for name in names]
 
     @cached_property
     def _drawn(self) -> tuple[Ints, Trials]:
@@ -183,8 +183,3 @@ class Lesson:
         first = self.sample.day[self.at].min(initial=np.iinfo(np.int64).max)
         found: Mask = np.isin(self.sample.agent, self.sample.agent[self.at]) & (self.sample.day >= first)
         return found
-
-
-def _only(trials: Trials, kept: Mask) -> Trials:
-    chance = None if trials.chance is None else trials.chance[kept]
-    return Trials(present=trials.present[kept], outcome=trials.outcome[kept], day=trials.day[kept], chance=chance)

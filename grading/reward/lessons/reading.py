@@ -5,7 +5,7 @@ Outcomes are residuals, reward − category mean + mean of all, of the rewards t
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from bandit.core.residual import Baseline
-from bandit.models import MICRO, Arm, Bandit, Bucket, LedgerEntry
+from bandit.models import MICRO, Bandit, Bucket, LedgerEntry
 from bandit.reading import baseline_of, site_day, version_of
 from grading.days import midnight
 from grading.models import Session, SessionLesson
@@ -46,24 +46,24 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     arms = bandit.arms.filter(merged_into=None).order_by("name")
     # A session may come in, or be erased, between two of these queries.
     known = {arm: [row for at, row in found.items() if at in sample.place] for arm, found in matches.items()}
-    lessons = (_lesson(arm, sample, known.get(arm.pk, []), *credit.get(arm.pk, (0, 0.0))) for arm in arms)
+    lessons = []
+    for arm in arms:
+        rows, (rewards, counted) = known.get(arm.pk, []), credit.get(arm.pk, (0, 0.0))
+        heeded = np.array([row["assignment__taken"] in {None, row["taken"]} for row in rows], dtype=bool)
+        chance = np.array([row["assignment__chance"] or np.nan for row in rows], dtype=np.float64)
+        lessons.append(
+            Lesson(
+                arm=arm,
+                sample=sample,
+                at=np.array([sample.place[row["session_id"]] for row in rows], dtype=np.int64),
+                taken=np.array([row["taken"] for row in rows], dtype=bool),
+                chance=np.where(chance < 1, chance, np.nan),  # what was certain was not drawn
+                spoilt=~heeded,
+                rewards=rewards,
+                credit=counted,
+            )
+        )
     return Readings(lessons=tuple(lessons), baseline=moved, salience_floor=floor)
-
-
-def _lesson(arm: Arm, sample: Sample, rows: Sequence[Match], rewards: int, credit: float) -> Lesson:
-    taken = np.array([row["taken"] for row in rows], dtype=bool)
-    heeded = np.array([row["assignment__taken"] in {None, row["taken"]} for row in rows], dtype=bool)
-    chance = np.array([row["assignment__chance"] or np.nan for row in rows], dtype=np.float64)
-    return Lesson(
-        arm=arm,
-        sample=sample,
-        at=np.array([sample.place[row["session_id"]] for row in rows], dtype=np.int64),
-        taken=taken,
-        chance=np.where(chance < 1, chance, np.nan),  # what was certain was not drawn
-        spoilt=~heeded,
-        rewards=rewards,
-        credit=credit,
-    )
 
 
 def _matches(since: dt.datetime) -> Mapping[int, Mapping[int, Match]]:
@@ -83,7 +83,16 @@ def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
     telling = SessionLesson.objects.filter(session__ended_at__gte=since).values("session__agent")
     sessions = Session.objects.filter(ended_at__gte=since, agent__in=telling).order_by("pk")
     rows = list(sessions.values_list("pk", "agent_id", "ended_at"))
-    rewards, offsets = _rewards(since), {} if moved is None else moved.offsets
+    # The category and the reward of each observation that has one.
+    live = (
+        LedgerEntry.objects.rewards().filter(bandit__name=CATEGORY, effective_day__gte=timezone.localdate(since)).live()
+    )
+    name = Coalesce("arm__merged_into__name", "arm__name")
+    rewards = {
+        observation: (context, micro / MICRO)
+        for observation, context, micro in live.order_by().values_list("observation", name, "value_micro")
+    }
+    offsets = {} if moved is None else moved.offsets
     earned = [rewards.get(observation_of(pk), ("", np.nan)) for pk, _, _ in rows]
     return Sample(
         session=np.array([pk for pk, _, _ in rows], dtype=np.int64),
@@ -92,15 +101,6 @@ def _sample(since: dt.datetime, moved: Baseline | None) -> Sample:
         context=np.array([context for context, _ in earned], dtype=np.str_),
         outcome=np.array([reward + offsets.get(context, 0.0) for context, reward in earned], dtype=np.float64),
     )
-
-
-def _rewards(since: dt.datetime) -> dict[str, tuple[str, float]]:
-    """The category and the reward of each observation that has one."""
-    rewards = LedgerEntry.objects.rewards().filter(bandit__name=CATEGORY)
-    live = rewards.filter(effective_day__gte=timezone.localdate(since)).live()
-    name = Coalesce("arm__merged_into__name", "arm__name")
-    rows = live.order_by().values_list("observation", name, "value_micro")
-    return {observation: (context, micro / MICRO) for observation, context, micro in rows}
 
 
 def _credit(bandit: Bandit, floor: float) -> dict[int, tuple[int, float]]:
