@@ -234,21 +234,24 @@ def each(filters: HistoryFilters) -> Iterator[HistoryEntry]:
 
 
 def _rows(index: int, table: _Table, filters: HistoryFilters, before: HistoryCursor | None) -> QuerySet[Any]:
-    if _has_none(table, filters):
-        return table.rows().none()
-    narrowed = table.rows().filter(_condition(table, filters))
-    if before is not None:
-        narrowed = narrowed.filter(_older(index, table.at, before))
-    return narrowed.order_by(f"-{table.at}", "-pk")
-
-
-def _has_none(table: _Table, filters: HistoryFilters) -> bool:
+    """The acts of one table that match and are older than `before`, newest first."""
     of_a_session = filters.arm or filters.sessions is not None
-    return bool(
+    if (
         (filters.kind and filters.kind not in table.kinds)
         or (of_a_session and not table.of_session)
         or (filters.bulk and table.read is not acts.of_answer)
-    )
+    ):
+        return table.rows().none()
+    narrowed = table.rows().filter(_condition(table, filters))
+    if before is not None:
+        # Of acts at the same moment, those of later tables come first, and of one table those of later rows.
+        older = Q(**{f"{table.at}__lt": before.at})
+        if index < before.table:
+            older = Q(**{f"{table.at}__lte": before.at})
+        elif index == before.table:
+            older |= Q(**{table.at: before.at, "pk__lt": before.pk})
+        narrowed = narrowed.filter(older)
+    return narrowed.order_by(f"-{table.at}", "-pk")
 
 
 def _condition(table: _Table, filters: HistoryFilters) -> Q:
@@ -268,10 +271,3 @@ def _condition(table: _Table, filters: HistoryFilters) -> Q:
     if filters.bulk:
         chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
     return chosen
-
-
-def _older(index: int, at: str, before: HistoryCursor) -> Q:
-    earlier = Q(**{f"{at}__lt": before.at})
-    if index < before.table:
-        return Q(**{f"{at}__lte": before.at})
-    return earlier | Q(**{at: before.at, "pk__lt": before.pk}) if index == before.table else earlier

@@ -81,7 +81,7 @@ def _session(session: Session | None) -> dict[str, Any]:
 
 
 def _answer(row: ReviewAnswer) -> dict[str, Any]:
-    undoing = _undoing(row)
+    undoing: ReviewAnswer | None = getattr(row, "undone_by", None)
     return {
         "answer": str(row.answer),
         "value": row.value,
@@ -117,7 +117,3 @@ def _identity(judge: Grade) -> dict[str, Any]:
         "judge_rubric": judge.rubric,
         "judge_version": judge.version,
     }
-
-
-def _undoing(row: ReviewAnswer) -> ReviewAnswer | None:
-    return getattr(row, "undone_by", None)
