@@ -41,6 +41,12 @@ def of(session: Session) -> Material:
     transcript = next(iter(shown.files(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
     log = SessionLog.objects.filter(session=session).select_related("part_of").first()
+    carried = ""
+    if log is not None and log.part_of is not None:
+        carried = f"The log of a subagent of session {log.part_of.external_id}, which has its work"
+    elif log is not None and shown.is_copy(log):
+        own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
+        carried = f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
     patch, journal = (store.usable(session, kind) for kind in (EvidenceKind.PATCH, EvidenceKind.JOURNAL))
     patch_text, patch_fault = _text(patch)
     journal_text, journal_fault = _text(journal)
@@ -51,7 +57,7 @@ def of(session: Session) -> Material:
         log=log,
         facts=facts_of(session),
         foreign=claims.foreign(session),
-        carried="" if log is None else _carried(session, log),
+        carried=carried,
         patch=patch,
         patch_text=patch_text,
         patch_fault=patch_fault,
@@ -94,15 +100,6 @@ def _why_no_transcript(session: Session) -> tuple[Reason, str]:
         return Reason(latest.problem), latest.detail
     others = ", ".join(row.session.external_id for row in store.sharers(latest).select_related("session")[:3])
     return Reason.LOG_SHARED, f"The log was also submitted for {others}, and does not say whose it is"
-
-
-def _carried(session: Session, log: SessionLog) -> str:
-    if log.part_of is not None:
-        return f"The log of a subagent of session {log.part_of.external_id}, which has its work"
-    if not shown.is_copy(log):
-        return ""
-    own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
-    return f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
 
 
 def _text(row: Evidence | None) -> tuple[str | None, Exception | None]:

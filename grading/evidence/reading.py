@@ -56,9 +56,19 @@ def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     """What the stored bytes of `row` (its kind, hash, size and file name) turn out to be. Never raises for content."""
     if row.kind == EvidenceKind.TRANSCRIPT:
         return _transcript(row, claim)
-    if row.kind == EvidenceKind.PATCH:
-        return _patch(row)
-    return EvidenceReading()
+    if row.kind != EvidenceKind.PATCH:
+        return EvidenceReading()
+    with store.open(row) as stream:
+        text = stream.read(store.TEXT_LIMIT + 1)
+    if len(text) > store.TEXT_LIMIT:
+        return EvidenceReading(
+            problem=Reason.UNREADABLE, detail=f"a patch over {store.TEXT_LIMIT:,} bytes; leave out generated files"
+        )
+    try:
+        files = patch.parse(text.decode(errors="replace")).files
+    except patch.MalformedPatch as error:
+        return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), 500))
+    return EvidenceReading(report={"files": len(files)})
 
 
 def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
@@ -74,9 +84,14 @@ def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     header, report, coverage = reader.summary()
     problem, detail = _judged(row, claim, header, report)
     records.keep(row, noted.records(found))
+    summary = {
+        name: value.isoformat() if isinstance(value, dt.datetime) else value
+        for name, value in {**asdict(header), **asdict(report)}.items()
+        if value is not None
+    }
     said = plain_json(
         {
-            "report": _summary(header, report),
+            "report": summary,
             "detail": detail,
             "title": header.title or found.task,
             "model": header.model or "",
@@ -108,15 +123,11 @@ def _judged(row: Evidence, claim: SessionClaim, header: TranscriptHeader, report
         return Reason.LOG_OVERWRITTEN, f"The log belongs to session {header.session_id}, not to this one"
     if report.recognised == 0:
         return Reason.FORMAT_BLIND, f"None of {report.lines:,} lines of {header.harness} was recognised"
-    seconds = _duration(claim, header)
-    if not header.is_subagent and row.size < SMALL_LOG_BYTES and seconds is not None and seconds > SMALL_LOG_SECONDS:
+    start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
+    seconds = 0.0 if start is None or end is None else (end - start).total_seconds()
+    if not header.is_subagent and row.size < SMALL_LOG_BYTES and seconds > SMALL_LOG_SECONDS:
         return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
     return Reason.NONE, ""
-
-
-def _duration(claim: SessionClaim, header: TranscriptHeader) -> float | None:
-    start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
-    return None if start is None or end is None else (end - start).total_seconds()
 
 
 def plausible(moment: dt.datetime) -> dt.datetime:
@@ -134,26 +145,3 @@ def _plausible(moment: dt.datetime | None) -> dt.datetime | None:
         return plausible(moment)
     except ValueError:
         return None
-
-
-def _summary(header: TranscriptHeader, report: ParseReport) -> dict[str, Any]:
-    said = {**asdict(header), **asdict(report)}
-    return {
-        name: value.isoformat() if isinstance(value, dt.datetime) else value
-        for name, value in said.items()
-        if value is not None
-    }
-
-
-def _patch(row: Evidence) -> EvidenceReading:
-    with store.open(row) as stream:
-        text = stream.read(store.TEXT_LIMIT + 1)
-    if len(text) > store.TEXT_LIMIT:
-        return EvidenceReading(
-            problem=Reason.UNREADABLE, detail=f"a patch over {store.TEXT_LIMIT:,} bytes; leave out generated files"
-        )
-    try:
-        files = patch.parse(text.decode(errors="replace")).files
-    except patch.MalformedPatch as error:
-        return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), 500))
-    return EvidenceReading(report={"files": len(files)})

@@ -8,6 +8,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
@@ -77,11 +78,16 @@ class Noted:
 
     def records(self, found: Signals) -> Records:
         """What the log holds, once it was read to its end and these signals were found in it."""
+        opened = [effect.key for effect in found.effects if effect.kind is EffectKind.PR_OPENED]
+        addresses: dict[str, None] = {}
+        for address in opened[:MAX_CLAIMS]:
+            with suppress(ValueError):
+                addresses[pull_request(address)] = None
         return Records(
             ids=tuple(dict.fromkeys(self._records)),
             anchors=self._anchors(found),
             commits=tuple((commit.hash, commit.subject) for commit in found.commits[:MAX_CLAIMS]),
-            pull_requests=tuple(dict.fromkeys(_addresses(found))),
+            pull_requests=tuple(addresses),
             resumed=self._resumed,
         )
 
@@ -108,15 +114,6 @@ class Noted:
             place = bisect_left(self._numbers, number + 1)
             if place:
                 yield place - 1
-
-
-def _addresses(found: Signals) -> Iterator[str]:
-    opened = [effect.key for effect in found.effects if effect.kind is EffectKind.PR_OPENED]
-    for address in opened[:MAX_CLAIMS]:
-        try:
-            yield pull_request(address)
-        except ValueError:
-            continue
 
 
 def of(row: Evidence) -> Records:
