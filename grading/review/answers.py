@@ -104,8 +104,12 @@ def submit(
     )
     with transaction.atomic():
         locked = _locked(session)
-        if repeated := _said_before(locked, reviewer, said):
-            return repeated
+        if said.claim:
+            # The same answer from the same page: a double click, or a request that was sent again.
+            mine = ReviewAnswer.objects.holding().filter(session=locked, reviewer=reviewer, claim=said.claim)
+            first = mine.order_by("-pk").first()
+            if first is not None and first.answer == answer and (answer is Answer.ACCEPT or first.value == value):
+                return first
         item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=locked).first()
         # One whose claim ran out may still answer while nobody else holds the item.
         is_claimed = item is not None and item.claimed_until is not None and item.claimed_until > timezone.now()
@@ -243,17 +247,6 @@ def _item_follows(session: Session, by: User) -> None:
 
 def _locked(session: Session) -> Session:
     return Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
-
-
-def _said_before(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer | None:
-    """The same answer from the same page: a double click, or a request that was sent again."""
-    if not said.claim:
-        return None
-    mine = ReviewAnswer.objects.holding().filter(session=session, reviewer=reviewer, claim=said.claim)
-    first = mine.order_by("-pk").first()
-    if first is None or first.answer != said.answer:
-        return None
-    return first if said.answer is Answer.ACCEPT or first.value == said.value else None
 
 
 def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:

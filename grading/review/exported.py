@@ -39,7 +39,26 @@ def of_act(act: HistoryEntry) -> dict[str, Any]:
         "reward_after": act.reward.get("after"),
         "source_before": act.reward.get("source_before"),
     }
-    return told | _session(act.session) | (_answer(act.answer) if act.answer else {})
+    told |= _session(act.session)
+    if act.answer is None:
+        return told
+    row = act.answer
+    undoing: ReviewAnswer | None = getattr(row, "undone_by", None)
+    return told | {
+        "answer": str(row.answer),
+        "value": row.value,
+        "blind_value": row.blind_value,
+        "revealed": row.revealed,
+        "seconds": row.seconds,
+        "holds": row.grade_id is not None and undoing is None,
+        "undoes": f"answer-{row.undoes_id}" if row.undoes_id else None,
+        "undone_at": undoing.created_at if undoing else None,
+        "undone_by": undoing.reviewer.get_username() if undoing else None,
+        "bulk": row.bulk or None,
+        "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
+        "settlement_seen": row.settlement.revision if row.settlement else None,
+        **_seen(row),
+    }
 
 
 def with_effects(act: HistoryEntry) -> dict[str, Any]:
@@ -78,25 +97,6 @@ def _session(session: Session | None) -> dict[str, Any]:
         return {}
     arm = session.category.name if session.category else None
     return {"agent": session.agent.name, "session": session.external_id, "arm": arm}
-
-
-def _answer(row: ReviewAnswer) -> dict[str, Any]:
-    undoing: ReviewAnswer | None = getattr(row, "undone_by", None)
-    return {
-        "answer": str(row.answer),
-        "value": row.value,
-        "blind_value": row.blind_value,
-        "revealed": row.revealed,
-        "seconds": row.seconds,
-        "holds": row.grade_id is not None and undoing is None,
-        "undoes": f"answer-{row.undoes_id}" if row.undoes_id else None,
-        "undone_at": undoing.created_at if undoing else None,
-        "undone_by": undoing.reviewer.get_username() if undoing else None,
-        "bulk": row.bulk or None,
-        "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
-        "settlement_seen": row.settlement.revision if row.settlement else None,
-        **_seen(row),
-    }
 
 
 def _seen(row: ReviewAnswer) -> dict[str, Any]:

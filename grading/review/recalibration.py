@@ -191,7 +191,11 @@ def proposal(name: str, now: datetime) -> Proposal:
     rows = rows_of(bandit, policy, today)
     read = AsRead(policy, rows, today)
     found = _pairs(bandit, read)
-    offsets = fit(found, _strata(bandit, rows, found))
+    # Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come.
+    kinds = {(row.source, row.stratum) for row in rows if row.source != ABSTAINED}
+    kinds |= {(pair.source, pair.stratum) for pair in found}
+    arms = bandit.arms.values_list("name", flat=True)
+    offsets = fit(found, {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN})
     without, with_them = what_if_rectified(name, _by_key(offsets), now)
     return Proposal(
         bandit=bandit,
@@ -223,14 +227,6 @@ def put_in_force(proposed: Proposal, by: User, *, version: int, fingerprint: str
 def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifier:
     """Move nothing any more, under a person's name. Raises StaleVersion."""
     return rectifying.switch_off(name, version=version, by=by.get_username(), note=note)
-
-
-def _strata(bandit: Bandit, rows: Iterable[RewardRow], found: Iterable[MachineHumanPair]) -> set[Stratum]:
-    """Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come."""
-    kinds = {(row.source, row.stratum) for row in rows if row.source != ABSTAINED}
-    kinds |= {(pair.source, pair.stratum) for pair in found}
-    arms = list(bandit.arms.values_list("name", flat=True))
-    return {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN}
 
 
 def _moved(offsets: Iterable[Offset], rows: Iterable[RewardRow], read: AsRead) -> list[Moved]:
