@@ -1,7 +1,7 @@
 """Claims of commits and pull requests, and whose each one is."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -29,6 +29,7 @@ def claim(
     seen_at: str = "",
 ) -> Artifact:
     """A claim of a commit or pull request, not saved. `receipt`: the key of the evidence that shows it."""
+    is_commit = kind is ArtifactKind.COMMIT
     return Artifact(
         session=session,
         kind=kind,
@@ -36,15 +37,9 @@ def claim(
         origin=origin,
         seen_at=plain_text(seen_at, SEEN_AT),
         subject=plain_text(subject, owner_rule.MAX_SUBJECT),
-        lookup=_lookup(kind, key),
+        lookup=key[:PREFIX] if is_commit else blake2b(key.encode(), digest_size=16).hexdigest(),
         receipt=receipt,
     )
-
-
-def _lookup(kind: ArtifactKind, key: str) -> str:
-    if kind is ArtifactKind.COMMIT:
-        return key[:PREFIX]
-    return blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def of_logs(session: Session, logs: Iterable[tuple[Evidence, Records]]) -> list[Artifact]:
@@ -90,8 +85,10 @@ def decide(where: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Arti
         return set()
     Artifact.objects.filter(pk__in=[row.pk for row in dropped]).delete()
     rows = [*at(where).order_by("pk"), *new]
-    sessions = Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log")
-    roots = {each.pk: _root(each) for each in sessions}
+    roots: dict[int, Session] = {}
+    for each in Session.objects.filter(pk__in={row.session_id for row in rows}).select_related("log__part_of__log"):
+        held: SessionLog | None = getattr(each, "log", None)
+        roots[each.pk] = each if held is None or held.part_of is None else held.part_of
     owners = _owners(rows, roots)
     moved: dict[int | None, list[int]] = defaultdict(list)
     touched = set()
@@ -110,33 +107,29 @@ def decide(where: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Arti
 
 def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]:
     """The key of the owner of what each row claims."""
-    owners = [0] * len(rows)
     by = [
         replace(claimant(roots[row.session_id]), receipt=row.receipt, made=row.origin == Origin.TRANSCRIPT)
         for row in rows
     ]
-    for same in _things(rows, by):
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        alike[row.kind, row.lookup if row.kind == ArtifactKind.COMMIT else row.key].append(number)
+    things: list[list[int]] = []
+    for (kind, _where), numbers in alike.items():
+        if kind == ArtifactKind.COMMIT:
+            commits = [
+                owner_rule.CommitClaim(row=number, by=by[number], hash=rows[number].key, subject=rows[number].subject)
+                for number in numbers
+            ]
+            things += [[each.row for each in same] for same in owner_rule.same_commits(commits)]
+        else:
+            things.append(numbers)
+    owners = [0] * len(rows)
+    for same in things:
         owner = owner_rule.owner([by[number] for number in same]).session
         for number in same:
             owners[number] = owner
     return owners
-
-
-def _things(rows: Sequence[Artifact], by: Sequence[Claimant]) -> Iterator[list[int]]:
-    """The numbers of the rows that claim one thing, for each thing."""
-    found: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        found[row.kind, row.lookup if row.kind == ArtifactKind.COMMIT else row.key].append(number)
-    for (kind, _where), numbers in found.items():
-        if kind != ArtifactKind.COMMIT:
-            yield numbers
-            continue
-        commits = [
-            owner_rule.CommitClaim(row=number, by=by[number], hash=rows[number].key, subject=rows[number].subject)
-            for number in numbers
-        ]
-        for same in owner_rule.same_commits(commits):
-            yield [each.row for each in same]
 
 
 def claimant(session: Session) -> Claimant:
@@ -151,11 +144,6 @@ def claimant(session: Session) -> Claimant:
         ended=session.ended_at.timestamp(),
         name=session.external_id,
     )
-
-
-def _root(session: Session) -> Session:
-    held: SessionLog | None = getattr(session, "log", None)
-    return session if held is None or held.part_of is None else held.part_of
 
 
 def foreign(session: Session) -> Foreign:

@@ -1,7 +1,7 @@
 """Copies of logs: whose each record is, where several sessions' logs hold it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -54,7 +54,16 @@ class _Family:
 
     def __init__(self, asked: set[int]) -> None:
         asked = _with_parts(asked)
-        self._near = _neighbours(asked)
+        # For each of these sessions, the others that have an anchor in common with it.
+        mine = RecordAnchor.objects.filter(session__in=asked)
+        alike = RecordAnchor.objects.filter(record__in=mine.values("record")).order_by("session", "record")
+        holders: dict[int, list[int]] = defaultdict(list)
+        for record, session in alike.values_list("record", "session")[:MAX_ROWS]:
+            holders[record].append(session)
+        self._near: dict[int, set[int]] = {key: set() for key in asked}
+        for sessions in holders.values():
+            for key in asked.intersection(sessions):
+                self._near[key].update(sessions[:MAX_KIN])
         everybody = asked.union(*self._near.values())
         everybody = everybody if everybody == asked else _with_parts(everybody)
         self.logs = {row.pk: row for row in SessionLog.objects.filter(pk__in=everybody).select_related("session")}
@@ -82,10 +91,15 @@ class _Family:
         log, parts, mine = self.logs[key], self._parts[key], self._holding(key)
         missing = self.left_out(key)
         carried = Counter(missing.values())
+        files = [sha256 for row in (log, *parts) for sha256 in row.files]
+        digest = ""  # where one log, or none, counts with all of its records
+        if missing or len(files) > 1:
+            counted = "\n".join([*sorted(files), *map(str, sorted(missing))])
+            digest = blake2b(counted.encode(), digest_size=8).hexdigest()
         said = {
             "total": len(mine.records),
             "carried": {str(owner): carried[owner] for owner in sorted(carried)},
-            "digest": _digest(missing, [sha256 for row in (log, *parts) for sha256 in row.files]),
+            "digest": digest,
         }
         if all(getattr(log, name) == value for name, value in said.items()):
             return False
@@ -111,25 +125,3 @@ def _with_parts(asked: set[int]) -> set[int]:
     roots = SessionLog.objects.filter(pk__in=asked, part_of__isnull=False).values_list("part_of", flat=True)
     whole = asked.union(roots)
     return whole.union(SessionLog.objects.filter(part_of__in=whole).values_list("pk", flat=True))
-
-
-def _neighbours(asked: set[int]) -> Mapping[int, set[int]]:
-    """For each of these sessions, the others that have an anchor in common with it."""
-    mine = RecordAnchor.objects.filter(session__in=asked)
-    rows = RecordAnchor.objects.filter(record__in=mine.values("record")).order_by("session", "record")
-    holders: dict[int, list[int]] = defaultdict(list)
-    for record, session in rows.values_list("record", "session")[:MAX_ROWS]:
-        holders[record].append(session)
-    near: dict[int, set[int]] = {key: set() for key in asked}
-    for sessions in holders.values():
-        for key in asked.intersection(sessions):
-            near[key].update(sessions[:MAX_KIN])
-    return near
-
-
-def _digest(missing: Mapping[int, int], files: list[str]) -> str:
-    """Empty where one log, or none, counts with all of its records."""
-    if not missing and len(files) <= 1:
-        return ""
-    said = "\n".join([*sorted(files), *map(str, sorted(missing))])
-    return blake2b(said.encode(), digest_size=8).hexdigest()

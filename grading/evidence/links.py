@@ -22,8 +22,17 @@ def parts(session: Session) -> QuerySet[SessionLog]:
 
 def relink(session: Session) -> set[int]:
     """Find the root of the session and of all that it started, directly or not; the keys of those that it changes."""
+    started: dict[int, SessionLog] = {}
+    names = [session.external_id]
+    for _depth in range(MAX_DEPTH):
+        rows = SessionLog.objects.filter(parent__in=names, session__agent=session.agent_id).select_related("session")
+        new = [row for row in rows.order_by("pk")[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
+        if not new:
+            break
+        started |= {row.pk: row for row in new}
+        names = [row.session.external_id for row in new]
     touched: set[int] = set()
-    for log in [*SessionLog.objects.filter(session=session), *_descendants(session)]:
+    for log in [*SessionLog.objects.filter(session=session), *list(started.values())[:MAX_PARTS]]:
         root = _root(session.agent_id, log)
         if log.part_of_id != root:
             touched |= {log.session_id, *filter(None, [log.part_of_id, root])}
@@ -32,19 +41,6 @@ def relink(session: Session) -> set[int]:
             log.part_of_id = root
             log.save(update_fields=["part_of"])
     return touched
-
-
-def _descendants(session: Session) -> list[SessionLog]:
-    found: dict[int, SessionLog] = {}
-    names = [session.external_id]
-    for _depth in range(MAX_DEPTH):
-        rows = SessionLog.objects.filter(parent__in=names, session__agent=session.agent_id).select_related("session")
-        new = [row for row in rows.order_by("pk")[:MAX_PARTS] if row.pk not in found and row.pk != session.pk]
-        if not new:
-            break
-        found |= {row.pk: row for row in new}
-        names = [row.session.external_id for row in new]
-    return list(found.values())[:MAX_PARTS]
 
 
 def _root(agent: int, log: SessionLog) -> int | None:

@@ -1,7 +1,5 @@
 """Which of a session's logs count, and what they hold together."""
 
-from collections.abc import Iterable
-
 from grading.evidence import owner_rule, records, store
 from grading.evidence.records import MAX_ANCHORS, Records
 from grading.models import Evidence, RecordAnchor, Session, SessionLog
@@ -22,7 +20,12 @@ def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
     held.resumed = any(found.resumed for _row, found in chosen)
     held.receipt = held.receipt or min((row.pk for row, _found in chosen), default=0)
     held.save()
-    _keep_anchors(session, [found for _row, found in chosen])
+    anchors = set(sorted({anchor for _row, found in chosen for anchor in found.anchors})[:MAX_ANCHORS])
+    kept = set(session.anchors.values_list("record", flat=True))
+    if kept - anchors:
+        session.anchors.filter(record__in=kept - anchors).delete()
+    if anchors - kept:
+        RecordAnchor.objects.bulk_create(RecordAnchor(session=session, record=record) for record in anchors - kept)
     return chosen, True
 
 
@@ -67,12 +70,3 @@ def parent_of(row: Evidence) -> str:
     if not row.report.get("is_subagent"):
         return ""
     return str(row.report.get("parent_id") or "")[:200]
-
-
-def _keep_anchors(session: Session, found: Iterable[Records]) -> None:
-    wanted = set(sorted({anchor for each in found for anchor in each.anchors})[:MAX_ANCHORS])
-    held = set(session.anchors.values_list("record", flat=True))
-    if held - wanted:
-        session.anchors.filter(record__in=held - wanted).delete()
-    if wanted - held:
-        RecordAnchor.objects.bulk_create(RecordAnchor(session=session, record=record) for record in wanted - held)

@@ -35,6 +35,12 @@ def of(session: Session) -> Material:
     transcript = next(iter(shown.files(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
     log = SessionLog.objects.filter(session=session).select_related("part_of").first()
+    carried = ""
+    if log is not None and log.part_of is not None:
+        carried = f"The log of a subagent of session {log.part_of.external_id}, which has its work"
+    elif log is not None and shown.is_copy(log):
+        own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
+        carried = f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
     return Material(
         transcript=transcript,
         absent=absent,
@@ -42,7 +48,7 @@ def of(session: Session) -> Material:
         log=log,
         facts=facts_of(session),
         foreign=claims.foreign(session),
-        carried="" if log is None else _carried(session, log),
+        carried=carried,
         patch=store.usable(session, EvidenceKind.PATCH),
         journal=store.usable(session, EvidenceKind.JOURNAL),
     )
@@ -81,12 +87,3 @@ def _why_no_transcript(session: Session) -> tuple[Reason, str]:
         return Reason(latest.problem), latest.detail
     others = ", ".join(row.session.external_id for row in store.sharers(latest).select_related("session")[:3])
     return Reason.LOG_SHARED, f"The log was also submitted for {others}, and does not say whose it is"
-
-
-def _carried(session: Session, log: SessionLog) -> str:
-    if log.part_of is not None:
-        return f"The log of a subagent of session {log.part_of.external_id}, which has its work"
-    if not shown.is_copy(log):
-        return ""
-    own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
-    return f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"

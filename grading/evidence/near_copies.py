@@ -141,26 +141,28 @@ def _near(session: Session, said: Collection[DatedSketch], *, earlier: bool) -> 
     for one in said:
         for mark in one.sketch[:MARKS]:
             wanted[mark].add(one.sketch)
+    if not wanted:
+        return {}
+    before, after = (WINDOW, dt.timedelta()) if earlier else (dt.timedelta(), WINDOW)
+    ended, received = sorted(one.ended_at for one in said), sorted(one.received_at for one in said)
+    own = Q(sketch__session__agent=session.agent_id)
+    window = own & Q(sketch__ended_at__range=(ended[0] - before, ended[-1] + after)) | ~own & Q(
+        sketch__received_at__range=(received[0] - before, received[-1] + after)
+    )
     shared: dict[Sketch, Counter[int]] = defaultdict(Counter)
-    for mark, key in _marked(session, list(wanted), _window(session, said, earlier=earlier)) if wanted else ():
+    for mark, key in _marked(session, list(wanted), window):
         for sketch in wanted[mark]:
             shared[sketch][key] += 1
     nearest = {
         sketch: sorted(counts, key=lambda key, counts=counts: (-counts[key], key))[:COMPARED]  # type: ignore[misc]
         for sketch, counts in shared.items()
     }
-    rows = _rows({key for keys in nearest.values() for key in keys})
+    found = sorted({key for keys in nearest.values() for key in keys})
+    rows: dict[int, ArtifactSketch] = {}
+    for start in range(0, len(found), IN_A_QUERY):
+        some = ArtifactSketch.objects.filter(pk__in=found[start : start + IN_A_QUERY])
+        rows |= {row.pk: row for row in some.select_related("session__agent", "artifact")}
     return {sketch: [rows[key] for key in keys] for sketch, keys in nearest.items()}
-
-
-def _window(session: Session, said: Collection[DatedSketch], *, earlier: bool) -> Q:
-    before, after = (WINDOW, dt.timedelta()) if earlier else (dt.timedelta(), WINDOW)
-    ended = sorted(one.ended_at for one in said)
-    received = sorted(one.received_at for one in said)
-    own = Q(sketch__session__agent=session.agent_id)
-    return own & Q(sketch__ended_at__range=(ended[0] - before, ended[-1] + after)) | ~own & Q(
-        sketch__received_at__range=(received[0] - before, received[-1] + after)
-    )
 
 
 def _marked(session: Session, marks: Sequence[int], window: Q) -> Iterator[tuple[int, int]]:
@@ -172,15 +174,6 @@ def _marked(session: Session, marks: Sequence[int], window: Q) -> Iterator[tuple
         found = list(rows.values_list("mark", "sketch_id")[:left])
         yield from found
         left -= len(found)
-
-
-def _rows(keys: Collection[int]) -> dict[int, ArtifactSketch]:
-    ordered = sorted(keys)
-    found: dict[int, ArtifactSketch] = {}
-    for start in range(0, len(ordered), IN_A_QUERY):
-        rows = ArtifactSketch.objects.filter(pk__in=ordered[start : start + IN_A_QUERY])
-        found |= {row.pk: row for row in rows.select_related("session__agent", "artifact")}
-    return found
 
 
 def _said(row: ArtifactSketch) -> DatedSketch:

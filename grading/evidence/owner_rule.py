@@ -114,24 +114,23 @@ def same_commits(claims: Iterable[CommitClaim]) -> list[list[CommitClaim]]:
         if claim.hash in full:
             full[claim.hash].append(claim)
             continue
-        fitting = [group for group in found if _fits(claim, group)] if len(claim.hash) not in FULL_HASHES else []
-        group = min(fitting, key=lambda group: not _has_subject(claim, group), default=None)
-        if group is not None:
-            group.append(claim)
-            continue
-        found.append([claim])
         if len(claim.hash) in FULL_HASHES:
-            full[claim.hash] = found[-1]
+            full[claim.hash] = [claim]
+            found.append(full[claim.hash])
+            continue
+        subject = _subject(claim)
+        fitting: list[tuple[bool, list[CommitClaim]]] = []
+        for group in found:
+            if not group[0].hash.startswith(claim.hash):
+                continue
+            known = {_subject(each) for each in group} - {""}
+            if not subject or not known or subject in known:
+                fitting.append((subject in known, group))
+        if fitting:
+            max(fitting, key=lambda each: each[0])[1].append(claim)
+        else:
+            found.append([claim])
     return found
-
-
-def _fits(claim: CommitClaim, group: list[CommitClaim]) -> bool:
-    subject, known = _subject(claim), {_subject(each) for each in group} - {""}
-    return group[0].hash.startswith(claim.hash) and (not subject or not known or subject in known)
-
-
-def _has_subject(claim: CommitClaim, group: list[CommitClaim]) -> bool:
-    return bool(_subject(claim)) and any(_subject(each) == _subject(claim) for each in group)
 
 
 def _subject(claim: CommitClaim) -> str:

@@ -74,10 +74,15 @@ def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     header, report = reader.header, reader.report
     problem, detail = _judged(row, claim, header, report)
     records.keep(row, noted.records(found))
+    summary = {
+        name: value.isoformat() if isinstance(value, dt.datetime) else value
+        for name, value in {**asdict(header), **asdict(report)}.items()
+        if value is not None
+    }
     return EvidenceReading(
         format=reader.format,
         coverage=report.coverage,
-        report=plain_json(_summary(header, report)),
+        report=plain_json(summary),
         model=plain_text(header.model or "", 120),
         title=plain_text(header.title or found.task, 300),
         started_at=_plausible(header.started_at),
@@ -100,15 +105,11 @@ def _judged(row: Evidence, claim: SessionClaim, header: TranscriptHeader, report
         return Reason.LOG_OVERWRITTEN, f"The log belongs to session {header.session_id}, not to this one"
     if report.recognised == 0:
         return Reason.FORMAT_BLIND, f"None of {report.lines:,} lines of {header.harness} was recognised"
-    seconds = _duration(claim, header)
-    if not header.is_subagent and row.size < SMALL_LOG_BYTES and seconds is not None and seconds > SMALL_LOG_SECONDS:
+    start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
+    seconds = 0.0 if start is None or end is None else (end - start).total_seconds()
+    if not header.is_subagent and row.size < SMALL_LOG_BYTES and seconds > SMALL_LOG_SECONDS:
         return Reason.LOG_TOO_SMALL, f"Too small: {row.size:,} bytes for a session of {seconds / 60:.0f} minutes"
     return Reason.NONE, ""
-
-
-def _duration(claim: SessionClaim, header: TranscriptHeader) -> float | None:
-    start, end = claim.started_at or _plausible(header.started_at), claim.ended_at or _plausible(header.ended_at)
-    return None if start is None or end is None else (end - start).total_seconds()
 
 
 def plausible(moment: dt.datetime) -> dt.datetime:
@@ -126,15 +127,6 @@ def _plausible(moment: dt.datetime | None) -> dt.datetime | None:
         return plausible(moment)
     except ValueError:
         return None
-
-
-def _summary(header: TranscriptHeader, report: ParseReport) -> dict[str, Any]:
-    said = {**asdict(header), **asdict(report)}
-    return {
-        name: value.isoformat() if isinstance(value, dt.datetime) else value
-        for name, value in said.items()
-        if value is not None
-    }
 
 
 def _patch(row: Evidence) -> EvidenceReading:

@@ -21,7 +21,10 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
     session.title = session.title or said.title or transcript.title
     session.model = transcript.model or session.model or said.model or ""
     session.model_arm = named(session.model)
-    _times(session, said, transcript)
+    # The widest span that was seen: a later submission of a session that went on moves its end.
+    starts = [moment for moment in (session.started_at, said.started_at or transcript.started_at) if moment]
+    session.ended_at = max(session.ended_at, said.ended_at or session.ended_at)
+    session.started_at = min(*starts, session.ended_at) if starts else None
     if session.exit_code is None:
         session.exit_code = said.exit_code
     if session.cost_usd is None:
@@ -29,7 +32,13 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
     if said.outcome is not None:
         session.outcome_claimed = said.outcome
         session.claim_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
-    problems += _harness(session, said, transcript)
+    # The caller's word on the harness counts only where no transcript shows it.
+    harness = transcript.format or (said.harness if session.harness is None else None)
+    if harness:
+        try:
+            session.harness = Arm.objects.resolve("harness", harness)
+        except UnknownArm as error:
+            problems.append(unknown("harness", harness, error))
     problems += _category(session, said)
     changed = before != _state(session)
     if changed:
@@ -39,23 +48,6 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
 
 def _state(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
-
-
-def _times(session: Session, said: SubmittedSession, transcript: EvidenceReading) -> None:
-    """The widest span that was seen: a later submission of a session that went on moves its end."""
-    starts = [moment for moment in (session.started_at, said.started_at or transcript.started_at) if moment]
-    session.ended_at = max(session.ended_at, said.ended_at or session.ended_at)
-    session.started_at = min(*starts, session.ended_at) if starts else None
-
-
-def _harness(session: Session, said: SubmittedSession, transcript: EvidenceReading) -> Iterator[Problem]:
-    """The harness that the transcript shows; the caller's word only where there is none."""
-    name = transcript.format or (said.harness if session.harness is None else None)
-    if name:
-        try:
-            session.harness = Arm.objects.resolve("harness", name)
-        except UnknownArm as error:
-            yield unknown("harness", name, error)
 
 
 def _category(session: Session, said: SubmittedSession) -> Iterator[Problem]:

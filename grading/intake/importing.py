@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from grading import formats, intake
-from grading.formats.events import ParseReport, TranscriptHeader
+from grading.formats.events import TranscriptHeader
 from grading.models import Agent, Evidence
 from grading.models.evidence import EvidenceKind
 
@@ -48,66 +48,46 @@ def logs_under(paths: Iterable[Path]) -> Iterator[Path]:
 def import_log(path: Path, *, agent: Agent, category: str | None = None) -> ImportOutcome:
     """Take one log in through the ordinary intake. What is no session's own log is left alone, with the reason."""
     try:
-        if _is_known(path, agent):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        known = Evidence.objects.filter(sha256=digest, kind=EvidenceKind.TRANSCRIPT, session__agent=agent)
+        if known.exists():
             return ImportOutcome(path=path, fate=Fate.THERE)
-        header, report = _header(path)
-        if report.recognised == 0:
-            return ImportOutcome(path=path, fate=Fate.REFUSED, why="logs in which nothing was recognised")
-        return _submit(path, agent, _metadata(path, header, category), is_subagent=header.is_subagent)
-    except (formats.UnknownFormat, formats.EmptyTranscript, ValidationError, OSError) as error:
-        why, detail = _reason(error)
-        return ImportOutcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
+        with path.open("rb") as file:
+            reader = formats.read(file, path.name)
+            for _event in reader:
+                pass
+        if reader.report.recognised:
+            return _submit(path, agent, reader.header, category)
+        why, detail = "logs in which nothing was recognised", ""
+    except formats.UnknownFormat as error:
+        why, detail = "not a log of Claude Code, gptme or Codex CLI", error.reason
+    except formats.EmptyTranscript:
+        why, detail = "empty files", ""
+    except ValidationError as error:
+        why, detail = "logs whose identity or times cannot be true", str(error.errors()[0]["msg"])
+    except OSError as error:
+        why, detail = "files that cannot be read", str(error.strerror)
+    return ImportOutcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
 
 
-def _reason(error: Exception) -> tuple[str, str]:
-    match error:
-        case formats.UnknownFormat():
-            return "not a log of Claude Code, gptme or Codex CLI", error.reason
-        case formats.EmptyTranscript():
-            return "empty files", ""
-        case ValidationError():
-            return "logs whose identity or times cannot be true", str(error.errors()[0]["msg"])
-        case OSError():
-            return "files that cannot be read", str(error.strerror)
-    raise AssertionError(error)
-
-
-def _is_known(path: Path, agent: Agent) -> bool:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    rows = Evidence.objects.filter(sha256=digest, kind=EvidenceKind.TRANSCRIPT, session__agent=agent)
-    return rows.exists()
-
-
-def _header(path: Path) -> tuple[TranscriptHeader, ParseReport]:
-    with path.open("rb") as file:
-        reader = formats.read(file, path.name)
-        for _event in reader:
-            pass
-    return reader.header, reader.report
-
-
-def _metadata(path: Path, header: TranscriptHeader, category: str | None) -> intake.SubmittedSession:
+def _submit(path: Path, agent: Agent, header: TranscriptHeader, category: str | None) -> ImportOutcome:
     """A session's id is in its log; gptme's is the name of its folder, Claude Code's stubs have it as file name.
 
     A subagent's log without a name of its own goes by that of its file; it says itself whose it is.
     """
-    name = path.parent.name if path.name == GPTME_LOG else path.stem
-    written = dt.datetime.fromtimestamp(path.stat().st_mtime, tz=dt.UTC)
-    return intake.SubmittedSession(
-        session_id=header.session_id or name,
+    metadata = intake.SubmittedSession(
+        session_id=header.session_id or (path.parent.name if path.name == GPTME_LOG else path.stem),
         started_at=header.started_at,
-        ended_at=header.ended_at or written,
+        ended_at=header.ended_at or dt.datetime.fromtimestamp(path.stat().st_mtime, tz=dt.UTC),
         category=category,
     )
-
-
-def _submit(path: Path, agent: Agent, metadata: intake.SubmittedSession, *, is_subagent: bool) -> ImportOutcome:
     with path.open("rb") as file:
         receipt = intake.submit(agent=agent, metadata=metadata, transcript=file)
     wrong = [problem for problem in receipt.problems if problem.is_error]
-    why, detail = "logs of subagents, which count for the session that started them" if is_subagent else "", ""
+    why, detail = "", ""
     if wrong:
         why, detail = f"kept, but not used for grading: {wrong[0].code}", wrong[0].got
-    fate = Fate.IMPORTED if receipt.created else Fate.ADDED
-    return ImportOutcome(path=path, fate=fate, why=why, detail=detail)
+    elif header.is_subagent:
+        why = "logs of subagents, which count for the session that started them"
+    return ImportOutcome(path=path, fate=Fate.IMPORTED if receipt.created else Fate.ADDED, why=why, detail=detail)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bandit import holdout
-from bandit.models import Arm, Assignment, UnknownArm
+from bandit.models import Arm, UnknownArm
 from grading.intake.describing import unknown
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session, SessionLesson
@@ -23,7 +23,19 @@ def record(session: Session, said: SubmittedSession) -> tuple[bool, list[Problem
     held = session.lessons.select_related("arm__merged_into", "assignment")
     rows: Rows = {row.arm.current: row for row in held}
     before = {row.pk: _state(row) for row in rows.values()}
-    problems = [*_drawn(session, said, rows), *_given(session, said, rows), *_contaminated(rows)]
+    problems = [*_drawn(session, said, rows), *_given(session, said, rows)]
+    problems += [
+        Problem(
+            part="lessons",
+            code="held_out_but_given",
+            expected=f"{arm.name} to be left out, as {row.assignment.decision_id} drew it",
+            got="the session with it",
+            todo="nothing: it counts as given, and not for what the lesson causes; else heed the draw next time",
+            is_error=False,
+        )
+        for arm, row in rows.items()
+        if row.taken and row.assignment is not None and not row.assignment.taken
+    ]
     changed = [row for row in rows.values() if row.pk is None or before[row.pk] != _state(row)]
     for row in changed:
         row.save()
@@ -54,12 +66,8 @@ def _drawn(session: Session, said: SubmittedSession, rows: Rows) -> Iterator[Pro
         yield _wrong("drawn_afterwards", f"draws from before the session ended, {session.ended_at:%F %T %Z}", names)
     for draw in draws:
         if draw not in late:
-            _draw(session, draw, rows)
-
-
-def _draw(session: Session, draw: Assignment, rows: Rows) -> None:
-    row = rows.setdefault(draw.arm.current, SessionLesson(session=session, arm=draw.arm, taken=draw.taken))
-    row.assignment = row.assignment or draw
+            row = rows.setdefault(draw.arm.current, SessionLesson(session=session, arm=draw.arm, taken=draw.taken))
+            row.assignment = row.assignment or draw
 
 
 def _given(session: Session, said: SubmittedSession, rows: Rows) -> Iterator[Problem]:
@@ -74,19 +82,6 @@ def _given(session: Session, said: SubmittedSession, rows: Rows) -> Iterator[Pro
         row.taken = True
         if row.salience is None:
             row.salience = each.salience
-
-
-def _contaminated(rows: Rows) -> Iterator[Problem]:
-    for arm, row in rows.items():
-        if row.taken and row.assignment is not None and not row.assignment.taken:
-            yield Problem(
-                part="lessons",
-                code="held_out_but_given",
-                expected=f"{arm.name} to be left out, as {row.assignment.decision_id} drew it",
-                got="the session with it",
-                todo="nothing: it counts as given, and not for what the lesson causes; else heed the draw next time",
-                is_error=False,
-            )
 
 
 def _wrong(code: str, expected: str, got: str) -> Problem:

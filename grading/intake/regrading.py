@@ -78,7 +78,8 @@ def regrade(session: Session) -> Regraded:
         ownership.alone()
         changed = ownership.update([session])
         held, *others = sorted(ownership.locked({session.pk, *changed}), key=lambda each: each.pk != session.pk)
-        before, last = standing(rewards.live(held), held), _last_entry()
+        before = standing(rewards.live(held), held)
+        last: int = LedgerEntry.objects.aggregate(last=Max("pk"))["last"] or 0
         had_none = held.outcome in NO_REWARD
         sources.grade(held)
         judging.recompute(held)
@@ -90,8 +91,14 @@ def regrade(session: Session) -> Regraded:
             rewards.settle(held)
         for other in others:
             assess(other, ask=False)
+        # What the ledger moved since, abstentions too: a scale may read them.
+        found: dict[str, list[RewardRow]] = {}
+        for entry in LedgerEntry.objects.filter(pk__gt=last).select_related("bandit", "arm", "grader"):
+            sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
+            found.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
+        ledger_moves = {bandit: tuple(rows) for bandit, rows in found.items()}
         after = standing(rewards.live(held), held)
-        return Regraded(name=str(held), before=before, after=after, moved=_moved_since(last), asked=asked)
+        return Regraded(name=str(held), before=before, after=after, moved=ledger_moves, asked=asked)
 
 
 def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:
@@ -115,18 +122,3 @@ def effects(done: Iterable[Regraded], now: datetime) -> list[ArmEffect]:
             rows.setdefault(bandit, []).extend(entries)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
     return [effect for name in names for effect in moved(name, *what_if_moved(name, rows, now))]
-
-
-def _last_entry() -> int:
-    last: int | None = LedgerEntry.objects.aggregate(last=Max("pk"))["last"]
-    return last or 0
-
-
-def _moved_since(last: int) -> dict[str, tuple[RewardRow, ...]]:
-    """The ledger's moves after that entry, by bandit, abstentions too: a scale may read them."""
-    found: dict[str, list[RewardRow]] = {}
-    entries = LedgerEntry.objects.filter(pk__gt=last)
-    for entry in entries.select_related("bandit", "arm", "grader"):
-        sign = 1 if entry.op == LedgerEntry.Op.APPLY else -1
-        found.setdefault(entry.bandit.name, []).append(row_of(entry, sign=sign))
-    return {bandit: tuple(rows) for bandit, rows in found.items()}

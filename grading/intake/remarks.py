@@ -11,17 +11,9 @@ from grading.models.evidence import LINKS, EvidenceKind, Origin
 
 def remarks(session: Session, facts: FactsFile, *, has_log: bool) -> Iterator[Problem]:
     """What of the submission belongs to another session, or adds nothing. Remarks, no errors."""
-    yield from _of_the_facts(session, facts)
-    if has_log:
-        yield from _of_the_log(session)
-
-
-def _of_the_facts(session: Session, said: FactsFile) -> Iterator[Problem]:
-    keys = [*(fact.sha for fact in said.commits), *said.pull_requests]
-    if not keys:
-        return
-    rows = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
-    for row in rows.exclude(owned_by=session).select_related("owned_by"):
+    keys = [*(fact.sha for fact in facts.commits), *facts.pull_requests]
+    claims = session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS, key__in=keys).exclude(owned_by=None)
+    for row in claims.exclude(owned_by=session).select_related("owned_by") if keys else ():
         assert row.owned_by is not None  # noqa: S101 - the query's own condition
         yield _remark(
             "owned_by_another_session",
@@ -30,9 +22,8 @@ def _of_the_facts(session: Session, said: FactsFile) -> Iterator[Problem]:
             got=f"{row.key}, which belongs to {_named(row.owned_by, session)}",
             todo="nothing, if that session made it; else have a person look at both",
         )
-
-
-def _of_the_log(session: Session) -> Iterator[Problem]:
+    if not has_log:
+        return
     shares = ownership.shares(session)
     for each in shares.carried:
         whose = _named(each.session, session)

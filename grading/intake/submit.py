@@ -77,7 +77,11 @@ def submit(
         session, created = _session(received, is_sample=is_sample)
         added = _add_evidence(received, session)
         claims = _keep_facts(received, session)
-        changed, problems = describing.describe(session, metadata, _telling(received, session))
+        # The session's own log tells of it as a whole, unless it has one that holds more. A subagent's never does.
+        log, _read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, None))
+        is_telling = log is None or log.pk is None or ownership.tells(session, log)
+        telling = received.transcript if is_telling else EvidenceReading()
+        changed, problems = describing.describe(session, metadata, telling)
         lessons_changed, lesson_problems = lessons.record(session, metadata)
         received.problems += [*problems, *lesson_problems]
         if created or added or changed or lessons_changed:
@@ -94,7 +98,9 @@ def _receive(received: Received, kind: EvidenceKind, stream: Readable, held: Hel
     except TooLarge as error:
         received.problems.append(too_large(kind, error.limit))
         return
-    row = Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=_filename(stream))
+    name = getattr(stream, "name", "")
+    filename = plain_text(PurePath(name).name, 255) if isinstance(name, str) else ""
+    row = Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename)
     known = held.get((kind, row.sha256))
     read = EvidenceReading(problem=Reason(known.problem), detail=known.detail) if known else _read(received, row)
     if read.problem:
@@ -105,11 +111,6 @@ def _receive(received: Received, kind: EvidenceKind, stream: Readable, held: Hel
 def _held(rows: QuerySet[Evidence]) -> Held:
     """The evidence that a session has, by kind and hash."""
     return {(row.kind, row.sha256): row for row in rows}
-
-
-def _filename(stream: Readable) -> str:
-    name = getattr(stream, "name", "")
-    return plain_text(PurePath(name).name, 255) if isinstance(name, str) else ""
 
 
 def _read(received: Received, row: Evidence) -> EvidenceReading:
@@ -165,14 +166,6 @@ def _keep_facts(received: Received, session: Session) -> list[Artifact]:
     received.facts = facts.read(row)
     received.problems += received.facts.problems
     return facts.keep(session, row, received.facts)
-
-
-def _telling(received: Received, session: Session) -> EvidenceReading:
-    """What tells of the session as a whole: its own log, unless it has one that holds more. Never a subagent's."""
-    row, _read = received.parts.get(EvidenceKind.TRANSCRIPT, (None, None))
-    if row is None or row.pk is None:
-        return received.transcript
-    return received.transcript if ownership.tells(session, row) else EvidenceReading()
 
 
 def _grade(received: Received, session: Session, others: list[Session]) -> None:

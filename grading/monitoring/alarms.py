@@ -45,24 +45,15 @@ def state(looked: Mapping[Rule, Iterable[Finding]], now: dt.datetime) -> None:
     for (rule, about), detail in found.items():
         alarm = held.pop((rule, about), None)
         if alarm is None:
-            _open(by_id[rule], about, detail)
+            with transaction.atomic():  # the alarm and the news of it, both or neither
+                alarm, is_new = Alarm.objects.get_or_create(
+                    rule=rule, about=about, resolved_at=None, defaults={"detail": detail}
+                )
+                if is_new:
+                    outbox.opened(alarm, by_id[rule])
         elif alarm.detail != detail:
             Alarm.objects.filter(pk=alarm.pk).update(detail=detail)
     for alarm in held.values():
-        _resolve(alarm, by_id[alarm.rule], now)
-
-
-def _open(rule: Rule, about: str, detail: str) -> None:
-    """The alarm and the news of it, both or neither."""
-    with transaction.atomic():
-        alarm, is_new = Alarm.objects.get_or_create(
-            rule=rule.id, about=about, resolved_at=None, defaults={"detail": detail}
-        )
-        if is_new:
-            outbox.opened(alarm, rule)
-
-
-def _resolve(alarm: Alarm, rule: Rule, now: dt.datetime) -> None:
-    with transaction.atomic():
-        if Alarm.objects.filter(pk=alarm.pk, resolved_at=None).update(resolved_at=now):
-            outbox.resolved(alarm, rule, now)
+        with transaction.atomic():
+            if Alarm.objects.filter(pk=alarm.pk, resolved_at=None).update(resolved_at=now):
+                outbox.resolved(alarm, by_id[alarm.rule], now)

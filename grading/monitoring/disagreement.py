@@ -91,7 +91,7 @@ def found(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]
     limit = threshold(pairs.a_year(len(compared), now))
     slices = pairs.by(compared, lambda each: (each.slice, each.judge, each.version))
     for (name, judge, version), some in sorted(slices.items()):
-        moved = changes([_difference(row) for row in some], limit)
+        moved = changes([row.verdict - (row.trajectory or 0.0) for row in some], limit)
         if moved and some[moved[-1].at].ended_at > now - pairs.HOLDS:
             last = moved[-1]
             yield Finding(
@@ -119,7 +119,3 @@ def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding:
         detail=f"The {about} {how}: its slope over arms is between {low:+.2f} and {high:+.2f}, and above 0 was "
         "expected. It counts for nothing until that changes.",
     )
-
-
-def _difference(row: SessionVerdict) -> float:
-    return row.verdict - (row.trajectory or 0.0)

@@ -1,7 +1,7 @@
 """The level of judged sessions changed: in a harness, model and category, or over all (A10)."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from grading.monitoring import pairs
@@ -53,8 +53,12 @@ def found(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]
     for name, each in cells.items():
         if not judges[name]:
             yield Finding(about=name[:300], detail=f"Drift in {name}: {_moved(*each)}", sessions=_since(*each))
-    if any(judges.values()):
-        yield _of_the_judge({name: cells[name] for name in cells if judges[name]}, judges)
+    with_judge = [name for name in cells if judges[name]]
+    if with_judge:
+        name = max(with_judge, key=lambda each: len(cells[each][0]))
+        more = f" {len(with_judge) - 1} more moved with it." if len(with_judge) > 1 else ""
+        detail = f"{name}: {_moved(*cells[name])}{judges[name]}{more}"
+        yield Finding(about=JUDGE, detail=detail, sessions=_since(*cells[name]))
     means = blocks([row.verdict for row in rows])
     limit = threshold(SERIES * pairs.a_year(len(means), now))
     change = _latest(rows, [_of_sessions(each) for each in changes(means, limit)], now)
@@ -64,15 +68,6 @@ def found(rows: Sequence[SessionVerdict], now: dt.datetime) -> Iterable[Finding]
             judge = _judges(rows, change)
             detail = f"All judged sessions: {_moved(rows, change)} {_because(why)}{judge}"
             yield Finding(about=ALL, detail=detail, sessions=_since(rows, change))
-
-
-def _of_the_judge(
-    cells: Mapping[str, tuple[Sequence[SessionVerdict], ChangePoint]], judges: Mapping[str, str]
-) -> Finding:
-    name = max(cells, key=lambda each: len(cells[each][0]))
-    more = f" {len(cells) - 1} more moved with it." if len(cells) > 1 else ""
-    detail = f"{name}: {_moved(*cells[name])}{judges[name]}{more}"
-    return Finding(about=JUDGE, detail=detail, sessions=_since(*cells[name]))
 
 
 def _since(rows: Sequence[SessionVerdict], change: ChangePoint) -> tuple[int, ...]:

@@ -76,31 +76,25 @@ class Monoculture(Rule):
             judged[family(model)] += n
             if session_model:
                 sides[model].add(n, total, own=family(session_model) == family(model))
-        yield from self._one_family(judged)
-        for model in sorted(sides):
-            yield from self._own_family(model, sides[model])
-
-    def _one_family(self, judged: Counter[str]) -> Iterable[Finding]:
-        total = judged.total()
+        whole = judged.total()
         name, most = next(iter(judged.most_common(1)), ("", 0))
-        if total >= self.at_least and most > self.share * total:
+        if whole >= self.at_least and most > self.share * whole:
             yield Finding(
                 about="share",
-                detail=f"{most} of {total} verdicts in 14 days come from the {name} family, so nobody can tell its "
+                detail=f"{most} of {whole} verdicts in 14 days come from the {name} family, so nobody can tell its "
                 "bias from its calibration. Set JUDGE_SECOND_MODEL to another family, and let it judge a quarter.",
             )
-
-    def _own_family(self, model: str, sides: "Sides") -> Iterable[Finding]:
-        if min(sides.own, sides.others) < self.of_each:
-            return
-        own, others = sides.own_sum / sides.own, sides.others_sum / sides.others
-        if own - others > self.gap:
-            yield Finding(
-                about=model,
-                detail=f"{model} gives sessions of its own family {own:.2f} on average ({sides.own}), others "
-                f"{others:.2f} ({sides.others}). They may be better, or favoured: compare with what a second family or "
-                "people say of the same sessions.",
-            )
+        for model, side in sorted(sides.items()):
+            if min(side.own, side.others) < self.of_each:
+                continue
+            own, others = side.own_sum / side.own, side.others_sum / side.others
+            if own - others > self.gap:
+                yield Finding(
+                    about=model,
+                    detail=f"{model} gives sessions of its own family {own:.2f} on average ({side.own}), others "
+                    f"{others:.2f} ({side.others}). They may be better, or favoured: compare with what a second family "
+                    "or people say of the same sessions.",
+                )
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Sessions that don't say what they were (A12)."""
 
 import datetime as dt
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,22 +79,14 @@ def found(rows: Iterable[Lacking]) -> Iterable[Finding]:
     for row in rows:
         agents[row.agent].append(row)
     for agent, some in sorted(agents.items()):
-        whole = _together(agent, some)
+        missing = {name: sum(row.missing[name] for row in some) for name in FIELDS}
+        whole = Lacking(agent=agent, harness="", n=sum(row.n for row in some), missing=missing)
         for name in FIELDS:
             if is_missing_too_often(whole.missing[name], whole.n):
                 yield _finding(whole, name)
             else:
                 named = (row for row in some if row.harness)
                 yield from (_finding(row, name) for row in named if is_missing_too_often(row.missing[name], row.n))
-
-
-def _together(agent: str, rows: Iterable[Lacking]) -> Lacking:
-    missing: Counter[str] = Counter(dict.fromkeys(FIELDS, 0))
-    n = 0
-    for row in rows:
-        missing.update(row.missing)
-        n += row.n
-    return Lacking(agent=agent, harness="", n=n, missing=missing)
 
 
 def _finding(row: Lacking, name: str) -> Finding:

@@ -71,11 +71,27 @@ class JudgeOut(Rule):
         out = list(Quota.objects.out().order_by("pk"))
         for quota in out:
             if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
-                yield Finding(about=about_quota(quota), detail=_outage(quota))
+                reason = Reason(quota.reason)
+                until = "until it is put right" if quota.until is None else f"until {stamp(quota.until)}"
+                said = (
+                    f"{quota.model}: {reason.words or 'it cannot be asked'}, since {stamp(quota.changed_at)}, {until}."
+                )
+                effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
+                detail = " ".join(filter(None, (said, quota.detail, TODO.get(reason, TRY_AGAIN), effect)))
+                yield Finding(about=about_quota(quota), detail=detail)
         failing = {**self._of_the_last_ten(now), **self._waiting(now)}
-        for judge in sorted(failing):
-            if not {row["model"] for row in failing[judge]} & {quota.model for quota in out}:
-                yield Finding(about=about(judge), detail=_failing(judge, failing[judge]))
+        for judge, failed in sorted(failing.items()):
+            models = {row["model"] for row in failed}
+            if models & {quota.model for quota in out}:
+                continue
+            reasons: Counter[str] = Counter()
+            for row in failed:
+                reasons[row["reason"]] += row["n"]
+            counts = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
+            since = stamp(min(row["since"] for row in failed))
+            todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
+            detail = f"{', '.join(sorted(models))} ({about(judge)}) fails since {since}: {counts}. {todo}"
+            yield Finding(about=about(judge), detail=detail)
 
     def _waiting(self, now: dt.datetime) -> dict[str, list[Failures]]:
         """By judge, where they are many enough: the failures in the window whose sessions are still without verdict."""
@@ -86,7 +102,8 @@ class JudgeOut(Rule):
             .values("judge", "model", "reason")
             .annotate(n=Count("pk"), since=Min("finished_at"))
         )
-        return {judge: failed for judge, failed in _by_judge(rows).items() if _count(failed) >= self.failures}
+        by_judge = _by_judge(rows).items()
+        return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= self.failures}
 
     def _of_the_last_ten(self, now: dt.datetime) -> dict[str, list[Failures]]:
         """By judge, where they are many enough: the failures among its last answered calls."""
@@ -106,25 +123,3 @@ def _by_judge(rows: Iterable[Failures]) -> dict[str, list[Failures]]:
     for row in rows:
         found[row["judge"]].append(row)
     return found
-
-
-def _count(failed: Iterable[Failures]) -> int:
-    return sum(row["n"] for row in failed)
-
-
-def _outage(quota: Quota) -> str:
-    reason = Reason(quota.reason)
-    until = "until it is put right" if quota.until is None else f"until {stamp(quota.until)}"
-    words = f"{quota.model}: {reason.words or 'it cannot be asked'}, since {stamp(quota.changed_at)}, {until}."
-    effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
-    return " ".join(filter(None, (words, quota.detail, TODO.get(reason, TRY_AGAIN), effect)))
-
-
-def _failing(judge: str, failed: list[Failures]) -> str:
-    reasons: Counter[str] = Counter()
-    for row in failed:
-        reasons[row["reason"]] += row["n"]
-    said = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
-    models, since = ", ".join(sorted({row["model"] for row in failed})), min(row["since"] for row in failed)
-    todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
-    return f"{models} ({about(judge)}) fails since {stamp(since)}: {said}. {todo}"

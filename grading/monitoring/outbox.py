@@ -72,32 +72,22 @@ def _said(alarm: Alarm, rule: Rule) -> dict[str, Any]:
 
 
 def _queue(to: Iterable[Channel], about: About, *, said: dict[str, Any], **columns: Any) -> list[Notice]:
-    return [_row(channel, about, said, columns) for channel in to]
-
-
-def _row(channel: Channel, about: About, said: dict[str, Any], columns: dict[str, Any]) -> Notice:
-    key, subject = uuid.uuid4(), _subject(about, said)
-    body = _text(about, said) if channel is Channel.EMAIL else _json(key, about, said)
-    return Notice.objects.create(key=key, channel=channel, about=about, subject=subject, body=body, **columns)
-
-
-def _subject(about: About, said: dict[str, Any]) -> str:
-    """One line: a session's name may have more."""
     what = " ".join(filter(None, (said.get("rule"), said["title"])))
     ended = " (no longer holds)" if about is About.RESOLVED else ""
-    return plain_text(f"[gradingsite] {what}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
-
-
-def _text(about: About, said: dict[str, Any]) -> str:
+    # One line: a session's name may have more.
+    subject = plain_text(f"[gradingsite] {what}{ended}", SUBJECT_LIMIT).replace("\n", " ").replace("\r", " ")
+    parts = (said["detail"], f"What to do: {said['what_to_do']}", said["link"])
     if about is About.RESOLVED:
         parts = (f"This no longer holds: {said['title']}.", f"It had said: {said['detail']}", said["link"])
-    else:
-        parts = (said["detail"], f"What to do: {said['what_to_do']}", said["link"])
-    return "\n\n".join(parts) + "\n"
-
-
-def _json(key: uuid.UUID, about: About, said: dict[str, Any]) -> str:
-    return json.dumps({"notice": str(key), "about": about, **said})
+    queued = []
+    for channel in to:
+        key = uuid.uuid4()
+        is_email = channel is Channel.EMAIL
+        body = "\n\n".join(parts) + "\n" if is_email else json.dumps({"notice": str(key), "about": about, **said})
+        queued.append(
+            Notice.objects.create(key=key, channel=channel, about=about, subject=subject, body=body, **columns)
+        )
+    return queued
 
 
 def _iso(moment: dt.datetime) -> str:

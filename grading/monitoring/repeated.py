@@ -34,14 +34,23 @@ class Repeated(FlagRule):
     settled = "it has evidence of its own now"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
-        rows = list(_with_earlier(session))
+        # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
+        # that this one is no part of.
+        same = Evidence.objects.filter(sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk"))
+        others = same.exclude(session=session)
+        others = others.exclude(session__log__part_of=session).exclude(session__parts__session=session)
+        first = Subquery(others.order_by("pk").values("pk")[:1])
+        rows = list(session.evidence.filter(kind__in=KINDS).annotate(earlier=first).order_by("pk"))
         found = [said for kind in KINDS if (said := _foreign([row for row in rows if row.kind == kind]))]
-        earlier = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in found if pk])
-        return "; ".join(
-            words if pk is None else f"{words} {_whose(earlier[pk])}"
-            for pk, words in found
-            if pk is None or pk in earlier
-        )
+        owners = Evidence.objects.select_related("session__agent").in_bulk([pk for pk, _words in found if pk])
+        words = []
+        for pk, what in found:
+            if pk is None:
+                words.append(what)
+            elif pk in owners:
+                file = owners[pk]
+                words.append(f"{what} as the {file.kind} of session {file.session.external_id} of {file.session.agent}")
+        return "; ".join(words)
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         for agent, count in too_often_by_agent(flags):
@@ -50,18 +59,6 @@ class Repeated(FlagRule):
                 detail=f"{count} sessions of {agent} in seven days came with what had been submitted for another "
                 "session, or with its log. They would be graded by work that is not theirs.",
             )
-
-
-def _with_earlier(session: Session) -> Iterable[Evidence]:
-    """The session's files, each with the first that was the same and had come for a session that is no part of this
-    one, and that this one is no part of: `earlier`, its key or None. One query.
-    """
-    same = Evidence.objects.filter(sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk"))
-    others = (
-        same.exclude(session=session).exclude(session__log__part_of=session).exclude(session__parts__session=session)
-    )
-    first = Subquery(others.order_by("pk").values("pk")[:1])
-    return session.evidence.filter(kind__in=KINDS).annotate(earlier=first).order_by("pk")
 
 
 def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:
@@ -76,7 +73,3 @@ def _foreign(rows: Sequence[Evidence]) -> tuple[int | None, str] | None:
 
 def _is_repeated(row: Evidence) -> bool:
     return row.size >= LEAST_BYTES and row.earlier is not None  # type: ignore[attr-defined] # annotated
-
-
-def _whose(earlier: Evidence) -> str:
-    return f"as the {earlier.kind} of session {earlier.session.external_id} of {earlier.session.agent}"

@@ -13,7 +13,7 @@ from grading.models import Alarm, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.sessions import reward_columns
 from grading.monitoring.rule import Finding, RuleOfSessions, stamp
-from grading.monitoring.streaks import Excess, ObservedSession, SessionEnding, Streak, find
+from grading.monitoring.streaks import ObservedSession, SessionEnding, Streak, find
 from grading.vocabulary import Outcome, Source
 
 WINDOW_DAYS = 28
@@ -72,7 +72,11 @@ def cases_of(
         words.setdefault(streak.arm or ALL_ARMS, []).append(_streak(streak, ended))
         keys.setdefault(streak.arm or ALL_ARMS, {}).update((each.key, None) for each in streak.sessions)
     for excess in found.excesses:
-        words.setdefault(excess.arm, []).append(_excess(excess))
+        words.setdefault(excess.arm, []).append(
+            f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
+            f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
+            f"{_rounded(round(1 / excess.p)):,} times."
+        )
         keys.setdefault(excess.arm, {}).update((each.key, None) for each in excess.died)
     return [SilenceCase(arm=arm, sessions=tuple(keys[arm]), detail=" ".join(said)) for arm, said in words.items()]
 
@@ -97,18 +101,15 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datet
     )
     names = ("pk", "arm", "ended_at", "outcome", "reward_source", "reward_value")
     for key, arm, ended_at, outcome, source, value in rows.values_list(*names):
-        ending = _ending(outcome, source, value)
-        if ending is not None:
-            yield ObservedSession(key=key, arm=arm, ending=ending), key, ended_at
-
-
-def _ending(outcome: str, source: str, value: float | None) -> SessionEnding | None:
-    """None for a session that a person excluded, or that the agent refused: somebody has said what it was."""
-    if source == Source.FLOOR:
-        return SessionEnding.UNSCORED
-    if value is not None:
-        return SessionEnding.GRADED
-    return SessionEnding.INFRASTRUCTURE if source == "" and outcome == Outcome.INFRASTRUCTURE else None
+        if source == Source.FLOOR:
+            ending = SessionEnding.UNSCORED
+        elif value is not None:
+            ending = SessionEnding.GRADED
+        elif source == "" and outcome == Outcome.INFRASTRUCTURE:
+            ending = SessionEnding.INFRASTRUCTURE
+        else:  # a person excluded it, or the agent refused: somebody has said what it was
+            continue
+        yield ObservedSession(key=key, arm=arm, ending=ending), key, ended_at
 
 
 def _streak(streak: Streak, ended: Mapping[int, dt.datetime]) -> str:
@@ -126,14 +127,6 @@ def _streak(streak: Streak, ended: Mapping[int, dt.datetime]) -> str:
     return (
         f"{said}. At the other arms' rate of {_percent(streak.others)}, {_percent(streak.usual)} with its own before, "
         f"that happens {once}."
-    )
-
-
-def _excess(excess: Excess) -> str:
-    return (
-        f"Infrastructure ended {len(excess.died)} of its {excess.n} sessions of {WINDOW_DAYS} days, and "
-        f"{excess.others_died} of {excess.others} of the other arms: that happens by chance once in "
-        f"{_rounded(round(1 / excess.p)):,} times."
     )
 
 

@@ -41,24 +41,21 @@ class Unattended(Rule):
         for bandit in Bandit.objects.that_learn():
             proposed = one_scale.proposal(bandit.name, now, judged)
             if proposed.waits:
-                yield Finding(about=f"{bandit.name}: waits", detail=_waits(proposed))
+                arm, move = proposed.largest
+                detail = (
+                    f"{bandit}: it has rewards and never had a calibration, so that every source is read as it stands. "
+                    "Look at what version 1 would move, then put it in force."
+                )
+                if proposed.held is not None:
+                    detail = (
+                        f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} "
+                        f"by {number(abs(move))} since somebody last looked at it: over {number(one_scale.BY_ITSELF)}, "
+                        f"so it waits for a person. Until then version {proposed.held.version} holds."
+                    )
+                yield Finding(about=f"{bandit.name}: waits", detail=detail)
             stale = _stale(proposed, now)
             if stale:
                 yield Finding(about=f"{bandit.name}: old pairs", detail=stale)
-
-
-def _waits(proposed: Proposed) -> str:
-    if proposed.held is None:
-        return (
-            f"{proposed.bandit}: it has rewards and never had a calibration, so that every source is read as it "
-            "stands. Look at what version 1 would move, then put it in force."
-        )
-    arm, move = proposed.largest
-    return (
-        f"{proposed.bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} by "
-        f"{number(abs(move))} since somebody last looked at it: over {number(one_scale.BY_ITSELF)}, so it waits for a "
-        f"person. Until then version {proposed.held.version} holds."
-    )
 
 
 def _stale(proposed: Proposed, now: dt.datetime) -> str:

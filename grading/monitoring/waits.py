@@ -35,9 +35,11 @@ class ReviewWaits(Rule):
         )
         if found["late"]:
             wait = "session has" if found["late"] == 1 else "sessions have"
+            last = ReviewAnswer.objects.order_by("-created_at").values_list("created_at", flat=True).first()
+            reviewed = f"The last review was on {stamp(last)}." if last else "Nobody has reviewed anything yet."
             yield Finding(
                 detail=f"{found['late']} {wait} waited longer than {settings.REVIEW_WAITS_HOURS:g} hours for a person, "
-                f"since {stamp(found['oldest'])}; {found['n']} are in the queue. {_reviewed()} Until somebody looks, "
+                f"since {stamp(found['oldest'])}; {found['n']} are in the queue. {reviewed} Until somebody looks, "
                 "their rewards stay as they are and teach the bandit."
             )
 
@@ -62,10 +64,3 @@ class NoticesFail(Rule):
                 detail=f"“{notice.subject}” did not arrive by {words}, and was given up after {notice.attempts} "
                 f"attempts: {notice.last_error}",
             )
-
-
-def _reviewed() -> str:
-    last = ReviewAnswer.objects.order_by("-created_at").values_list("created_at", flat=True).first()
-    if last is None:
-        return "Nobody has reviewed anything yet."
-    return f"The last review was on {stamp(last)}."

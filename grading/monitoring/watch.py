@@ -92,12 +92,25 @@ def refresh(now: dt.datetime | None = None) -> None:
 
 
 def watch(now: dt.datetime | None = None) -> None:
-    """Let the rules look whose turn it is, then the others. Called by the sweep."""
+    """Let the rules look whose turn it is, then the others. Called by the sweep.
+
+    Of several sweeps one takes a rule's turn. One that fails has not looked, and stops none of the others.
+    """
     now = now or timezone.now()
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
     for rule in RULES.values():
-        if rule.every is not None and not rule.nightly and (rule.id not in ran or ran[rule.id] <= now - rule.every):
-            _take_turn(rule, now, ran.get(rule.id))
+        if rule.every is None or rule.nightly or (rule.id in ran and ran[rule.id] > now - rule.every):
+            continue
+        try:
+            with transaction.atomic():
+                if rule.id in ran:
+                    is_mine = RuleRun.objects.filter(rule=rule.id, ran_at=ran[rule.id]).update(ran_at=now) == 1
+                else:
+                    is_mine = RuleRun.objects.get_or_create(rule=rule.id, defaults={"ran_at": now})[1]
+                if is_mine:
+                    keep([rule], now)
+        except Exception:
+            logger.exception("rule %s failed; it will try again at the next sweep", rule.id)
     refresh(now)
 
 
@@ -108,19 +121,3 @@ def watch_at_night(now: dt.datetime | None = None) -> None:
         if rule.nightly:
             keep([rule], now)
             RuleRun.objects.update_or_create(rule=rule.id, defaults={"ran_at": now})
-
-
-def _take_turn(rule: Rule, now: dt.datetime, last: dt.datetime | None) -> None:
-    """One look of a rule, by one of several sweeps. One that fails has not looked, and stops none of the others."""
-    try:
-        with transaction.atomic():
-            if _is_mine(rule, now, last):
-                keep([rule], now)
-    except Exception:
-        logger.exception("rule %s failed; it will try again at the next sweep", rule.id)
-
-
-def _is_mine(rule: Rule, now: dt.datetime, last: dt.datetime | None) -> bool:
-    if last is None:
-        return RuleRun.objects.get_or_create(rule=rule.id, defaults={"ran_at": now})[1]
-    return bool(RuleRun.objects.filter(rule=rule.id, ran_at=last).update(ran_at=now))

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from grading import monitoring
-from grading.models import ReviewAnswer, ReviewItem, Session, Settlement
+from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import GRADING, Answer, ItemState
 from grading.review import corrections, queue, records
 from grading.review.claims import FREE
@@ -104,10 +104,17 @@ def submit(
     )
     with transaction.atomic():
         locked = _locked(session)
-        if repeated := _said_before(locked, reviewer, said):
-            return repeated
+        if said.claim:
+            # The same answer from the same page: a double click, or a request that was sent again.
+            mine = ReviewAnswer.objects.holding().filter(session=locked, reviewer=reviewer, claim=said.claim)
+            first = mine.order_by("-pk").first()
+            if first is not None and first.answer == answer and (answer is Answer.ACCEPT or first.value == value):
+                return first
         item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=locked).first()
-        _require_claim(item, reviewer)
+        # One whose claim ran out may still answer while nobody else holds the item.
+        is_claimed = item is not None and item.claimed_until is not None and item.claimed_until > timezone.now()
+        if item is not None and is_claimed and item.claimed_by_id != reviewer.pk:
+            raise ClaimLost(item)
         if said.answer in VERDICTS:
             return _verdict(locked, reviewer, said, item)
         return _no_verdict(locked, reviewer, said, item)
@@ -169,11 +176,21 @@ def last_of(reviewer: User) -> ReviewAnswer | None:
 
 
 def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
+    """A grade, an acceptance or an exclusion; to accept is to give the reward that is shown as a grade."""
     held = rewards.live(session)
     if said.answer is Answer.ACCEPT:
-        said = _accepting(session, held, said)
-    opinion = item is not None and is_opinion(session, reviewer, item)
-    row = _opinion(session, reviewer, said, held) if opinion else _graded(session, reviewer, said)
+        corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
+        # The floor is no grade (L2).
+        if held is None or held.value is None or held.source == Source.FLOOR:
+            raise CorrectionError("There is no grade to accept here: nothing has graded this session yet. Give one.")
+        said = replace(said, value=held.value)
+    if item is not None and is_opinion(session, reviewer, item):
+        # It stands beside the one that holds, and changes nothing.
+        corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
+        corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
+        row = records.append(session, reviewer, said.answer, value=said.value, **said.columns)
+    else:
+        row = _graded(session, reviewer, said)
     _item_follows(session, reviewer)
     return row
 
@@ -195,13 +212,6 @@ def _graded(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAn
     effects = changes(before, measure(session, before))
     made: dict[str, Any] = {"seen": seen, "grade": persons_grade(session), "effects": effects}
     return records.append(session, reviewer, said.answer, value=said.value, **made, **said.columns)
-
-
-def _opinion(session: Session, reviewer: User, said: SubmittedAnswer, held: Settlement | None) -> ReviewAnswer:
-    """A verdict that stands beside the one that holds, and changes nothing."""
-    corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
-    corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
-    return records.append(session, reviewer, said.answer, value=said.value, **said.columns)
 
 
 def _no_verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
@@ -239,36 +249,9 @@ def _locked(session: Session) -> Session:
     return Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
 
 
-def _said_before(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer | None:
-    """The same answer from the same page: a double click, or a request that was sent again."""
-    if not said.claim:
-        return None
-    mine = ReviewAnswer.objects.holding().filter(session=session, reviewer=reviewer, claim=said.claim)
-    first = mine.order_by("-pk").first()
-    if first is None or first.answer != said.answer:
-        return None
-    return first if said.answer is Answer.ACCEPT or first.value == said.value else None
-
-
-def _require_claim(item: ReviewItem | None, reviewer: User) -> None:
-    """ClaimLost where another person holds the item; one whose claim ran out may still answer while nobody does."""
-    if item is None or item.claimed_until is None or item.claimed_until <= timezone.now():
-        return
-    if item.claimed_by_id != reviewer.pk:
-        raise ClaimLost(item)
-
-
 def is_opinion(session: Session, reviewer: User, item: ReviewItem) -> bool:
     """Whether an answer stands beside: others are asked too and the grade of another holds since the item came in."""
     if item.state != ItemState.OPEN or item.wanted <= 1:
         return False
     held = persons_grade(session)
     return held is not None and held.author_id != reviewer.pk and held.created_at >= item.entered_at
-
-
-def _accepting(session: Session, held: Settlement | None, said: SubmittedAnswer) -> SubmittedAnswer:
-    """The reward that is shown, as a value. CorrectionError where there is none: the floor is no grade (L2)."""
-    corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
-    if held is None or held.value is None or held.source == Source.FLOOR:
-        raise CorrectionError("There is no grade to accept here: nothing has graded this session yet. Give one.")
-    return replace(said, value=held.value)

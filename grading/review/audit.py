@@ -213,8 +213,24 @@ class HistoryPage:
 def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: int = PAGE) -> HistoryPage:
     """The newest `size` acts that are older than `before`. A constant number of queries."""
     found: list[tuple[HistoryCursor, HistoryEntry]] = []
+    of_a_session = filters.arm or filters.sessions is not None
     for index, table in enumerate(_TABLES):
-        for row in _rows(index, table, filters, before)[: size + 1]:
+        if (
+            (filters.kind and filters.kind not in table.kinds)
+            or (of_a_session and not table.of_session)
+            or (filters.bulk and table.read is not acts.of_answer)
+        ):
+            continue
+        rows = table.rows().filter(_condition(table, filters))
+        if before is not None:
+            # Of acts at the same moment, those of later tables come first, and of one table those of later rows.
+            older = Q(**{f"{table.at}__lt": before.at})
+            if index < before.table:
+                older = Q(**{f"{table.at}__lte": before.at})
+            elif index == before.table:
+                older |= Q(**{table.at: before.at, "pk__lt": before.pk})
+            rows = rows.filter(older)
+        for row in rows.order_by(f"-{table.at}", "-pk")[: size + 1]:
             act = table.read(row)
             found.append((HistoryCursor(act.at, index, act.pk), act))
     found.sort(key=lambda each: each[0], reverse=True)
@@ -231,24 +247,6 @@ def each(filters: HistoryFilters) -> Iterator[HistoryEntry]:
         if part.older is None:
             return
         before = part.older
-
-
-def _rows(index: int, table: _Table, filters: HistoryFilters, before: HistoryCursor | None) -> QuerySet[Any]:
-    if _has_none(table, filters):
-        return table.rows().none()
-    narrowed = table.rows().filter(_condition(table, filters))
-    if before is not None:
-        narrowed = narrowed.filter(_older(index, table.at, before))
-    return narrowed.order_by(f"-{table.at}", "-pk")
-
-
-def _has_none(table: _Table, filters: HistoryFilters) -> bool:
-    of_a_session = filters.arm or filters.sessions is not None
-    return bool(
-        (filters.kind and filters.kind not in table.kinds)
-        or (of_a_session and not table.of_session)
-        or (filters.bulk and table.read is not acts.of_answer)
-    )
 
 
 def _condition(table: _Table, filters: HistoryFilters) -> Q:
@@ -268,10 +266,3 @@ def _condition(table: _Table, filters: HistoryFilters) -> Q:
     if filters.bulk:
         chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))
     return chosen
-
-
-def _older(index: int, at: str, before: HistoryCursor) -> Q:
-    earlier = Q(**{f"{at}__lt": before.at})
-    if index < before.table:
-        return Q(**{f"{at}__lte": before.at})
-    return earlier | Q(**{at: before.at, "pk__lt": before.pk}) if index == before.table else earlier

@@ -90,23 +90,26 @@ def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:
     wanted = Session.objects.with_people().filter(pk__in=set(ids)).prefetch_related(flags, "lessons")
     found = list(wanted.select_related("review_item"))
     held = _live(found)
-    return [
-        Chosen(
-            session=session,
-            held=held.get(session.pk),
-            flags=tuple(flag.rule for flag in session.open_flags),  # type: ignore[attr-defined] # prefetched above
-            beside=_stands_beside(session, reviewer),
+    chosen = []
+    for session in found:
+        item: ReviewItem | None = getattr(session, "review_item", None)
+        chosen.append(
+            Chosen(
+                session=session,
+                held=held.get(session.pk),
+                flags=tuple(flag.rule for flag in session.open_flags),  # type: ignore[attr-defined] # prefetched above
+                beside=item is not None and answers.is_opinion(session, reviewer, item),
+            )
         )
-        for session in found
-    ]
+    return chosen
 
 
 def preview(chosen: Sequence[Chosen], answer: Answer, value: float | None) -> BulkPreview:
     """All of it together, on every bandit; nothing is saved. `value` is for GRADE. CorrectionError for no grade."""
     if answer is Answer.GRADE:
         value = checked(value, exclude=False)
-    after = {each.session.pk: _after(each, answer, value) for each in chosen if not each.beside}
-    settled = [each for each in chosen if each.session.pk in after]
+    settled = [each for each in chosen if not each.beside]
+    after = {each.session.pk: {Answer.GRADE: value, Answer.ACCEPT: each.value}.get(answer) for each in settled}
     pairs = [(each.value, after[each.session.pk]) for each in settled]
     moves = [new - old for old, new in pairs if old is not None and new is not None and new != old]
     return BulkPreview(
@@ -143,7 +146,12 @@ def submit(
         sessions = _locked(seen)
         if saved := ReviewAnswer.objects.filter(bulk=bulk).count():
             return saved
-        _require_fresh(sessions, seen)
+        held = _live(sessions)
+        moved = [each for each in sessions if (held[each.pk].revision if each.pk in held else 0) != seen[each.pk]]
+        if moved:
+            then = {each.pk: each.settlements.filter(revision=seen[each.pk]).first() for each in moved}
+            stale = [StaleReward(session=each, seen=then[each.pk], held=held.get(each.pk)) for each in moved]
+            raise BulkStale(stale, len(sessions))
         problems = []
         for session in sessions:
             try:
@@ -188,21 +196,3 @@ def _live(sessions: Iterable[Session]) -> dict[int, Settlement]:
     """Each session's settlement that holds."""
     rows = Settlement.objects.filter(session__in=sessions).defer("steps").order_by("revision")
     return {row.session_id: row for row in rows}
-
-
-def _require_fresh(sessions: Sequence[Session], seen: Mapping[int, int]) -> None:
-    held = _live(sessions)
-    moved = [each for each in sessions if (held[each.pk].revision if each.pk in held else 0) != seen[each.pk]]
-    if moved:
-        then = {each.pk: each.settlements.filter(revision=seen[each.pk]).first() for each in moved}
-        stale = [StaleReward(session=each, seen=then[each.pk], held=held.get(each.pk)) for each in moved]
-        raise BulkStale(stale, len(sessions))
-
-
-def _stands_beside(session: Session, reviewer: User) -> bool:
-    item: ReviewItem | None = getattr(session, "review_item", None)
-    return item is not None and answers.is_opinion(session, reviewer, item)
-
-
-def _after(chosen: Chosen, answer: Answer, value: float | None) -> float | None:
-    return {Answer.GRADE: value, Answer.ACCEPT: chosen.value}.get(answer)

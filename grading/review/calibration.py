@@ -56,31 +56,29 @@ class Calibration:
         return self.whole.n >= ENOUGH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Blind:
-    human: float
-    probability: float
-    stratum: tuple[str, str]
-
-
 def pairs(grader: JudgeInstrument | None = None) -> list[BlindPair]:
     """Every blind pair of every grader, or of one: one a session and grader, in two queries.
 
     A verdict that a grader gave later (a new rubric, a second opinion) counts too: no person had seen it either. Of
     several verdicts of one grader the latest that entered the chain counts, or else the latest.
     """
-    blind = _blind()
+    said: dict[int, list[float]] = defaultdict(list)
+    about: dict[int, tuple[float, tuple[str, str]]] = {}
+    names = ("session", "blind_value", "slice_probability", "session__category__name", "stratum")
+    for session, value, probability, arm, stratum in ReviewAnswer.objects.blind().order_by("pk").values_list(*names):
+        said[session].append(value)
+        about.setdefault(session, (probability, (arm or "", stratum)))
     verdicts = compared() if grader is None else compared().filter(**_identity(grader))
     rows = verdicts.order_by("-parallel", "pk").values_list("session", "value", *IDENTITY)
-    found = {(session, tuple(identity)): value for session, value, *identity in rows if session in blind}
+    found = {(session, tuple(identity)): value for session, value, *identity in rows if session in said}
     return [
         BlindPair(
             session=session,
             grader=JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))),
             judge=value,
-            human=blind[session].human,
-            probability=blind[session].probability,
-            stratum=blind[session].stratum,
+            human=sum(said[session]) / len(said[session]),
+            probability=about[session][0],
+            stratum=about[session][1],
         )
         for (session, identity), value in sorted(found.items())
     ]
@@ -115,21 +113,6 @@ def _calibration(grader: JudgeInstrument, held: list[BlindPair]) -> Calibration:
         whole=agreement(everything),
         strata={stratum: agreement(found) for stratum, found in sorted(strata.items())},
     )
-
-
-def _blind() -> dict[int, _Blind]:
-    """What people said blind, by session: the mean where several did."""
-    said: dict[int, list[float]] = defaultdict(list)
-    about: dict[int, tuple[float, tuple[str, str]]] = {}
-    rows = ReviewAnswer.objects.blind().order_by("pk")
-    names = ("session", "blind_value", "slice_probability", "session__category__name", "stratum")
-    for session, value, probability, arm, stratum in rows.values_list(*names):
-        said[session].append(value)
-        about.setdefault(session, (probability, (arm or "", stratum)))
-    return {
-        session: _Blind(human=sum(values) / len(values), probability=about[session][0], stratum=about[session][1])
-        for session, values in said.items()
-    }
 
 
 def _identity(grader: JudgeInstrument) -> dict[str, str]:

@@ -29,7 +29,15 @@ class StaleReview(CorrectionError):
 
     def __init__(self, held: Settlement | None, seen: Settlement | None, added: Sequence[Evidence]) -> None:
         self.held, self.seen, self.added = held, seen, tuple(added)
-        super().__init__(f"{_difference(held, seen)}{_came(added)}Nothing was saved; look again and submit.")
+        if held is None or seen is None or held.pk == seen.pk:
+            now = "" if held is None else f"The reward is {_told(held)}: {held.sentence} "
+            changed = f"New evidence came while you were looking. {now}"
+        else:
+            was, now = f"you saw {_told(seen)}", f"now it is {_told(held)}"
+            changed = f"The reward changed while you were looking: {was}, {now}. It now says: {held.sentence} "
+        listed = ", ".join(f"{row.kind} {row.filename}".strip() for row in added)
+        came = f"Evidence added since: {listed}. " if listed else ""
+        super().__init__(f"{changed}{came}Nothing was saved; look again and submit.")
 
 
 class AlreadyUndone(CorrectionError):
@@ -59,7 +67,17 @@ def record_correction(
         held = _locked_settlement(session)
         require_fresh(session, held, seen_revision, seen_evidence)
         value = checked(value, exclude=exclude)
-        _require_reason(held, value, exclude=exclude, reason=reason)
+        # The floor is no grade (L2), so that nothing is moved from it.
+        before = None if held is None or held.source == Source.FLOOR else held.value
+        moves = exclude or (before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE)
+        if moves and not reason.strip():
+            raise CorrectionError(
+                f"A reason is needed: this moves the grade by more than {REASON_NEEDED_ABOVE:g}. Say in a few words "
+                "why."
+            )
+        seen: dict[str, object] = {"evidence_sha256": evidence_version(session)}
+        if held is not None:
+            seen |= {"settlement": held.pk, "revision": held.revision, "value": held.value, "source": held.source}
         Grade.objects.create(
             session=session,
             source=Source.HUMAN,
@@ -67,7 +85,7 @@ def record_correction(
             value=value,
             reason=Reason.EXCLUDED if exclude else Reason.NONE,
             detail=reason.strip(),
-            evidence=_seen(session, held),
+            evidence=seen,
             version="human/1",
             author=reviewer,
         )
@@ -116,23 +134,9 @@ def require_fresh(
     raise StaleReview(held, seen, added_since(session, seen) if seen else [])
 
 
-def _difference(held: Settlement | None, seen: Settlement | None) -> str:
-    """What the reward was and is, in words; that it is the same, where only evidence came."""
-    if held is None or seen is None or held.pk == seen.pk:
-        now = "" if held is None else f"The reward is {_told(held)}: {held.sentence} "
-        return f"New evidence came while you were looking. {now}"
-    was = f"you saw {_told(seen)}"
-    return f"The reward changed while you were looking: {was}, now it is {_told(held)}. It now says: {held.sentence} "
-
-
 def _told(settlement: Settlement) -> str:
     by = f" by {settlement.source}" if settlement.source else ""
     return f"{number(settlement.value)}{by} (settlement {settlement.revision})"
-
-
-def _came(added: Sequence[Evidence]) -> str:
-    listed = ", ".join(f"{row.kind} {row.filename}".strip() for row in added)
-    return f"Evidence added since: {listed}. " if listed else ""
 
 
 def checked(value: float | None, *, exclude: bool) -> float | None:
@@ -145,21 +149,3 @@ def checked(value: float | None, *, exclude: bool) -> float | None:
         return None if value is None else checked_value(value)
     except ValueError as error:
         raise CorrectionError(str(error)) from error
-
-
-def _require_reason(held: Settlement | None, value: float | None, *, exclude: bool, reason: str) -> None:
-    # The floor is no grade (L2), so that nothing is moved from it.
-    before = None if held is None or held.source == Source.FLOOR else held.value
-    moves = exclude or (before is not None and value is not None and abs(value - before) > REASON_NEEDED_ABOVE)
-    if moves and not reason.strip():
-        raise CorrectionError(
-            f"A reason is needed: this moves the grade by more than {REASON_NEEDED_ABOVE:g}. Say in a few words why."
-        )
-
-
-def _seen(session: Session, held: Settlement | None) -> dict[str, object]:
-    """What the person was looking at."""
-    seen: dict[str, object] = {"evidence_sha256": evidence_version(session)}
-    if held is not None:
-        seen |= {"settlement": held.pk, "revision": held.revision, "value": held.value, "source": held.source}
-    return seen

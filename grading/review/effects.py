@@ -48,13 +48,14 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
         for rule, about in told
         if (was := before.alarms.get((rule, about))) != (now := after.alarms.get((rule, about)))
     ]
+    source = "" if before.reward is None else before.reward.source
     return {
         "bandits": [_arm(key, before, after) for key in sorted(before.own)],
         "others": [_arm(key, before, after) for key in moved],
         "flags_cleared": sorted(before.flags - after.flags),
         "flags_raised": sorted(after.flags - before.flags),
         "alarms": alarms,
-        "reward": {"before": _value(before), "after": _value(after), "source_before": _source(before)},
+        "reward": {"before": _value(before), "after": _value(after), "source_before": source},
     }
 
 
@@ -72,7 +73,3 @@ def _arm(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, A
 
 def _value(measured: Measured) -> float | None:
     return None if measured.reward is None else measured.reward.value
-
-
-def _source(measured: Measured) -> str:
-    return "" if measured.reward is None else measured.reward.source

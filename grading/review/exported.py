@@ -39,7 +39,26 @@ def of_act(act: HistoryEntry) -> dict[str, Any]:
         "reward_after": act.reward.get("after"),
         "source_before": act.reward.get("source_before"),
     }
-    return told | _session(act.session) | (_answer(act.answer) if act.answer else {})
+    told |= _session(act.session)
+    if act.answer is None:
+        return told
+    row = act.answer
+    undoing: ReviewAnswer | None = getattr(row, "undone_by", None)
+    return told | {
+        "answer": str(row.answer),
+        "value": row.value,
+        "blind_value": row.blind_value,
+        "revealed": row.revealed,
+        "seconds": row.seconds,
+        "holds": row.grade_id is not None and undoing is None,
+        "undoes": f"answer-{row.undoes_id}" if row.undoes_id else None,
+        "undone_at": undoing.created_at if undoing else None,
+        "undone_by": undoing.reviewer.get_username() if undoing else None,
+        "bulk": row.bulk or None,
+        "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
+        "settlement_seen": row.settlement.revision if row.settlement else None,
+        **_seen(row),
+    }
 
 
 def with_effects(act: HistoryEntry) -> dict[str, Any]:
@@ -80,25 +99,6 @@ def _session(session: Session | None) -> dict[str, Any]:
     return {"agent": session.agent.name, "session": session.external_id, "arm": arm}
 
 
-def _answer(row: ReviewAnswer) -> dict[str, Any]:
-    undoing = _undoing(row)
-    return {
-        "answer": str(row.answer),
-        "value": row.value,
-        "blind_value": row.blind_value,
-        "revealed": row.revealed,
-        "seconds": row.seconds,
-        "holds": row.grade_id is not None and undoing is None,
-        "undoes": f"answer-{row.undoes_id}" if row.undoes_id else None,
-        "undone_at": undoing.created_at if undoing else None,
-        "undone_by": undoing.reviewer.get_username() if undoing else None,
-        "bulk": row.bulk or None,
-        "flags_cleared": " ".join((row.effects or {}).get("flags_cleared", [])) or None,
-        "settlement_seen": row.settlement.revision if row.settlement else None,
-        **_seen(row),
-    }
-
-
 def _seen(row: ReviewAnswer) -> dict[str, Any]:
     """Who had judged it, of what, and how the session came to be asked about."""
     return {
@@ -117,7 +117,3 @@ def _identity(judge: Grade) -> dict[str, Any]:
         "judge_rubric": judge.rubric,
         "judge_version": judge.version,
     }
-
-
-def _undoing(row: ReviewAnswer) -> ReviewAnswer | None:
-    return getattr(row, "undone_by", None)

@@ -67,7 +67,14 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
     items = items.filter(**{name: value for name, value in named.items() if value})
     if filters.rule:
         items = items.filter(Exists(Flag.objects.open().filter(session=OuterRef("session"), rule=filters.rule)))
-    return items.filter(_assigned(reviewer, filters.assigned)).order_by(_by_chance(), "-impact", "pk")
+    if filters.assigned == NOBODY:
+        items = items.filter(assigned_to=None)
+    elif filters.assigned == ME:
+        items = items.filter(assigned_to=reviewer)
+    elif filters.assigned:
+        items = items.filter(assigned_to__username=filters.assigned)
+    by_chance = Case(When(entered_as=QueueEntry.SLICE, then=Value(1)), default=Value(0), output_field=IntegerField())
+    return items.order_by(by_chance, "-impact", "pk")
 
 
 def offered_to(reviewer: User, items: ReviewItemQuerySet) -> ReviewItemQuerySet:
@@ -87,15 +94,3 @@ def after_it(item: ReviewItem) -> Q:
     if item.entered_as == QueueEntry.SLICE:
         return Q(entered_as=QueueEntry.SLICE) & later
     return Q(entered_as=QueueEntry.SLICE) | later
-
-
-def _by_chance() -> Case:
-    return Case(When(entered_as=QueueEntry.SLICE, then=Value(1)), default=Value(0), output_field=IntegerField())
-
-
-def _assigned(reviewer: User | None, to: str) -> Q:
-    if not to:
-        return Q()
-    if to == NOBODY:
-        return Q(assigned_to=None)
-    return Q(assigned_to=reviewer) if to == ME else Q(assigned_to__username=to)

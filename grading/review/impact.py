@@ -3,7 +3,7 @@
 import datetime as dt
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -95,7 +95,10 @@ def prioritise(now: dt.datetime | None = None) -> int:
     `grading.review.priority`. A session of unknown category is as sensitive as the middle arm.
     """
     now = now or timezone.now()
-    held = list(_open_items())
+    flags = Flag.objects.open().filter(session=OuterRef("session"))
+    reward_source = reward_columns("session")["reward_source"]
+    items = ReviewItem.objects.open().annotate(source=reward_source, flagged=Exists(flags)).order_by("pk")
+    held = list(items.values_list("pk", "impact", "session__category", "session__ended_at", "source", "flagged"))
     if not held:
         return 0
     moved, reach = corrections(), priority.by_arm(now, surprise=1.0)
@@ -116,15 +119,6 @@ def first_guess(session: Session) -> float:
     """The impact of a new item until the next sweep: that of the weightiest open one of its arm, for it is new."""
     alike = ReviewItem.objects.open().filter(session__category=session.category_id)
     return float(alike.aggregate(most=Max("impact"))["most"] or 0.0)
-
-
-def _open_items() -> Iterable[tuple[int, float, int | None, dt.datetime, str | None, bool]]:
-    flagged = Flag.objects.open().filter(session=OuterRef("session"))
-    items = ReviewItem.objects.open().annotate(
-        source=reward_columns("session")["reward_source"], flagged=Exists(flagged)
-    )
-    columns = ("pk", "impact", "session__category", "session__ended_at", "source", "flagged")
-    return items.order_by("pk").values_list(*columns).iterator()
 
 
 def _write(changed: Mapping[int, float]) -> int:

@@ -7,7 +7,6 @@ import datetime as dt
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit.core.posterior import fold
 from bandit.core.propensity import Floats, p_best, propensities
@@ -56,25 +55,21 @@ def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
     posterior = fold(rows_of(bandit, policy, today), arms=arms, policy=policy, today=today)
     if not arms:
         return {}
-    choosable = [arms[name].is_choosable for name in posterior.names]
+    # How often each arm is chosen. One that cannot be chosen now may come back: it has half of an equal share.
+    choosable = np.array([arms[name].is_choosable for name in posterior.names])
+    count = int(choosable.sum())
+    chance: Floats = np.full(len(choosable), 0.5 / len(choosable))
+    if count:
+        points = min(max(CELLS // count, FEWEST_POINTS), MOST_POINTS)
+        best = p_best(posterior.alpha[choosable], posterior.beta[choosable], points=points)
+        chance[choosable] = propensities(best, floor=policy.floor)
     values = surprise * sensitivity(
         strength=posterior.alpha + posterior.beta,
-        chance=_chances(posterior.alpha, posterior.beta, np.array(choosable), policy.floor),
+        chance=chance,
         scale=posterior.evidence_scale,
         weight=policy.weights[PROVISIONAL],
     )
     return {arms[name].pk: rounded(float(value)) for name, value in zip(posterior.names, values, strict=True)}
-
-
-def _chances(alpha: Floats, beta: Floats, choosable: NDArray[np.bool_], floor: float) -> Floats:
-    """How often each arm is chosen. One that cannot be chosen now may come back: it has half of an equal share."""
-    chance: Floats = np.full(len(alpha), 0.5 / len(alpha))
-    count = int(choosable.sum())
-    if count:
-        points = min(max(CELLS // count, FEWEST_POINTS), MOST_POINTS)
-        best = p_best(alpha[choosable], beta[choosable], points=points)
-        chance[choosable] = propensities(best, floor=floor)
-    return chance
 
 
 def rounded(value: float) -> float:

@@ -100,7 +100,9 @@ class ReviewProgress:
 def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> ReviewProgress:
     """The figures of one person, or of all. Three queries."""
     now = now or timezone.now()
-    given = _given(now)
+    since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
+    found = ReviewAnswer.objects.filter(created_at__gte=since, created_at__lte=now).exclude(answer__in=LOOKS_ONLY)
+    given = [_Given(*columns) for columns in found.order_by("pk").values_list(*COLUMNS)]
     waits = dict(
         ReviewItem.objects.open()
         .filter(assigned_to__isnull=False)
@@ -114,12 +116,6 @@ def progress(reviewer: User | None = None, now: dt.datetime | None = None) -> Re
     rows = tuple(_row(person, given, overruled, waits, now) for person in people)
     total = _row(reviewer, given, overruled, waits, now)
     return ReviewProgress(total=total, rows=rows)
-
-
-def _given(now: dt.datetime) -> list[_Given]:
-    since = start_of_day(now) - dt.timedelta(days=DAYS - 1)
-    found = ReviewAnswer.objects.filter(created_at__gte=since, created_at__lte=now).exclude(answer__in=LOOKS_ONLY)
-    return [_Given(*columns) for columns in found.order_by("pk").values_list(*COLUMNS)]
 
 
 def _row(

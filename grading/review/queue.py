@@ -84,8 +84,13 @@ def sync_item(session: Session) -> None:
         return
     reason = _reason(session)
     if item is not None and item.state == ItemState.OPEN:
-        if item.entered_as in PASSING:
-            _restate(item, reason)
+        mine = ReviewItem.objects.filter(pk=item.pk)
+        if item.entered_as not in PASSING:
+            return
+        if reason is None:
+            mine.update(**_turned(ItemState.DONE))
+        elif reason != (item.entered_as, item.why):
+            mine.update(entered_as=reason[0], why=reason[1])
     elif reason is not None:
         _enter(session, item, *reason)
 
@@ -209,12 +214,3 @@ def _turned(state: ItemState) -> dict[str, Any]:
     if state == ItemState.OPEN:
         return {"state": state, "closed_at": None}
     return {"state": state, "closed_at": timezone.now(), **FREE}
-
-
-def _restate(item: ReviewItem, reason: tuple[QueueEntry, str] | None) -> None:
-    """An open item gets the reason that holds now, or leaves without one."""
-    mine = ReviewItem.objects.filter(pk=item.pk)
-    if reason is None:
-        mine.update(**_turned(ItemState.DONE))
-    elif reason != (item.entered_as, item.why):
-        mine.update(entered_as=reason[0], why=reason[1])

@@ -37,7 +37,6 @@ from bandit.reading import policy_of, rows_of, site_day
 from bandit.selection import Outlook, what_if_rectified
 from bandit.versions import StaleVersion
 from grading.models import ReviewAnswer, Settlement
-from grading.models.review import ReviewAnswerQuerySet
 from grading.vocabulary import Source
 
 # The session's column that names the arm of each bandit that learns from sessions.
@@ -158,27 +157,27 @@ def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
     for session, human, *seen in rows.values_list(*columns):
         said[session].append(human)
         first.setdefault(session, seen)
-    machines = _machines(answers)
-    made = (_pair(read, fmean(said[session]), *first[session], last=machines.get(session)) for session in said)
-    return [pair for pair in made if pair is not None]
-
-
-def _pair(
-    read: AsRead, human: float, arm: str, stratum: str, probability: float, *seen: Any, last: Reward | None
-) -> MachineHumanPair | None:
-    source, value, _, version, view = seen if _is_machines(*seen[:3]) else last or NO_REWARD
-    machine = None if value is None else read.value(arm, (source, version or "", view or ""), value)
-    if machine is None:
-        return None
-    return MachineHumanPair(
-        arm=arm, source=source, stratum=stratum, machine=machine, human=human, probability=probability
-    )
-
-
-def _machines(answers: ReviewAnswerQuerySet) -> dict[int, Reward]:
-    """Each answered session's last reward that a machine gave, with weight."""
-    held = Settlement.objects.filter(session__in=answers.values("session")).order_by("session", "revision")
-    return {session: reward for session, *reward in held.values_list("session", *REWARD) if _is_machines(*reward[:3])}
+    settled = Settlement.objects.filter(session__in=answers.values("session")).order_by("session", "revision")
+    last = {
+        session: reward for session, *reward in settled.values_list("session", *REWARD) if _is_machines(*reward[:3])
+    }
+    found = []
+    for session, (arm, stratum, probability, *seen) in first.items():
+        reward = seen if _is_machines(*seen[:3]) else last.get(session, NO_REWARD)
+        source, value, _weight, version, view = reward
+        machine = None if value is None else read.value(arm, (source, version or "", view or ""), value)
+        if machine is not None:
+            found.append(
+                MachineHumanPair(
+                    arm=arm,
+                    source=source,
+                    stratum=stratum,
+                    machine=machine,
+                    human=fmean(said[session]),
+                    probability=probability,
+                )
+            )
+    return found
 
 
 def _is_machines(source: str | None, value: float | None, weight: float | None) -> bool:
@@ -192,7 +191,11 @@ def proposal(name: str, now: datetime) -> Proposal:
     rows = rows_of(bandit, policy, today)
     read = AsRead(policy, rows, today)
     found = _pairs(bandit, read)
-    offsets = fit(found, _strata(bandit, rows, found))
+    # Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come.
+    kinds = {(row.source, row.stratum) for row in rows if row.source != ABSTAINED}
+    kinds |= {(pair.source, pair.stratum) for pair in found}
+    arms = bandit.arms.values_list("name", flat=True)
+    offsets = fit(found, {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN})
     without, with_them = what_if_rectified(name, _by_key(offsets), now)
     return Proposal(
         bandit=bandit,
@@ -224,14 +227,6 @@ def put_in_force(proposed: Proposal, by: User, *, version: int, fingerprint: str
 def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifier:
     """Move nothing any more, under a person's name. Raises StaleVersion."""
     return rectifying.switch_off(name, version=version, by=by.get_username(), note=note)
-
-
-def _strata(bandit: Bandit, rows: Iterable[RewardRow], found: Iterable[MachineHumanPair]) -> set[Stratum]:
-    """Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come."""
-    kinds = {(row.source, row.stratum) for row in rows if row.source != ABSTAINED}
-    kinds |= {(pair.source, pair.stratum) for pair in found}
-    arms = list(bandit.arms.values_list("name", flat=True))
-    return {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN}
 
 
 def _moved(offsets: Iterable[Offset], rows: Iterable[RewardRow], read: AsRead) -> list[Moved]:

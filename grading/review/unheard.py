@@ -42,19 +42,15 @@ def ask(now: dt.datetime | None = None) -> int:
     """
     now = now or timezone.now()
     _let_go()
-    found = unheard(priority.BANDIT, now, sources=VOICES, source=Source.JUDGE, aside=_awaited(now))
-    return sum(_ask_about(each, now) for each in found if each.moves > LEAST_MOVE and not _was_asked(each.arm, now))
-
-
-def _awaited(now: dt.datetime) -> set[str]:
-    """Sessions of which the judge was asked only lately."""
     jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, created_at__gt=now - PATIENCE)
-    return {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
-
-
-def _was_asked(arm: str, now: dt.datetime) -> bool:
-    flags = Flag.objects.filter(rule=UNHEARD).of_arm(arm)
-    return flags.open().exists() or flags.filter(raised_at__gt=now - AGAIN).exists()
+    awaited = {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
+    flagged = 0
+    for silent in unheard(priority.BANDIT, now, sources=VOICES, source=Source.JUDGE, aside=awaited):
+        if silent.moves > LEAST_MOVE:
+            flags = Flag.objects.filter(rule=UNHEARD).of_arm(silent.arm)
+            if not flags.open().exists() and not flags.filter(raised_at__gt=now - AGAIN).exists():
+                flagged += _ask_about(silent, now)
+    return flagged
 
 
 def _ask_about(silent: Unheard, now: dt.datetime) -> int:
@@ -65,7 +61,9 @@ def _ask_about(silent: Unheard, now: dt.datetime) -> int:
     dismissed = ReviewItem.objects.filter(state=ItemState.DISMISSED).values_list("session", flat=True)
     over = {observation_of(pk) for pk in (*asked, *dismissed)}
     sessions = Session.objects.by_observation(set(silent.observations) - over).values()
-    drawn = sorted(sessions, key=lambda each: (_number(each, silent.arm), each.pk))[:ASKED]
+    key = f"silence of {silent.arm}"
+    numbered = [(chance(key, priority.BANDIT, each.agent.name, each.external_id), each.pk, each) for each in sessions]
+    drawn = [each for _number, _pk, each in sorted(numbered)[:ASKED]]
     for session in drawn:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
@@ -73,10 +71,6 @@ def _ask_about(silent: Unheard, now: dt.datetime) -> int:
             rewards.settle(locked)
             sync_item(locked)
     return len(drawn)
-
-
-def _number(session: Session, arm: str) -> float:
-    return chance(f"silence of {arm}", priority.BANDIT, session.agent.name, session.external_id)
 
 
 def said(silent: Unheard, asked: int) -> str:

@@ -87,11 +87,8 @@ def filters_of(query: str) -> str:
 
 def current(views: Iterable[SavedView | BuiltIn], query: str) -> SavedView | BuiltIn | None:
     """The view whose filters are those of the page."""
-    return next((view for view in views if _same(view.query, query)), None)
-
-
-def _same(one: str, other: str) -> bool:
-    return dict(QueryDict(one).lists()) == dict(QueryDict(other).lists())
+    asked = dict(QueryDict(query).lists())
+    return next((view for view in views if dict(QueryDict(view.query).lists()) == asked), None)
 
 
 def _named(name: str) -> str:

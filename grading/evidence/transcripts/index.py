@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from grading.evidence.transcripts.lines import TranscriptLine
 
@@ -42,7 +41,7 @@ def write(path: Path, format_: str, lines: Iterable[TranscriptLine]) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript(SCHEMA)
         db.execute("BEGIN")
-        db.executemany(INSERT, map(_stored, lines))
+        db.executemany(INSERT, ((number, at and at.isoformat(), *rest) for number, at, *rest in map(VALUES, lines)))
         db.execute("INSERT INTO about SELECT ?, coalesce(max(number), 0) FROM line", [format_])
         db.execute("COMMIT")
 
@@ -61,7 +60,14 @@ class Index:
     def block(self, first: int) -> tuple[TranscriptLine, ...]:
         """The lines of the events `first` to `first + PAGE - 1`."""
         rows = self._db.execute("SELECT * FROM line WHERE number BETWEEN ? AND ?", [first, first + PAGE - 1])
-        return tuple(map(_line, rows))
+        found = []
+        for row in rows:
+            values = dict(zip(NAMES, row, strict=True))
+            at, failed = values.pop("at"), values.pop("failed")
+            found.append(
+                TranscriptLine(at=dt.datetime.fromisoformat(at) if at else None, failed=bool(failed), **values)
+            )
+        return tuple(found)
 
     def before(self, number: int) -> int | None:
         """The number of the last line before an event."""
@@ -98,14 +104,3 @@ def opened(path: Path) -> Iterator[Index]:
             yield Index(db)
     except sqlite3.Error as error:
         raise Broken(f"{path.name}: {error}") from error
-
-
-def _stored(line: TranscriptLine) -> tuple[object, ...]:
-    number, at, *rest = VALUES(line)
-    return (number, at and at.isoformat(), *rest)
-
-
-def _line(row: tuple[Any, ...]) -> TranscriptLine:
-    values = dict(zip(NAMES, row, strict=True))
-    at, failed = values.pop("at"), values.pop("failed")
-    return TranscriptLine(at=dt.datetime.fromisoformat(at) if at else None, failed=bool(failed), **values)

@@ -64,46 +64,41 @@ def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
     for event in events:
         if isinstance(event, Usage):
             continue
-        called = _called(event, calls)
-        yield _line(event, called if called != before else None)
+        called = calls.pop(event.call_id, None) if isinstance(event, ToolResult) else None
+        if isinstance(event, ToolCall) and event.call_id:
+            calls[event.call_id] = event.number
+            if len(calls) > OPEN_CALLS:
+                calls.popitem(last=False)
+        kind, css, head, text, failed = _content(event)
+        yield TranscriptLine(
+            number=event.number,
+            at=event.at,
+            kind=kind,
+            css=css,
+            head=head,
+            told=text[:FOLDED],
+            cut=max(len(text) - FOLDED, 0),
+            failed=failed,
+            of=called if called != before else None,
+        )
         before = event.number
-
-
-def _called(event: Event, calls: OrderedDict[str, int]) -> int | None:
-    """The number of a result's call; a call is remembered until then."""
-    if isinstance(event, ToolResult):
-        return calls.pop(event.call_id, None)
-    if isinstance(event, ToolCall) and event.call_id:
-        calls[event.call_id] = event.number
-        if len(calls) > OPEN_CALLS:
-            calls.popitem(last=False)
-    return None
-
-
-def _line(event: Event, of: int | None) -> TranscriptLine:
-    kind, css, head, text, failed = _content(event)
-    return TranscriptLine(
-        number=event.number,
-        at=event.at,
-        kind=kind,
-        css=css,
-        head=head,
-        told=text[:FOLDED],
-        cut=max(len(text) - FOLDED, 0),
-        failed=failed,
-        of=of,
-    )
 
 
 def _content(event: Event) -> tuple[str, str, str, str, bool]:
     """Kind, class, head (code), text, and whether it says that something failed."""
     match event:
         case Message():
-            shown = _message(event)
+            aside = event.thinking or event.role is Role.SCAFFOLD
+            who = "thinking" if event.thinking else WHO[event.role]
+            shown = (who, "scaffold" if aside else "", "", event.text, False)
         case ToolCall():
-            shown = _call(event)
+            known = event.command or event.path
+            arguments = "" if known else json.dumps(dict(event.arguments), default=str, ensure_ascii=False)
+            shown = (event.name, "", known[:FOLDED], arguments, False)
         case ToolResult():
-            shown = _result(event)
+            failed = bool(event.failed) or bool(event.exit_code)
+            ended = f"exit {event.exit_code}" if event.exit_code else "failed"
+            shown = (ended if failed else "result", "result", "", event.text, failed)
         case ApiError(reason=reason, text=text):
             shown = (f"API error: {reason}", "", "", text, True)
         case PullRequestLink(url=url):
@@ -113,21 +108,3 @@ def _content(event: Event) -> tuple[str, str, str, str, bool]:
         case _:
             shown = (type(event).__name__, "", "", "", False)
     return shown
-
-
-def _message(event: Message) -> tuple[str, str, str, str, bool]:
-    kind = "thinking" if event.thinking else WHO[event.role]
-    aside = event.thinking or event.role is Role.SCAFFOLD
-    return kind, "scaffold" if aside else "", "", event.text, False
-
-
-def _call(event: ToolCall) -> tuple[str, str, str, str, bool]:
-    known = event.command or event.path
-    text = "" if known else json.dumps(dict(event.arguments), default=str, ensure_ascii=False)
-    return event.name, "", known[:FOLDED], text, False
-
-
-def _result(event: ToolResult) -> tuple[str, str, str, str, bool]:
-    failed = bool(event.failed) or bool(event.exit_code)
-    ended = f"exit {event.exit_code}" if event.exit_code else "failed"
-    return ended if failed else "result", "result", "", event.text, failed

@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -40,12 +40,14 @@ def send(notice: Notice) -> None:
     request = Request(settings.NOTIFY_WEBHOOK, data=body, headers=headers, method="POST")  # noqa: S310 - http(s) only
     try:
         with _opener.open(request, timeout=settings.NOTIFY_TIMEOUT) as response:
-            _require_taken(response)
+            status = response.status
     except HTTPError as error:
         with error:
             raise _of_status(error.code) from error
     except (URLError, HTTPException, OSError) as error:
         raise Unreachable(f"{host()} could not be reached: {getattr(error, 'reason', error)}") from error
+    if status >= REDIRECT:
+        raise _of_status(status)
 
 
 def signature(body: bytes, secret: str) -> str:
@@ -57,11 +59,6 @@ def host() -> str:
     """Where notices go, without path and query."""
     parts = urlsplit(settings.NOTIFY_WEBHOOK)
     return parts.hostname or ""
-
-
-def _require_taken(response: HTTPResponse) -> None:
-    if response.status >= REDIRECT:
-        raise _of_status(response.status)
 
 
 def _of_status(status: int) -> Exception:
