@@ -4,6 +4,7 @@ The ledger is the record; buckets are its sums and can be rebuilt from it; poste
 its callers only by opaque strings: an observation, a settlement, a grader's source.
 """
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from django.core.exceptions import ValidationError
@@ -212,6 +213,16 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         if found is None:
             raise UnknownArm(bandit, text, list(arms.values_list("name", flat=True)))
         return found.current
+
+    def resolve_each(self, names: Mapping[str, str]) -> "tuple[dict[str, Arm], dict[str, UnknownArm]]":
+        """As `resolve`, for a text in each of several bandits: the arms found, and why the other texts name none."""
+        found, unknown = {}, {}
+        for bandit, text in names.items():
+            try:
+                found[bandit] = self.resolve(bandit, text)
+            except UnknownArm as error:
+                unknown[bandit] = error
+        return found, unknown
 
 
 class Arm(models.Model):

@@ -23,5 +23,8 @@ def alone() -> None:
 
 def locked(sessions: Iterable[int]) -> list[Session]:
     """The sessions of these keys, locked in one order. To be called before any of them is settled."""
-    held = Session.objects.select_for_update(of=("self",)).with_people().filter(pk__in=set(sessions))
+    keys = set(sessions)
+    if not keys:
+        return []
+    held = Session.objects.select_for_update(of=("self",)).with_people().filter(pk__in=keys)
     return list(held.order_by("pk"))

@@ -70,7 +70,8 @@ def store(stream: Readable) -> Stored:
 
 
 def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
-    """The bytes of a row, decompressed as they are read, and checked against the row's hash at their end.
+    """The bytes of a row, checked against the row's hash at their end; decompressed as they are read, but for a small
+    file, which is read and checked here.
 
     Raises Damaged, here or from a read, where the stored bytes are missing or are others.
     """
@@ -78,7 +79,11 @@ def open(row: Evidence) -> BinaryIO:  # noqa: A001 - reads as evidence.open(row)
         file = default_storage.open(_name(row.sha256))
     except FileNotFoundError as error:
         raise Damaged(f"{row} is missing from the evidence folder; restore it from a backup") from error
-    return io.BufferedReader(_Checked(file, row), CHUNK)
+    stream = io.BufferedReader(_Checked(file, row), CHUNK)
+    if row.size > CHUNK:
+        return stream
+    with stream:
+        return io.BytesIO(stream.read())
 
 
 def usable(session: Session, kind: EvidenceKind) -> Evidence | None:

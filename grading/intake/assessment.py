@@ -11,15 +11,17 @@ from grading.reward import rewards, sources
 from grading.signals import Signals
 
 
-def assess(session: Session, parsed: Mapping[str, Signals] | None = None, *, ask: bool = True) -> None:
+def assess(session: Session, parsed: Mapping[str, Signals] | None = None, *, ask: bool = True) -> list[Session]:
     """Grade, settle and inspect a session that the caller has locked; where nothing changed, nothing is written.
 
-    `parsed` is as in `sources.grade`. `ask`: see to it that the judge is asked about what it has not read.
+    `parsed` is as in `sources.grade`, and so are the sessions that it returns. `ask`: see to it that the judge is asked
+    about what it has not read.
     """
-    sources.grade(session, parsed)
+    copies = sources.grade(session, parsed)
     if ask:
         judging.enqueue(session)
     rewards.settle(session)
     review.recheck(session)
     if ask and judging.read_again(session) is not None:
         rewards.settle(session)
+    return copies

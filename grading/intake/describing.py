@@ -8,7 +8,7 @@ from django.utils import timezone
 from bandit import selection
 from bandit.models import Arm, Selection, UnknownArm
 from grading.evidence.reading import EvidenceReading
-from grading.intake.naming import named
+from grading.intake import naming
 from grading.intake.submission import Problem, SubmittedSession
 from grading.models import Session
 from grading.vocabulary import Outcome
@@ -16,11 +16,9 @@ from grading.vocabulary import Outcome
 
 def describe(session: Session, said: SubmittedSession, transcript: EvidenceReading) -> tuple[bool, list[Problem]]:
     """Fill what is blank in the session's row; whether anything changed, and what was not known by its name (L13)."""
-    problems: list[Problem] = []
     before = _state(session)
     session.title = session.title or said.title or transcript.title
     session.model = transcript.model or session.model or said.model or ""
-    session.model_arm = named(session.model)
     # The widest span that was seen: a later submission of a session that went on moves its end.
     starts = [moment for moment in (session.started_at, said.started_at or transcript.started_at) if moment]
     session.ended_at = max(session.ended_at, said.ended_at or session.ended_at)
@@ -32,14 +30,21 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
     if said.outcome is not None:
         session.outcome_claimed = said.outcome
         session.claim_reason = "" if said.outcome is Outcome.COMPLETED else said.outcome_reason
+    session.category_claimed = session.category_claimed or said.category or ""
     # The caller's word on the harness counts only where no transcript shows it.
-    harness = transcript.format or (said.harness if session.harness is None else None)
-    if harness:
-        try:
-            session.harness = Arm.objects.resolve("harness", harness)
-        except UnknownArm as error:
-            problems.append(unknown("harness", harness, error))
-    problems += _category(session, said)
+    told = {
+        naming.BANDIT: session.model,
+        "harness": transcript.format or (said.harness if session.harness is None else None),
+        "category": said.category if session.category is None else None,
+    }
+    names = {bandit: name for bandit, name in told.items() if name}
+    arms, refused = Arm.objects.resolve_each(names)
+    session.model_arm = arms.get(naming.BANDIT)
+    session.harness = arms.get("harness", session.harness)
+    session.category = arms.get("category", session.category)
+    problems = [unknown(bandit, names[bandit], error) for bandit, error in refused.items() if bandit != naming.BANDIT]
+    if said.selection_id and session.selection is None:
+        problems += _selection(session, said)
     changed = before != _state(session)
     if changed:
         session.save()
@@ -48,19 +53,6 @@ def describe(session: Session, said: SubmittedSession, transcript: EvidenceReadi
 
 def _state(session: Session) -> dict[str, Any]:
     return {name: value for name, value in vars(session).items() if not name.startswith("_")}
-
-
-def _category(session: Session, said: SubmittedSession) -> Iterator[Problem]:
-    """The category that ran: the caller's, else that of the selection, which is completed by this session."""
-    if said.category:
-        session.category_claimed = session.category_claimed or said.category
-    if session.category is None and said.category:
-        try:
-            session.category = Arm.objects.resolve("category", said.category)
-        except UnknownArm as error:
-            yield unknown("category", said.category, error)
-    if said.selection_id and session.selection is None:
-        yield from _selection(session, said)
 
 
 def _selection(session: Session, said: SubmittedSession) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from django.db.models import Count, Max
 
 from bandit import arms, merging
 from bandit.merging import Unmerged
-from bandit.models import Arm, ArmAlias, UnknownArm
+from bandit.models import Arm, ArmAlias
 from bandit.names import canonical
 from grading import wakeup
 from grading.models import Session
@@ -32,14 +32,6 @@ class Unnamed:
     sessions: int
     last: dt.datetime
     suggestion: str
-
-
-def named(text: str) -> Arm | None:
-    """The model of that name or alias; None where it has no name yet."""
-    try:
-        return Arm.objects.resolve(BANDIT, text) if text else None
-    except UnknownArm:
-        return None
 
 
 def unnamed() -> list[Unnamed]:

@@ -127,8 +127,9 @@ class Learner:
 
 def learners(session: Session) -> tuple[Learner, ...]:
     """The arms that learn from a session: those that ran, as far as they are known."""
-    context = session.category.current.name if session.category else ""
-    found = [] if session.category is None else [Learner(bandit="category", arm=session.category.current)]
+    category = None if session.category is None else session.category.current
+    context = "" if category is None else category.name
+    found = [] if category is None else [Learner(bandit="category", arm=category)]
     if (engine := engine_of(session)) is not None:
         found.append(Learner(bandit="harness", arm=engine, context=context))
     lessons: dict[Arm, Learner] = {}

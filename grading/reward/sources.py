@@ -73,9 +73,9 @@ class GradingInput:
         return str(transcript.report.get("cwd", "")) if transcript else ""
 
 
-def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None:
+def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> list[Session]:
     """Append what the sources say of the session now, and say how it ended; where a source says what it said before,
-    nothing.
+    nothing. Returns the other sessions that win or lose a text by it, and are to be graded again.
 
     `parsed` maps a transcript's hash to its signals, where the caller has them already. For use in a transaction.
     """
@@ -96,7 +96,7 @@ def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> None
             _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found, said)),
         ],
     )
-    _keep_artifacts(session, found, said)
+    return _keep_artifacts(session, found, said)
 
 
 Answer = tuple[SourceGrade, str]
@@ -295,8 +295,11 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
 
 def _keep_artifacts(
     session: Session, found: Iterable[artifacts.FoundArtifact], said: Mapping[Sketch, near_copies.DatedSketch]
-) -> None:
-    """Make the artifacts that rules found those that they find now. Facts and claims are left alone."""
+) -> list[Session]:
+    """Make the artifacts that rules found those that they find now. Facts and claims are left alone.
+
+    Returns the other sessions that win or lose a text by it.
+    """
     now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
     held = session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS)
     rows = {
@@ -304,8 +307,9 @@ def _keep_artifacts(
     }
     reasons = {key: plain_text(item.left_out, LEFT_OUT) for key, item in now.items()}
     texts = {said[item.sketch] for item in now.values() if item.sketch}
-    if rows == reasons and near_copies.of(session) == texts:
-        return
+    before = near_copies.of(session)
+    if rows == reasons and before == texts:
+        return []
     held.delete()
     made = Artifact.objects.bulk_create(
         Artifact(
@@ -321,6 +325,7 @@ def _keep_artifacts(
     )
     pairs = zip(made, now.values(), strict=True)
     near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
+    return near_copies.losers(session, before)
 
 
 def _digest(*parts: str) -> str:
