@@ -104,8 +104,28 @@ class LedgerChange:
         return bool(self.applied or self.reversed)
 
 
-def set_rewards(credited: Mapping[str, Mapping[str, Credit]], **said: Any) -> None:
-    """`set_reward` of one observation in several bandits, by name; the rest is as there."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """An arm of a bandit that learns from an observation: what the bandit's baseline is taken for, and, in percent, how
+    much of what happened was this arm's doing.
+    """
+
+    bandit: str
+    arm: Arm
+    context: str = ""
+    salience: int = 100
+
+
+def set_rewards(learners: Iterable[Learner], credit: Credit | None, *, always: Iterable[str] = (), **said: Any) -> None:
+    """`set_reward` of one observation in the bandits of its learners: to each the same credit, as its own share; none,
+    without a credit. In the bandits `always` nothing else stays live, also where none of their arms learns.
+    """
+    credited: dict[str, dict[str, Credit]] = {bandit: {} for bandit in always}
+    for each in learners:
+        own = credited.setdefault(each.bandit, {})
+        if credit is not None:
+            grader = replace(credit.grader, context=each.context, salience=each.salience)
+            own[each.arm.name] = replace(credit, grader=grader)
     for bandit, credits in credited.items():  # noqa: A001 - the domain's word
         set_reward(bandit=bandit, credits=credits, **said)
 

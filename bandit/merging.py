@@ -105,7 +105,7 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
     before = outlook(row, policy, rows, today)
     posterior = outlook(row, policy, moved, today).posterior
-    after = outlook_on(posterior, posterior.chance_of_best(before.chances.keys() - {arm.name}))
+    after = outlook_on(posterior, before.chances.keys() - {arm.name})
     return MergePreview(merged=_counted(moving, doubles), before=before, after=after)
 
 

@@ -5,7 +5,7 @@ out what was learnt later: rewards, corrections, policies and rectifiers alike, 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ from bandit import calibrating, rectifying
 from bandit.core.policy import Policy
 from bandit.core.posterior import Outlook, Posterior, fold
 from bandit.core.posterior import outlook as outlook_on
-from bandit.core.residual import Baseline, baseline, freed
+from bandit.core.residual import Baseline, ContextRewards, baseline, freed
 from bandit.core.table import ABSTAINED, MOMENTS, RewardRow
 from bandit.models import (
     Arm,
@@ -32,7 +32,7 @@ from bandit.models import (
     Rectifier,
 )
 
-# Readings, and sets of arms chosen among, that a process remembers.
+# Readings that a process remembers.
 REMEMBERED = 16
 
 
@@ -55,15 +55,6 @@ class BanditReading:
     def rewarded(self) -> dict[str, int]:
         """How many rewards each arm has had."""
         return {arm: sum(row.n for row in rows if row.source != ABSTAINED) for arm, rows in self.by_arm.items()}
-
-    def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
-        """As the posterior's; remembered."""
-        return dict(_chance_of_best(self, tuple(sorted(set(names)))))
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _chance_of_best(reading: BanditReading, names: tuple[str, ...]) -> dict[str, float]:
-    return reading.posterior.chance_of_best(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,10 +247,8 @@ def with_baseline(
 
     `moved` is added to what those means are taken from, for a what-if.
     """
-    found = baseline_of(bandit, today, known_by, moved)
-    if found is None:
-        return policy
-    return freed(policy, found)
+    past = _past(bandit, today, known_by, moved)
+    return policy if past is None else freed(policy, past, today)
 
 
 def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[RewardRow]]:
@@ -271,18 +260,19 @@ def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[RewardRow]]:
 def baseline_of(
     bandit: Bandit, today: date, known_by: datetime | None = None, moved: Sequence[RewardRow] = ()
 ) -> Baseline | None:
-    """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more.
+    """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more."""
+    past = _past(bandit, today, known_by, moved)
+    return None if past is None else baseline(past, today)
 
-    What was recorded for an arm that was merged since is freed of the mean of the arm that it is now.
-    """
+
+def _past(bandit: Bandit, today: date, known_by: datetime | None, moved: Sequence[RewardRow]) -> ContextRewards | None:
+    """The rewards of the bandit whose arms' means are taken out of this one's, where there is such a bandit."""
     other = bandit.baseline
     if other is None:
         return None
     policy = policy_of(other, known_by)
-    found = baseline([*rows_of(other, policy, today, known_by), *moved], policy=policy, today=today)
     merged = other.arms.exclude(merged_into=None).values_list("name", "merged_into__name")
-    offsets = {name: found.offsets[into] for name, into in merged if into in found.offsets}
-    return replace(found, offsets={**offsets, **found.offsets})
+    return ContextRewards(rows=[*rows_of(other, policy, today, known_by), *moved], policy=policy, merged=dict(merged))
 
 
 def outlooks_of(bandits: Iterable[str], now: datetime) -> dict[tuple[str, str], tuple[float, float]]:
@@ -305,14 +295,14 @@ def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None
         return outlook(row, policy, rows_of(row, policy, today, known_by), today)
     arms = row.arms.all()
     reading = read(row, policy, [arm.name for arm in arms], today)
-    return outlook_on(reading.posterior, reading.chance_of_best(_choosable(arms)))
+    return outlook_on(reading.posterior, _choosable(arms))
 
 
 def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:
     """What the bandit would believe on the day `today` with this policy and these rows. One query."""
     arms = bandit.arms.all()
     posterior = fold(rows, arms=[arm.name for arm in arms], policy=policy, today=today)
-    return outlook_on(posterior, posterior.chance_of_best(_choosable(arms)))
+    return outlook_on(posterior, _choosable(arms))
 
 
 def _choosable(arms: Iterable[Arm]) -> list[str]:

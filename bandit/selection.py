@@ -201,7 +201,7 @@ def _choose(
     their_rows = [row for name in consuming for row in reading.by_arm.get(name, ())]
     moved = consumption_feedback(their_rows, consuming, version, today)
     factors = {name: moved[name].factor for name in moved}
-    best = reading.chance_of_best(arms.keys() - left_out.keys())
+    best = reading.posterior.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy.floor, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)

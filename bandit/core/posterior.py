@@ -37,6 +37,8 @@ from bandit.core.propensity import p_best, propensities
 from bandit.core.table import NO_LINE, Floats, RewardRow, Table, positions
 
 TAIL = 0.05
+# Sets of arms chosen among, whose P(best) a posterior remembers.
+REMEMBERED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +109,21 @@ class Posterior:
         return hashlib.sha256(text.encode() + self.alpha.tobytes() + self.beta.tobytes()).hexdigest()[:16]
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
-        """P(best) among `names`, by quadrature, in the order of the names. Empty for none."""
-        chosen, position = sorted(set(names)), positions(self.names)
-        if not chosen:
-            return {}
-        at = [position[name] for name in chosen]
-        return dict(zip(chosen, p_best(self.alpha[at], self.beta[at]).tolist(), strict=True))
+        """P(best) among `names`, by quadrature, in the order of the names; empty for none. Remembered for a while."""
+        chosen = tuple(sorted(set(names)))
+        found = self._best.get(chosen)
+        if found is None:
+            position = positions(self.names)
+            at = [position[name] for name in chosen]
+            best = p_best(self.alpha[at], self.beta[at]).tolist() if at else []
+            if len(self._best) >= REMEMBERED:
+                self._best.clear()
+            found = self._best[chosen] = dict(zip(chosen, best, strict=True))
+        return dict(found)
+
+    @cached_property
+    def _best(self) -> dict[tuple[str, ...], dict[str, float]]:
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +144,9 @@ class Outlook:
         return self.by_arm[arm][1] if arm in self.by_arm else 0.0
 
 
-def outlook(posterior: Posterior, best: Mapping[str, float]) -> Outlook:
-    """What follows from a posterior where the arms of `best`, P(best) by arm, can be chosen."""
-    arms, chosen = posterior.arms, chances(best, posterior.policy.floor)
+def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
+    """What follows from a posterior where these of its arms can be chosen."""
+    arms, chosen = posterior.arms, chances(posterior.chance_of_best(choosable), posterior.policy.floor)
     by_arm = {name: (arm.mean, 100 * chosen.get(name, 0.0)) for name, arm in arms.items()}
     return Outlook(posterior=posterior, chances=chosen, arms=arms, by_arm=by_arm)
 

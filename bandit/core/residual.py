@@ -10,8 +10,8 @@ today to one arm moves no other. Nothing is stored but r: the baseline is a poli
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from bandit.core.policy import Policy
@@ -35,22 +35,35 @@ class Baseline:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def freed(policy: Policy, found: Baseline) -> Policy:
-    """The policy, reading rewards freed of this baseline."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRewards:
+    """The rewards that a baseline is taken from: rows whose arms are the contexts, and the policy of their bandit.
+
+    `merged` maps a context that was merged into another to that one, whose offset it has.
+    """
+
+    rows: Sequence[RewardRow]
+    policy: Policy
+    merged: Mapping[str, str] = field(default_factory=dict)
+
+
+def freed(policy: Policy, past: ContextRewards, today: date) -> Policy:
+    """The policy, reading rewards freed of the baseline of the day `today`."""
+    found = baseline(past, today)
     return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
 
 
-def baseline(rows: Iterable[RewardRow], *, policy: Policy, today: date, least: int = LEAST) -> Baseline:
-    """The baseline of the day `today` from the rewards of the days before it, whose arms are the contexts.
+def baseline(past: ContextRewards, today: date, *, least: int = LEAST) -> Baseline:
+    """The baseline of the day `today` from the rewards of the days before it.
 
-    A context with fewer than `least` rewards has no offset. `policy` is that of the bandit whose rows these are; its
-    price on cost is left out.
+    A context with fewer than `least` rewards has no offset. The policy's price on cost is left out.
     """
-    past = [row for row in rows if row.day < today]
+    rows = [row for row in past.rows if row.day < today]
     count: Counter[str] = Counter()
-    for row in past:
+    for row in rows:
         count[row.arm] += row.n * (row.source != ABSTAINED)
-    posterior = fold(past, arms=count.keys(), policy=replace(policy, cost_weight=0.0), today=today)
+    posterior = fold(rows, arms=count.keys(), policy=replace(past.policy, cost_weight=0.0), today=today)
     means = zip(posterior.names, posterior.long_run_mean.tolist(), strict=True)
     offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= least}
-    return Baseline(offsets=offsets, mean=posterior.mean)
+    moved = {name: offsets[into] for name, into in past.merged.items() if into in offsets}
+    return Baseline(offsets={**moved, **offsets}, mean=posterior.mean)

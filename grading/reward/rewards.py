@@ -1,7 +1,7 @@
 """Settling: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.conf import settings
 from django.db import transaction
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from bandit import ledger
 from bandit.core.table import ABSTAINED
-from bandit.ledger import Credit, GraderKey
+from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm
 from grading.models import Flag, Grade, Session, SessionLog, Settlement
 from grading.models.evidence import ArtifactKind, Origin
@@ -111,18 +111,6 @@ def vetoes(session: Session) -> list[str]:
     """The mandatory checks that the caller saw fail, by name."""
     failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
     return list(failed.order_by("key").values_list("key", flat=True))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learner:
-    """An arm of a bandit that learns from a session: what the bandit's baseline is taken for, and, in percent, how much
-    of the session was this arm's doing.
-    """
-
-    bandit: str
-    arm: Arm
-    context: str = ""
-    salience: int = 100
 
 
 def learners(session: Session) -> tuple[Learner, ...]:
@@ -231,14 +219,10 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
 
 def _record(session: Session, settlement: Settlement, credit: Credit | None, *, renew: bool) -> None:
     """Make the session's live ledger entries say what the settlement says: at most one a bandit (L4)."""
-    credited: dict[str, dict[str, Credit]] = {bandit: {} for bandit in ALWAYS}
-    for each in learners(session):
-        own = credited.setdefault(each.bandit, {})
-        if credit is not None:
-            grader = replace(credit.grader, context=each.context, salience=each.salience)
-            own[each.arm.name] = replace(credit, grader=grader, cost_usd=session.cost_usd)
     ledger.set_rewards(
-        credited,
+        learners(session),
+        credit,
+        always=ALWAYS,
         observation=session.observation,
         effective_day=timezone.localdate(session.ended_at),
         settlement=f"settlement:{settlement.pk}",
@@ -269,24 +253,22 @@ def _credit(session: Session, settlement: Settlement, standing: str, grades: lis
         # so that silence can be read at what such sessions were worth where somebody judged them; it has no value and
         # no weight, and a grade that comes takes its place.
         version, reason = abstained(grades)
-        return Credit(value=0.0, grader=replace(said, source=ABSTAINED, version=version, view=reason))
+        silent = replace(said, source=ABSTAINED, version=version, view=reason)
+        return Credit(value=0.0, grader=silent, cost_usd=session.cost_usd)
     stratum = "" if settlement.source == Source.HUMAN or not is_flagged(session) else FLAGGED
     grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
-    if grade is None:
-        return Credit(value=settlement.value, grader=replace(said, stratum=stratum))
-    return Credit(
-        value=settlement.value,
-        grader=replace(
+    said = replace(said, stratum=stratum)
+    if grade is not None:
+        said = replace(
             said,
             model=grade.model,
             route=grade.route,
             rubric=grade.rubric,
-            stratum=stratum,
             witness=witness_of(grade).value,
             version=grade.version,
             view=view_of(grade),
-        ),
-    )
+        )
+    return Credit(value=settlement.value, grader=said, cost_usd=session.cost_usd)
 
 
 def abstained(grades: Iterable[Grade]) -> tuple[str, str]:

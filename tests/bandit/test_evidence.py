@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.residual import baseline
+from bandit.core.residual import ContextRewards, baseline
 from bandit.core.table import RewardRow
 
 pytestmark = pytest.mark.pure
@@ -141,9 +141,13 @@ def categories(**means):
     return [row(name, mean, n=40, age=age) for name, mean in means.items() for age in range(1, 15)]
 
 
+def taken_from(rows):
+    return baseline(ContextRewards(rows=rows, policy=POLICY), TODAY)
+
+
 def test_a_lesson_is_not_blamed_for_the_categories_it_was_used_in():
     """I112: category means from .316 to .567 leaked into the credit of lessons."""
-    held = baseline(categories(strategic=0.567, content=0.316), policy=POLICY, today=TODAY)
+    held = taken_from(categories(strategic=0.567, content=0.316))
     policy = replace(POLICY, baseline=held.offsets)
     in_content, in_strategic = row("a", 0.316, n=60, context="content"), row("b", 0.567, n=60, context="strategic")
     posterior = read([in_content, in_strategic], policy)
@@ -155,26 +159,22 @@ def test_a_lesson_is_not_blamed_for_the_categories_it_was_used_in():
 def test_a_baseline_knows_no_order(order):
     rows = categories(strategic=0.567, content=0.316)
     parts = [rows[i::10] for i in order]
-    assert baseline([each for part in parts for each in part], policy=POLICY, today=TODAY) == baseline(
-        rows, policy=POLICY, today=TODAY
-    )
+    assert taken_from([each for part in parts for each in part]) == taken_from(rows)
 
 
 def test_a_category_with_few_rewards_has_no_baseline_of_its_own():
-    held = baseline([*categories(code=0.6), row("new", 0.1, n=9)], policy=POLICY, today=TODAY)
+    held = taken_from([*categories(code=0.6), row("new", 0.1, n=9)])
     assert set(held.offsets) == {"code"}
 
 
 def test_what_happens_today_moves_no_baseline():
     rows = categories(code=0.6, content=0.3)
-    assert baseline([*rows, row("code", 0.0, n=100, age=0)], policy=POLICY, today=TODAY) == baseline(
-        rows, policy=POLICY, today=TODAY
-    )
+    assert taken_from([*rows, row("code", 0.0, n=100, age=0)]) == taken_from(rows)
 
 
 def test_an_arm_that_is_better_stays_better_by_as_much():
     """I71: normalising along the arm's own axis erased the signal; +.2 is to stay apart by more than .1."""
-    held = baseline(categories(code=0.6, content=0.3), policy=POLICY, today=TODAY)
+    held = taken_from(categories(code=0.6, content=0.3))
     rng = np.random.default_rng(5)
     rows = []
     for arm, lift in (("a", 0.2), ("b", 0.0)):

@@ -221,7 +221,7 @@ def test_nobody_is_the_best_of_none():
 
 def test_what_would_be_chosen_follows_from_what_is_believed():
     posterior = read([row("a", 0.8, n=3), row("b", 0.5, n=3)], arms=("a", "b", "c"))
-    seen = outlook(posterior, posterior.chance_of_best(["b", "a"]))
+    seen = outlook(posterior, ["b", "a"])
     best = posterior.chance_of_best(["a", "b"])
     assert list(seen.chances) == ["a", "b"]
     assert seen.chances["a"] == pytest.approx(0.01 + 0.98 * best["a"])

@@ -115,12 +115,11 @@ class TestWhatIsRemembered:
         for days in range(2 * reading.REMEMBERED):
             posterior_of("category", NOW + timedelta(days=days))
         assert reading._read.cache_info().currsize == reading.REMEMBERED
-        assert reading._chance_of_best.cache_info().currsize == reading.REMEMBERED
 
     def test_nobody_can_spoil_what_is_remembered(self):
         reward("s1", code=0.9)
         row = Bandit.objects.named("category")
-        held = reading.read(row, policy_of(row), ["code", "infra"], date(2026, 3, 31))
+        held = reading.read(row, policy_of(row), ["code", "infra"], date(2026, 3, 31)).posterior
         held.chance_of_best(["code", "infra"])["code"] = 7.0
         assert held.chance_of_best(["infra", "code"])["code"] < 1
 

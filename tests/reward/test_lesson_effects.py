@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bandit.core.effect import EffectVerdict, StudyDesign
 from bandit.core.policy import Policy
-from bandit.core.residual import baseline
+from bandit.core.residual import ContextRewards, baseline
 from bandit.core.table import MICRO, RewardRow
 from bandit.models import Arm, Bandit
 from grading import review
@@ -58,7 +58,7 @@ def offsets(reward, day, context):
         for r, d, c in zip(reward, day, context, strict=True)
     ]
     reading = Policy(weights={"judge": 1.0}, long_run_half_life=10_000)
-    return baseline(rows, policy=reading, today=TODAY).offsets
+    return baseline(ContextRewards(rows=rows, policy=reading), TODAY).offsets
 
 
 @given(
