@@ -1,5 +1,7 @@
 """Buckets are sums of the ledger: recompute them, compare, and put right those that differ.
 
+And an observation counts once where one arm was chosen.
+
 Nobody is held up meanwhile. Rows of the ledger never change, so nearly all of it is added up without a lock; each
 bandit's writers then wait while the few rows that came in since are added, and its buckets looked at.
 """
@@ -10,12 +12,12 @@ from datetime import date
 from operator import add
 
 from django.db import transaction
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Sum
 
 from bandit import ledger
 from bandit.core.table import MOMENTS
-from bandit.models import Arm, Bandit, Bucket, Erasure, Grader, LedgerEntry, LedgerEntryQuerySet
-from bandit.reading import signed_sums
+from bandit.models import Arm, Bandit, BanditKind, Bucket, Erasure, Grader, LedgerEntry, LedgerEntryQuerySet
+from bandit.reading import sign_of_entry, signed_sums
 
 # (arm, grader) by id and the effective day, of one bandit or, with its id before them, of any.
 Key = tuple[int, int, date]
@@ -50,6 +52,47 @@ class Replay:
     rows: int
     buckets: int
     differences: tuple[BucketMismatch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubledReward:
+    """An observation with live rewards of several arms of a bandit that chooses one; the latest of them last."""
+
+    bandit: Bandit
+    observation: str
+    entries: tuple[LedgerEntry, ...]
+
+    def __str__(self) -> str:
+        arms = ", ".join(f"{entry.arm.name} {entry.value:.3f}" for entry in self.entries)
+        return f"{self.bandit.name}: {self.observation} has {len(self.entries)} live rewards: {arms}"
+
+
+def doubled() -> list[DoubledReward]:
+    """Every observation that counts more than once where one arm was chosen. The database refuses new ones."""
+    found = []
+    for bandit in Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name"):
+        entries = LedgerEntry.objects.filter(bandit=bandit).order_by()
+        live = entries.values_list("observation").annotate(live=Sum(sign_of_entry())).filter(live__gt=1)
+        held = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])
+        by_observation: dict[str, list[LedgerEntry]] = {}
+        for entry in held.order_by("observation", "pk"):
+            by_observation.setdefault(entry.observation, []).append(entry)
+        found += [
+            DoubledReward(bandit=bandit, observation=name, entries=tuple(own)) for name, own in by_observation.items()
+        ]
+    return found
+
+
+def undouble() -> int:
+    """Reverse all but the latest of the live rewards of each such observation; how many rewards those were."""
+    undone = 0
+    for bandit in {each.bandit for each in doubled()}:
+        with transaction.atomic():
+            held = Bandit.objects.locked(bandit.name)
+            extra = [entry for each in doubled() if each.bandit == held for entry in each.entries[:-1]]
+            ledger.rewrite(held, undone=extra, given=[], settlement="replay")
+            undone += len(extra)
+    return undone
 
 
 def audit() -> list[BucketMismatch]:

@@ -22,6 +22,7 @@ from bandit.models import (
     Arm,
     Assignment,
     Bandit,
+    BanditKind,
     Bucket,
     Grader,
     LedgerEntry,
@@ -151,7 +152,8 @@ def set_reward(
 
     Must run in the caller's transaction, so that a grade and its reward commit together, and holds the bandit's row
     until that ends: writers of one bandit take turns, which also keeps their bucket updates from deadlocking.
-    Raises UnknownBandit, UnknownArm, ValueError (two names of one arm) or TransactionManagementError.
+    Raises UnknownBandit, UnknownArm, TransactionManagementError, or ValueError for two names of one arm, and for two
+    arms of a bandit that chooses one.
     """
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
@@ -159,6 +161,9 @@ def set_reward(
         )
     row = Bandit.objects.locked(bandit)
     wanted = _resolved(bandit, credits)
+    if row.kind == BanditKind.CHOICE and len(wanted) > 1:
+        names = " and ".join(sorted(arm.name for arm in wanted))
+        raise ValueError(f"{bandit} chooses one arm, and one is rewarded for {observation}; got {names}")
     undone = []
     for entry in live_entries(bandit, observation):
         credit = wanted.get(entry.arm)

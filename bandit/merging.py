@@ -171,13 +171,16 @@ def _reversed_by(arm: Arm, settlement: str) -> list[tuple[LedgerEntry, int]]:
 
 
 def _changed_since(entry: LedgerEntry, at: int, settlement: str) -> bool:
-    """Whether more than moves between arms, which come to nothing, was recorded of the observation after the row `at`.
+    """Whether the observation's reward, which is no longer where the merge put it, was changed after the row `at`.
 
-    What the merge itself gave the other arm is left out.
+    One that the merge gave the other arm was: whatever holds it there now, that is to be settled anew. One that the
+    other arm had as well stayed, unless more was recorded since than moves between arms, which come to nothing.
     """
     rows = LedgerEntry.objects.filter(bandit=entry.bandit_id, observation=entry.observation, pk__gt=at)
+    if rows.filter(op=ledger.APPLY, settlement=settlement).exists():
+        return True
     came: Counter[tuple[object, ...]] = Counter()
-    for op, *reward in rows.exclude(op=ledger.APPLY, settlement=settlement).values_list("op", *REWARD):
+    for op, *reward in rows.values_list("op", *REWARD):
         came[tuple(reward)] += 1 if op == ledger.APPLY else -1
     return any(came.values())
 

@@ -430,8 +430,9 @@ class LedgerEntry(models.Model):
     """One move of one reward, or of one abstention, appended by `bandit.ledger` and never changed.
 
     A reverse repeats the value, cost, day and grader of the apply that it undoes. Triggers refuse UPDATE, DELETE, an
-    apply while the revision before it is live, a reverse that differs from its apply, and an arm of another bandit. Two
-    clocks: `effective_day` is when the session ended, `recorded_at` when we learnt its reward.
+    apply while the revision before it is live (in a bandit that chooses one arm: or another arm's is), a reverse that
+    differs from its apply, and an arm of another bandit. Two clocks: `effective_day` is when the session ended,
+    `recorded_at` when we learnt its reward.
     """
 
     class Op(models.TextChoices):

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable
 
-from bandit.audit import audit
+from bandit.audit import audit, doubled
 from grading.monitoring.rule import Finding, Rule
 
 
@@ -12,19 +12,27 @@ class BucketsDiffer(Rule):
 
     id = "A33"
     title = "The bandits read what the ledger does not say"
-    means = "Raises where, at night, a bucket of rewards is not exactly the sum of its ledger entries."
+    means = (
+        "Raises where, at night, a bucket of rewards is not exactly the sum of its ledger entries, or a session has "
+        "rewarded two arms of a bandit that chooses one."
+    )
     todo = (
         "Find out what wrote to the buckets (a restored copy, a script, a hand in the database), then run "
-        "`manage.py replay --write`: it puts the ledger's sums in their place."
+        "`manage.py replay --write`: it puts the ledger's sums in their place, and leaves a session its latest reward."
     )
     every = dt.timedelta(days=1)
     nightly = True
     told = 5
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - the ledger has no clock
-        differences = audit()
-        if differences:
-            said = "; ".join(map(str, differences[: self.told]))
-            more = len(differences) - self.told
+        differences, twice = audit(), doubled()
+        wrong = [*differences, *twice]
+        if wrong:
+            counts = []
+            if differences:
+                counts.append(f"{len(differences):,} buckets differ from the ledger.")
+            if twice:
+                counts.append(f"Sessions that count more than once: {len(twice):,}.")
+            more = len(wrong) - self.told
             others = f"; and {more:,} more" if more > 0 else ""
-            yield Finding(detail=f"{len(differences):,} buckets differ from the ledger. {said}{others}. {self.todo}")
+            yield Finding(detail=f"{' '.join(counts)} {'; '.join(map(str, wrong[: self.told]))}{others}. {self.todo}")

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from bandit import ledger
 from bandit.ledger import Credit, GraderKey
-from bandit.models import Bandit, Bucket, PolicyVersion
+from bandit.models import Arm, Bandit, Bucket, PolicyVersion
 from bandit.reading import version_of
 from bandit.selection import HypotheticalReward, what_if_many
 
@@ -36,6 +36,13 @@ def reward(
 def what_if(*, bandit, effective_day, now, **change):
     """The outlook now, and as it would be after this one change."""
     return what_if_many(bandit, [HypotheticalReward(day=effective_day, **change)], now)
+
+
+def lessons(*names):
+    """Arms of the bandit that has several of them in one session."""
+    bandit = Bandit.objects.get(name="lesson")
+    for name in names:
+        Arm.objects.get_or_create(bandit=bandit, name=name)
 
 
 def policy(bandit="category", **numbers):

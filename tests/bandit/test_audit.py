@@ -6,7 +6,7 @@ import pytest
 
 from bandit import audit, ledger
 from bandit.erasure import permit
-from bandit.models import Bandit, Bucket
+from bandit.models import Bandit, BanditKind, Bucket
 from tests.bandit.helpers import DAY, buckets, credit, reward
 
 pytestmark = pytest.mark.django_db
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.django_db
 def history():
     """Rewards of two bandits, one of them corrected; five rows, and a bucket that is empty again."""
     reward("s1", code=0.5)
-    reward("s2", day=DAY - timedelta(days=1), code=0.25, infra=0.75)
+    reward("s2", day=DAY - timedelta(days=1), code=0.25)
+    reward("s3", day=DAY - timedelta(days=1), infra=0.75)
     reward("s1", infra=0.9, source="human")
     reward("s1", bandit="harness", gptme=0.4)
 
@@ -119,3 +120,29 @@ def test_an_erasure_meanwhile_starts_it_again():
     found = audit.replay(write=True, step=meanwhile)
     assert (found.rows, found.differences) == (2, ())
     assert told[0] == 6
+
+
+@pytest.fixture
+def counted_twice():
+    """As a site of before may have it: the correction of a merged session was undone, then the arms were parted."""
+    reward("s2", news=0.5)
+    reward("s1", bandit="harness", gptme=0.5)
+    Bandit.objects.filter(name="category").update(kind=BanditKind.MANY)
+    reward("s1", code=0.5)
+    reward("s1", code=0.5, infra=0.5)
+    Bandit.objects.filter(name="category").update(kind=BanditKind.CHOICE)
+
+
+@pytest.mark.usefixtures("counted_twice")
+def test_an_observation_that_counts_twice_is_found_though_every_bucket_is_right():
+    assert audit.audit() == []
+    assert [str(each) for each in audit.doubled()] == ["category: s1 has 2 live rewards: code 0.500, infra 0.500"]
+
+
+@pytest.mark.usefixtures("counted_twice")
+def test_of_several_rewards_the_latest_stays():
+    assert audit.undouble() == 1
+    assert audit.doubled() == []
+    assert audit.audit() == []
+    assert ledger.live_entries("category", "s1").get().arm.name == "infra"
+    assert audit.undouble() == 0

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import RequestFactory
 
 from bandit import admin
-from bandit.models import Arm, Bucket, LedgerEntry, PolicyVersion
+from bandit.models import Arm, Bandit, BanditKind, Bucket, LedgerEntry, PolicyVersion
 from tests.bandit.helpers import DAY, reward
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +35,20 @@ def test_a_difference_fails_until_the_buckets_are_replaced(capsys):
     assert "costed = (1, 500000, 250000000000, 0, 0), the bucket says (1, 0, 0, 0, 0)" in capsys.readouterr().err
     call_command("replay", write=True, noinput=True, verbosity=0)
     assert "1 buckets were put right." in capsys.readouterr().out
+    call_command("audit_ledger", verbosity=0)
+
+
+def test_an_observation_that_counts_twice_fails_until_its_latest_reward_is_left(capsys):
+    Bandit.objects.filter(name="category").update(kind=BanditKind.MANY)
+    reward("s1", code=0.5)
+    reward("s1", code=0.5, infra=0.5)
+    Bandit.objects.filter(name="category").update(kind=BanditKind.CHOICE)
+    with pytest.raises(
+        CommandError, match="0 buckets differ from the ledger; observations that count more than once: 1"
+    ):
+        call_command("audit_ledger", verbosity=0)
+    call_command("replay", write=True, noinput=True, verbosity=0)
+    assert "Rewards taken back because of a later one: 1." in capsys.readouterr().out
     call_command("audit_ledger", verbosity=0)
 
 

@@ -11,7 +11,7 @@ from hypothesis.extra.django import TestCase
 from bandit import audit, ledger
 from bandit.erasure import permit
 from bandit.models import Bucket, Erasure, LedgerEntry, UnknownArm
-from tests.bandit.helpers import DAY, buckets, credit, reward
+from tests.bandit.helpers import DAY, buckets, credit, lessons, reward
 from tests.examples import examples
 
 pytestmark = pytest.mark.django_db
@@ -64,11 +64,18 @@ def test_a_corrected_arm_moves_the_reward_to_it():
     ]
 
 
-def test_one_observation_may_credit_several_arms():
-    reward("s1", code=0.5, infra=0.25)
-    change = reward("s1", code=0.5, infra=0.75)
-    assert [e.arm.name for e in change.applied] == ["infra"]
-    assert [e.arm.name for e in ledger.live_entries("category", "s1")] == ["code", "infra"]
+def test_one_observation_may_credit_several_lessons():
+    lessons("a", "b")
+    reward("s1", bandit="lesson", a=0.5, b=0.25)
+    change = reward("s1", bandit="lesson", a=0.5, b=0.75)
+    assert [e.arm.name for e in change.applied] == ["b"]
+    assert [e.arm.name for e in ledger.live_entries("lesson", "s1")] == ["a", "b"]
+
+
+def test_where_one_arm_was_chosen_one_is_credited():
+    with pytest.raises(ValueError, match="chooses one arm, and one is rewarded for s1; got code and infra"):
+        reward("s1", code=0.5, infra=0.25)
+    assert buckets() == []
 
 
 def test_no_credits_remove_the_reward():
@@ -128,12 +135,15 @@ def test_erasing_leaves_no_trace_but_its_own_record():
     assert erasure.counts["ledger entries"] == 3
 
 
-ARMS = st.sampled_from(["code", "infra", "news"])
+ARMS, LESSONS = st.sampled_from(["code", "infra", "news"]), st.sampled_from(["a", "b", "c"])
 VALUES = st.integers(0, 1_000_000).map(lambda micro: micro / 1_000_000)
 SOURCES = st.sampled_from(["judge", "human", "journal", "floor"])
 DAYS = st.integers(0, 2).map(lambda age: DAY - timedelta(days=age))
 STATES = st.fixed_dictionaries({"day": DAYS, "source": SOURCES}, optional={}).flatmap(
-    lambda fixed: st.dictionaries(ARMS, VALUES, max_size=2).map(lambda arms: fixed | arms)
+    lambda fixed: st.one_of(
+        st.dictionaries(ARMS, VALUES, max_size=1),
+        st.dictionaries(LESSONS, VALUES, max_size=2).map(lambda arms: {"bandit": "lesson"} | arms),
+    ).map(lambda arms: fixed | arms)
 )
 MOVES = st.lists(st.tuples(st.sampled_from(["s1", "s2", "s3"]), STATES, st.integers(1, 2)), min_size=1, max_size=12)
 
@@ -143,19 +153,20 @@ class AnyHistory(TestCase):
     @given(moves=MOVES)
     def test_any_history_leaves_what_a_replay_of_its_ends_leaves(self, moves):
         """L5: late verdicts, corrections, removals and redeliveries, in any order."""
+        lessons("a", "b", "c")
         ends = {}
         for observation, state, times in moves:
-            ends[observation] = state
+            ends[observation, state.get("bandit")] = state
             for _ in range(times):
                 reward(observation, **state)
-        left = buckets()
+        left = buckets(), buckets("lesson")
         assert audit.audit() == []
         with permit(who="test", why="start again") as counts:
-            ledger.erase(ends, counts)
-        assert buckets() == []
-        for observation, state in ends.items():
+            ledger.erase([observation for observation, _bandit in ends], counts)
+        assert (buckets(), buckets("lesson")) == ([], [])
+        for (observation, _bandit), state in ends.items():
             reward(observation, **state)
-        assert buckets() == left
+        assert (buckets(), buckets("lesson")) == left
 
 
 def test_a_full_bucket_fits_its_columns():

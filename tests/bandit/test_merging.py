@@ -13,7 +13,7 @@ from bandit.merging import merge, preview_merge, unmerge
 from bandit.models import Arm, ArmEvent, Bandit, Bucket, LedgerEntry
 from bandit.reading import baseline_of
 from bandit.selection import posterior_of, select
-from tests.bandit.helpers import DAY, policy, reward, with_cost
+from tests.bandit.helpers import DAY, lessons, policy, reward, with_cost
 from tests.examples import examples
 
 pytestmark = pytest.mark.django_db
@@ -30,9 +30,9 @@ def sums():
     return sorted(Bucket.objects.exclude(n=0).values_list(*COLUMNS))
 
 
-def live(name):
+def live(name, bandit="category"):
     return list(
-        LedgerEntry.objects.filter(arm=arm(name)).live().order_by("pk").values_list("observation", "settlement")
+        LedgerEntry.objects.filter(arm=arm(name, bandit)).live().order_by("pk").values_list("observation", "settlement")
     )
 
 
@@ -99,13 +99,28 @@ def test_what_was_changed_in_between_is_named_and_left_where_it_is():
     assert audit.audit() == []
 
 
+def test_a_correction_that_was_taken_back_leaves_no_second_reward():
+    """Merge, grade, undo, part: what was changed and changed back came to nothing, and both arms had the reward."""
+    reward("s1", news=0.5)
+    merge(arm("news"), arm("social"), by="otto")
+    reward("s1", news=0.9)
+    reward("s1", news=0.5)
+    done = unmerge(arm("news"), by="otto")
+    assert (done.moved, done.again) == (0, ("s1",))
+    assert len(live("news") + live("social")) == 1
+    reward("s1", news=0.5)
+    assert [row[0] for row in live("news")] == ["s1"]
+    assert live("social") == []
+
+
 def test_an_observation_with_rewards_on_both_keeps_the_others():
-    reward("s1", news=0.4, social=0.8)
+    lessons("a", "b")
+    reward("s1", bandit="lesson", a=0.4, b=0.8)
     before = sums()
-    done = merge(arm("news"), arm("social"), by="otto")
+    done = merge(arm("a", "lesson"), arm("b", "lesson"), by="otto")
     assert (done.moved, done.kept) == (0, 1)
-    assert live("social") == [("s1", "s")]
-    assert unmerge(arm("news"), by="otto").moved == 1
+    assert live("b", "lesson") == [("s1", "s")]
+    assert unmerge(arm("a", "lesson"), by="otto").moved == 1
     assert sums() == before
 
 
@@ -143,13 +158,16 @@ def test_a_merge_that_makes_no_sense_is_refused():
 
 
 def test_the_preview_is_what_then_holds():
-    teach()
-    reward("both", news=0.1, social=0.9)
-    seen = preview_merge(arm("news"), arm("social"), NOW)
+    lessons("a", "b")
+    for i in range(4):
+        with_cost(f"s{i}", 0.3 + i / 10, usd=i, arm="a", bandit="lesson", day=DAY - timedelta(days=i))
+    reward("t1", bandit="lesson", b=0.9)
+    reward("both", bandit="lesson", a=0.1, b=0.9)
+    seen = preview_merge(arm("a", "lesson"), arm("b", "lesson"), NOW)
     assert (seen.merged.moved, seen.merged.kept) == (4, 1)
-    assert seen.before.chances == posterior_of("category", NOW).chances
-    merge(arm("news"), arm("social"), by="otto")
-    held = posterior_of("category", NOW)
+    assert seen.before.chances == posterior_of("lesson", NOW).chances
+    merge(arm("a", "lesson"), arm("b", "lesson"), by="otto")
+    held = posterior_of("lesson", NOW)
     assert held.posterior.alpha.tobytes() == seen.after.posterior.alpha.tobytes()
     assert held.chances == seen.after.chances
 
@@ -175,12 +193,14 @@ def test_erasing_a_session_while_merged_leaves_nothing_to_part():
 
 
 def test_a_reward_on_both_arms_comes_back_after_a_chain_of_merges():
-    reward("s1", news=0.2, social=0.4)
+    lessons("a", "b", "c")
+    one, other, third = (arm(name, "lesson") for name in ("a", "b", "c"))
+    reward("s1", bandit="lesson", a=0.2, b=0.4)
     before = sums()
-    merge(arm("social"), arm("news"), by="otto")
-    merge(arm("news"), arm("code"), by="otto")
-    unmerge(arm("news"), by="otto")
-    unmerge(arm("social"), by="otto")
+    merge(other, one, by="otto")
+    merge(one, third, by="otto")
+    unmerge(one, by="otto")
+    unmerge(other, by="otto")
     assert sums() == before
 
 
@@ -195,30 +215,44 @@ def test_a_policy_with_costs_reads_the_same_after_a_round_trip():
 
 
 ARMS = ("news", "social", "research", "code")
-GIVEN = st.lists(
-    st.tuples(
-        st.sampled_from([f"s{i}" for i in range(6)]),
-        st.dictionaries(st.sampled_from(ARMS), st.integers(0, 100).map(lambda n: n / 100), max_size=2),
-        st.integers(0, 2),
-    ),
-    max_size=12,
-)
+GIVEN = {
+    bandit: st.lists(
+        st.tuples(
+            st.sampled_from([f"s{i}" for i in range(6)]),
+            st.dictionaries(st.sampled_from(ARMS), st.integers(0, 100).map(lambda n: n / 100), max_size=most),
+            st.integers(0, 2),
+        ),
+        max_size=12,
+    )
+    for bandit, most in (("category", 1), ("lesson", 2))
+}
 PAIRS = st.lists(st.tuples(st.sampled_from(ARMS), st.sampled_from(ARMS)), min_size=1, max_size=3)
 
 
 class AnyMerges(TestCase):
     @examples(40)
-    @given(rewards=GIVEN, pairs=PAIRS)
+    @given(rewards=GIVEN["category"], pairs=PAIRS)
     def test_any_merges_undone_leave_every_bit_and_a_clean_audit(self, rewards, pairs):
+        self.merge_and_undo("category", rewards, pairs)
+
+    @examples(40)
+    @given(rewards=GIVEN["lesson"], pairs=PAIRS)
+    def test_so_do_merges_of_lessons_of_which_a_session_has_several(self, rewards, pairs):
+        lessons(*ARMS)
+        self.merge_and_undo("lesson", rewards, pairs)
+
+    def merge_and_undo(self, bandit, rewards, pairs):
         for observation, values, age in rewards:
-            reward(observation, day=DAY - timedelta(days=age), **values)
+            reward(observation, day=DAY - timedelta(days=age), bandit=bandit, **values)
         before, merged = sums(), []
-        for one, other in pairs:
-            if one != other and arm(one).merged_into is None and arm(other).merged_into is None:
-                merge(arm(one), arm(other), by="otto")
-                merged.append(one)
+        for names in pairs:
+            one, other = (arm(name, bandit) for name in names)
+            if one != other and one.merged_into is None and other.merged_into is None:
+                merge(one, other, by="otto")
+                merged.append(one.name)
                 assert audit.audit() == []
-        for one in reversed(merged):
-            unmerge(arm(one), by="otto")
+        for name in reversed(merged):
+            unmerge(arm(name, bandit), by="otto")
         assert sums() == before
         assert audit.audit() == []
+        assert audit.doubled() == []

@@ -164,3 +164,11 @@ def test_every_append_only_table_is_guarded_after_all_migrations():
     tables = ["bandit_ledgerentry", "grading_evidence", "grading_grade", "grading_settlement", "grading_judgepolicy"]
     tables += ["grading_abstentiondraw"]
     assert missing_triggers(tables) == []
+
+
+def test_a_second_live_reward_is_refused_where_one_arm_was_chosen():
+    reward("s1", code=0.5)
+    with pytest.raises(IntegrityError, match="another arm of this bandit has a live reward of this observation"):
+        entry(arm="infra")
+    reward("s1")
+    entry(arm="infra")

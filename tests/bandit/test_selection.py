@@ -186,7 +186,8 @@ def test_a_pivot_to_other_work_gives_its_slot_back():
 def test_seed_000s_feedback_moves_the_chance_of_reading():
     def chance(value):
         for i in range(6):
-            reward(f"s{i}", day=DAY - timedelta(days=1 + i), news=value, code=value)
+            reward(f"n{i}", day=DAY - timedelta(days=1 + i), news=value)
+            reward(f"c{i}", day=DAY - timedelta(days=1 + i), code=value)
         return decide(f"d{value}", supply={"news": 1, "code": 1})
 
     good, fair, poor = chance(0.6), chance(0.4), chance(0.2)
@@ -200,7 +201,8 @@ def test_seed_000s_feedback_moves_the_chance_of_reading():
 
 def test_rewards_older_than_the_window_move_nothing():
     for i in range(6):
-        reward(f"s{i}", day=DAY - timedelta(days=14), news=0.1, code=0.1)
+        reward(f"n{i}", day=DAY - timedelta(days=14), news=0.1)
+        reward(f"c{i}", day=DAY - timedelta(days=14), code=0.1)
     assert decide(supply={"news": 1, "code": 1}).eligible["news"] == pytest.approx(0.5)
 
 

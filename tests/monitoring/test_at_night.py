@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
-from bandit.models import Bucket
+from bandit.models import Bandit, BanditKind, Bucket
 from grading import monitoring, tasks
 from grading.models import RuleRun
 from tests.bandit.helpers import DAY, reward
@@ -32,6 +32,16 @@ def test_a_bucket_that_is_not_the_ledgers_sum_is_an_alarm_until_it_is_put_right(
     call_command("replay", write=True, noinput=True, verbosity=0)
     tasks.at_night()
     assert not open_now().exists()
+
+
+def test_a_session_that_counts_twice_is_one_too():
+    Bandit.objects.filter(name="category").update(kind=BanditKind.MANY)
+    reward("s1", code=0.5)
+    reward("s1", code=0.5, infra=0.5)
+    Bandit.objects.filter(name="category").update(kind=BanditKind.CHOICE)
+    tasks.at_night()
+    said = "Sessions that count more than once: 1. category: s1 has 2 live rewards: code 0.500, infra 0.500. Find out"
+    assert open_now().get().detail.startswith(said)
 
 
 def test_the_alarm_names_a_few_and_counts_the_others():

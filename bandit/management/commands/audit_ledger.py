@@ -1,11 +1,12 @@
-"""Compare every bucket with the ledger; exit with 1 if any differs."""
+"""Compare every bucket with the ledger; exit with 1 if any differs, or an observation counts twice."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
-from bandit.audit import Replay, replay
+from bandit.audit import BucketMismatch, DoubledReward, Replay, doubled, replay
 from bandit.models import LedgerEntry
 
 # Differences told one by one; the others are only counted.
@@ -26,19 +27,19 @@ class Command(BaseCommand):
 
     def require_sound(self, found: Replay) -> None:
         """Say that the buckets are right, or what is wrong with them and how to go on. Raises CommandError."""
-        count = len(found.differences)
-        if not count:
+        twice = doubled()
+        if not found.differences and not twice:
             sound = f"{found.buckets:,} buckets are, bit for bit, the sums of the ledger's {found.rows:,} rows."
             self.stdout.write(self.style.SUCCESS(sound))
             return
-        self.tell(found)
+        self.tell([*found.differences, *twice])
         raise CommandError(
-            f"{count:,} buckets differ from the ledger. The ledger is the record: find out what wrote to the buckets, "
-            "then run `manage.py replay --write`."
+            f"{len(found.differences):,} buckets differ from the ledger; observations that count more than once: "
+            f"{len(twice):,}. The ledger is the record: find out what wrote to the buckets, then run `manage.py replay --write`."
         )
 
-    def tell(self, found: Replay) -> None:
-        for difference in found.differences[:TOLD]:
-            self.stderr.write(self.style.ERROR(str(difference)))
-        if (more := len(found.differences) - TOLD) > 0:
+    def tell(self, wrong: Sequence[BucketMismatch | DoubledReward]) -> None:
+        for each in wrong[:TOLD]:
+            self.stderr.write(self.style.ERROR(str(each)))
+        if (more := len(wrong) - TOLD) > 0:
             self.stderr.write(self.style.ERROR(f"and {more:,} more"))

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from bandit.audit import BucketMismatch, DoubledReward, doubled, undouble
 from bandit.management.commands.audit_ledger import Command as Audit
 
 
@@ -17,16 +18,20 @@ class Command(Audit):
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002 - Django's signature
         quiet = options["verbosity"] == 0
         found = self.replay(quiet=quiet)
-        if found.differences and options["write"]:
-            self.tell(found)
+        wrong: list[BucketMismatch | DoubledReward] = [*found.differences, *doubled()]
+        if wrong and options["write"]:
+            self.tell(wrong)
             if not options["noinput"]:
-                self.ask(len(found.differences))
+                self.ask(len(wrong))
             written = self.replay(quiet=quiet, write=True)
             self.stdout.write(f"{len(written.differences):,} buckets were put right.")
+            if taken := undouble():
+                self.stdout.write(f"Rewards taken back because of a later one: {taken:,}.")
             found = self.replay(quiet=quiet)
         self.require_sound(found)
 
     def ask(self, count: int) -> None:
         """Raises CommandError for any answer but yes."""
-        if input(f"Put the ledger's sums in place of {count:,} buckets? Posteriors will move. Type yes: ") != "yes":
+        told = f"Put these {count:,} right: by the ledger's sums, and by the latest of several rewards?"
+        if input(f"{told} Posteriors will move. Type yes: ") != "yes":
             raise CommandError("Nothing was written.")
