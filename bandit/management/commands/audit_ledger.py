@@ -35,7 +35,8 @@ class Command(BaseCommand):
         self.tell([*found.differences, *twice])
         raise CommandError(
             f"{len(found.differences):,} buckets differ from the ledger; observations that count more than once: "
-            f"{len(twice):,}. The ledger is the record: find out what wrote to the buckets, then run `manage.py replay --write`."
+            f"{len(twice):,}. The ledger is the record: find out what wrote to the buckets, then run "
+            "`manage.py replay --write`."
         )
 
     def tell(self, wrong: Sequence[BucketMismatch | DoubledReward]) -> None:
