@@ -1,7 +1,8 @@
 """Recalibration: by how much each stratum's machine rewards are off, from people's grades, for a bandit's rectifier.
 
-The labels are people's, from the random slice and nowhere else: flags say what shocked somebody, not how far a grader
-is off. Correcting an arm along its own axis is allowed for that reason alone: doing so from machines' data, as a
+The labels are people's blind grades, from the random slice and nowhere else: flags say what shocked somebody, not how
+far a grader is off, and who accepts a number that is on the screen, or grades with the judge's answer in view, repeats
+much of it. Correcting an arm along its own axis is allowed for that reason alone: doing so from machines' data, as a
 score within each arm does, takes away what tells the arms apart. Each source has an offset of its own, so that
 unlike judges' levels are never averaged; the ledger keeps what they said, and switching off gives it back.
 
@@ -23,7 +24,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import F
-from django.db.models.functions import Coalesce
 
 from bandit import calibrating, rectifying
 from bandit.core.calibration import CalibrationLine, Key, reads
@@ -138,8 +138,8 @@ def pairs(name: str, now: datetime) -> list[MachineHumanPair]:
     """Each session of the random slice that a machine and people gave a reward: one pair a session.
 
     The machine's is what the first person had before them, or else its last one, as the calibration in force reads it;
-    without weight it is none. The human's is the mean of the grades that hold: each as it was before the judge was
-    revealed, where it was. Nothing for a bandit that does not learn from sessions. Raises UnknownBandit.
+    without weight it is none. The human's is the mean of the blind grades that hold. Nothing for a bandit that does not
+    learn from sessions. Raises UnknownBandit.
     """
     bandit, today = Bandit.objects.named(name), site_day(now)
     policy = policy_of(bandit)
@@ -149,9 +149,10 @@ def pairs(name: str, now: datetime) -> list[MachineHumanPair]:
 def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
     if bandit.name not in ARMS:
         return []
-    answers = ReviewAnswer.objects.holding().with_values().filter(slice_probability__isnull=False).order_by("pk")
-    rows = answers.annotate(arm=F(ARMS[bandit.name]), human=Coalesce("blind_value", "value")).exclude(arm=None)
-    columns = ("session", "human", "arm", "stratum", "slice_probability", *(f"settlement__{name}" for name in REWARD))
+    answers = ReviewAnswer.objects.blind().order_by("pk")
+    rows = answers.annotate(arm=F(ARMS[bandit.name])).exclude(arm=None)
+    own = ("session", "blind_value", "arm", "stratum", "slice_probability")
+    columns = (*own, *(f"settlement__{name}" for name in REWARD))
     said: dict[int, list[float]] = defaultdict(list)
     first: dict[int, Sequence[Any]] = {}
     for session, human, *seen in rows.values_list(*columns):

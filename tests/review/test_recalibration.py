@@ -92,6 +92,26 @@ def test_what_was_said_before_the_judge_was_revealed_counts(rita):
     assert [(pair.machine, pair.human) for pair in recalibration.pairs("category", cast.NOON)] == [(0.9, 0.4)]
 
 
+def test_who_accepts_a_number_on_the_screen_teaches_nothing(rita):
+    """Forty clicks on Accept made a true offset of .20 out to be .08."""
+    for number in range(6):
+        graded(review_cast.flagged(0.32, external_id=f"blind {number}"), rita, 0.52)
+    before = proposal()
+    for number in range(40):
+        session = review_cast.flagged(0.32, external_id=f"accepted {number}")
+        ReviewItem.objects.filter(session=session).update(slice_probability=0.2)
+        review.submit(session, rita, answer=Answer.ACCEPT)
+    assert proposal().offsets == before.offsets
+    assert proposal().fingerprint == before.fingerprint
+
+
+def test_who_looked_first_teaches_nothing(rita):
+    session = review_cast.judged(0.9)
+    review.reveal(session, rita, None)
+    graded(session, rita, 0.85)
+    assert recalibration.pairs("category", cast.NOON) == []
+
+
 def test_two_people_on_one_session_are_one_pair_of_their_mean(rita):
     session = review_cast.flagged()
     ReviewItem.objects.update(wanted=2)
