@@ -315,9 +315,13 @@ def _add_message(digest: Digest, event: Message, words: int) -> None:
     seen = digest.asked_seen if is_request else digest.said_seen
     head = f"[{event.number}] {event.role}{_aside(event)}"
     text = _kept(event.text, words)
+
+    def written(limit: int) -> str:
+        return f"{head}\n{quoted(text, max(min(words, limit - len(head) - 1), LEAST_QUOTED))}"
+
     entry = DigestEntry(
         numbers=(event.number,),
-        write=partial(_message, head, text, words),
+        write=written,
         size=len(head) + 1 + _quoted_size(text, words),
         # The first request is the task, and the last words are the claim: what came first or last is weightier.
         weight=TASK if is_request and seen == 0 else SAID,
@@ -333,10 +337,6 @@ def _add_message(digest: Digest, event: Message, words: int) -> None:
         digest.last_words.weight = ENDS_TURN
     elif not is_request and not event.sidechain:
         digest.last_words = entry
-
-
-def _message(head: str, text: str, words: int, limit: int) -> str:
-    return f"{head}\n{quoted(text, max(min(words, limit - len(head) - 1), LEAST_QUOTED))}"
 
 
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
