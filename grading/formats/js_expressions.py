@@ -201,7 +201,12 @@ class Expressions(Values, ABC):
                     value = self._assignment(cursor, scope)
                     self._bind(cursor.code, (start, after), Unknown(self._calls(value)), scope)
                     return value
-            value = self._conditional(cursor, scope)
+            value = self._binary(cursor, scope, 0)
+            if cursor.skip("?"):
+                left = self._doubtful(lambda: self._assignment(cursor, scope))
+                cursor.expect(":")
+                right = self._doubtful(lambda: self._assignment(cursor, scope))
+                value = Unknown(self._calls(value) | self._calls(left) | self._calls(right))
             if not (cursor.token.kind == "punctuation" and cursor.token.value in ASSIGNMENTS):
                 return value
             operator, is_name = cursor.take().value, cursor.at - start == 2  # noqa: PLR2004 - the name and the operator
@@ -269,15 +274,6 @@ class Expressions(Values, ABC):
         body = (cursor.at + 1, cursor.closing())
         cursor.at = body[1] + 1
         return Function(cursor.code, parameters, body, True, scope)  # noqa: FBT003
-
-    def _conditional(self, cursor: TokenCursor, scope: VariableScope) -> Any:
-        value = self._binary(cursor, scope, 0)
-        if not cursor.skip("?"):
-            return value
-        left = self._doubtful(lambda: self._assignment(cursor, scope))
-        cursor.expect(":")
-        right = self._doubtful(lambda: self._assignment(cursor, scope))
-        return Unknown(self._calls(value) | self._calls(left) | self._calls(right))
 
     def _doubtful(self, read: Callable[[], Any]) -> Any:
         """What may or may not be carried out: what it prints is not certain (`_global`), nor what it assigns."""
