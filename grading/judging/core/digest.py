@@ -353,19 +353,19 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
         case Boundary():
             what = "the harness compacted its context here"
     text = f"[{event.number}] {what}"
+
+    def written(_limit: int) -> str:
+        return text
+
     entry = DigestEntry(
         numbers=(event.number,),
-        write=partial(_as_it_is, text),
+        write=written,
         size=len(text),
         weight=EFFECT_WEIGHT,
         order=digest.actions_seen,
     )
     digest.actions_seen += 1
     pile.add(entry, key)
-
-
-def _as_it_is(text: str, _limit: int) -> str:
-    return text
 
 
 def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
