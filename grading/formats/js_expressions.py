@@ -245,24 +245,20 @@ class Expressions(Values, ABC):
             body, is_block = (cursor.at + 1, cursor.closing()), True
             cursor.at = body[1] + 1
         else:
-            body, is_block = (cursor.at, self._expression_end(cursor)), False
-            cursor.at = body[1]
+            # An expression, up to a comma, semicolon or bracket of its level, or to a new statement.
+            end = cursor.at
+            while end < cursor.end:
+                token, before = cursor.code.tokens[end], cursor.code.tokens[end - 1]
+                if token.kind == "punctuation" and token.value in (",", ";", ")", "]", "}"):
+                    break
+                is_new = end > cursor.at and token.after_newline and token.kind in ("name", "template", "string")
+                if is_new and not (before.kind == "punctuation" and before.value not in (")", "]", "}")):
+                    break
+                end = cursor.code.closing.get(end, end) + 1
+                self._step()
+            body, is_block = (cursor.at, end), False
+            cursor.at = end
         return Function(cursor.code, parameters, body, is_block, scope)
-
-    def _expression_end(self, cursor: TokenCursor) -> int:
-        """Where an arrow's expression ends: at a comma, semicolon or bracket of its level, or a new statement."""
-        at = cursor.at
-        while at < cursor.end:
-            token = cursor.code.tokens[at]
-            if token.kind == "punctuation" and token.value in (",", ";", ")", "]", "}"):
-                break
-            is_new = at > cursor.at and token.after_newline and token.kind in ("name", "template", "string")
-            before = cursor.code.tokens[at - 1]
-            if is_new and not (before.kind == "punctuation" and before.value not in (")", "]", "}")):
-                break
-            at = cursor.code.closing.get(at, at) + 1
-            self._step()
-        return at
 
     def _function(self, cursor: TokenCursor, scope: VariableScope) -> Function:
         """From the parameters on."""
