@@ -402,15 +402,11 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
         tool, command = ("", "") if call is None else (call.name, call.command)
         digest.failed.add(entry, (tool, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)))
     else:
-        digest.other.add(entry, _repeat(call, result))
-
-
-def _repeat(call: ToolCall | None, result: ToolResult | None) -> bytes | None:
-    """What makes a call and its result the same as another: all that is said. None where there is no call or result."""
-    if call is None or result is None:
-        return None
-    body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
-    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
+        alike = None
+        if call is not None and result is not None:  # whatever says exactly the same is a repeat
+            body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
+            alike = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
+        digest.other.add(entry, alike)
 
 
 def _action(heads: Sequence[str], said: str, shown: str | None, sizes: Sequence[int], limit: int) -> str:
