@@ -1,6 +1,6 @@
 """What a session did, as the rows of a table: what was seen, in which events, and where."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from grading.evidence import material, ownership, store, transcripts
@@ -84,7 +84,21 @@ def rows(
     session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: TranscriptEvents
 ) -> list[ActivityRow]:
     """Everything that was seen of a session, one row a kind; what there is none of is one row at the end."""
-    things = by_kind(_things(session, signals, log))
+    row = store.usable(session, EvidenceKind.PATCH)
+    try:
+        patch = None if row is None else parse_patch(store.text_of(row))
+    except (OSError, ValueError):
+        patch = None
+    # What counts in the sum of evidence.
+    production = collect(
+        signals,
+        facts=material.facts_of(session),
+        patch=patch,
+        foreign=ownership.foreign(session),
+        root=str(log.row.report.get("cwd", "")) if log.row else "",
+        artifacts=sources.globs(),
+    )
+    things = by_kind(production.things)
     found: list[ActivityRow] = []
     if signals is not None and signals.task:
         asked = log.first_of("Task")
@@ -117,18 +131,6 @@ def rows(
     if missing:
         found.append(ActivityRow(kind="Not seen", said=(ActivityItem(text=", ".join(missing).capitalize()),)))
     return found
-
-
-def _things(session: Session, signals: Signals | None, log: TranscriptEvents) -> Iterable[Thing]:
-    """What counts in the sum of evidence."""
-    root = str(log.row.report.get("cwd", "")) if log.row else ""
-    facts, foreign, globs = material.facts_of(session), ownership.foreign(session), sources.globs()
-    row = store.usable(session, EvidenceKind.PATCH)
-    try:
-        patch = None if row is None else parse_patch(store.text_of(row))
-    except (OSError, ValueError):
-        patch = None
-    return collect(signals, facts=facts, patch=patch, foreign=foreign, root=root, artifacts=globs).things
 
 
 def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> ActivityRow:
