@@ -20,37 +20,36 @@ class Pages(DocsBase):
 
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
         schema = api.get_openapi_schema(path_params=kwargs)
+        # Each with what it takes, what it replies, and the statuses of its errors, which look all the same.
+        operations = []
+        for path, methods in schema["paths"].items():
+            for method, operation in methods.items():
+                content = operation.get("requestBody", {}).get("content", {})
+                media = next(iter(content), "")
+                statuses = {str(status): reply for status, reply in operation["responses"].items()}
+                good = [status for status in statuses if int(status) < HTTPStatus.BAD_REQUEST]
+                reply = statuses[good[0]].get("content", {}).get("application/json", {}).get("schema", {})
+                told = {
+                    "method": method.upper(),
+                    "path": path,
+                    "summary": operation.get("summary", ""),
+                    "description": LINE_END.sub(" ", operation.get("description", "")),
+                    "media": media,
+                    "fields": list(_fields(schema, content[media]["schema"])) if media else [],
+                    "statuses": " or ".join(sorted(good)),
+                    "reply": list(_fields(schema, reply)),
+                    "errors": ", ".join(sorted(set(statuses) - set(good))),
+                }
+                operations.append(told)
         context = {
             "title": "API",
             "api": api,
             "openapi_url": self.get_openapi_url(api, kwargs),
             "site": request.build_absolute_uri("/").rstrip("/"),
-            "operations": list(_operations(schema)),
+            "operations": operations,
             "error": list(_fields(schema, schema["components"]["schemas"]["ErrorOut"])),
         }
         return render(request, "api/api.html", context)
-
-
-def _operations(schema: Json) -> Iterator[dict[str, Any]]:
-    """Each operation with what it takes, what it replies, and the statuses of its errors, which look all the same."""
-    for path, methods in schema["paths"].items():
-        for method, operation in methods.items():
-            content = operation.get("requestBody", {}).get("content", {})
-            media = next(iter(content), "")
-            statuses = {str(status): reply for status, reply in operation["responses"].items()}
-            good = [status for status in statuses if int(status) < HTTPStatus.BAD_REQUEST]
-            reply = statuses[good[0]].get("content", {}).get("application/json", {}).get("schema", {})
-            yield {
-                "method": method.upper(),
-                "path": path,
-                "summary": operation.get("summary", ""),
-                "description": LINE_END.sub(" ", operation.get("description", "")),
-                "media": media,
-                "fields": list(_fields(schema, content[media]["schema"])) if media else [],
-                "statuses": " or ".join(sorted(good)),
-                "reply": list(_fields(schema, reply)),
-                "errors": ", ".join(sorted(set(statuses) - set(good))),
-            }
 
 
 def _fields(schema: Json, node: Json, prefix: str = "") -> Iterator[dict[str, Any]]:

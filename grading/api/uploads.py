@@ -1,7 +1,6 @@
 """Reading a submission from a request: parts of bounded size, streamed to disk, every fault said in words."""
 
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import IO
 
@@ -81,21 +80,18 @@ def read(request: HttpRequest) -> Submission:
     except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
         raise UploadRefused(400, _problem("body", "unreadable", "a complete multipart body", str(error))) from error
     submission = Submission(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in bounded.oversized])
-    submission.problems += _unexpected(request)
+    # Parts that nobody would look at: misspelt, or sent twice.
+    for name in sorted({str(name) for name in (*request.POST, *request.FILES)}):
+        if name not in PARTS:
+            known = f"parts named {', '.join(PARTS)}"
+            submission.problems.append(_problem(name[:80], "unknown_part", known, repr(name[:80])))
+        elif len(request.POST.getlist(name)) + len(request.FILES.getlist(name)) > 1:
+            repeated = "several; the last one was taken"
+            submission.problems.append(_problem(name, "repeated_part", f"one part named {name}", repeated))
     submission.files = {name: parts[name] for name in EVIDENCE_PARTS if name in parts}
     submission.metadata, refused = read_metadata(parts.get("metadata"))
     submission.problems += refused
     return submission
-
-
-def _unexpected(request: HttpRequest) -> Iterator[Problem]:
-    """Parts that nobody would look at: misspelt, or sent twice."""
-    names = [*request.POST.keys(), *request.FILES.keys()]
-    for name in sorted({str(name) for name in names}):
-        if name not in PARTS:
-            yield _problem(name[:80], "unknown_part", f"parts named {', '.join(PARTS)}", repr(name[:80]))
-        elif len(request.POST.getlist(name)) + len(request.FILES.getlist(name)) > 1:
-            yield _problem(name, "repeated_part", f"one part named {name}", "several; the last one was taken")
 
 
 def _problem(part: str, code: str, expected: str, got: str) -> Problem:

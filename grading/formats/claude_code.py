@@ -90,12 +90,28 @@ class ClaudeCode(Parser):
         for name, value in described.items():
             if name not in self._first and (known := optional(value)):
                 self._first[name] = known
-        if kind in ("user", "assistant", "attachment"):
-            return self._conversation(record, kind, at)
-        events = self._other(record, kind, at)
-        if events is None:
-            self.unknown(kind)
-        return events
+        if kind not in ("user", "assistant", "attachment"):
+            other = self._other(record, kind, at)
+            if other is None:
+                self.unknown(kind)
+            return other
+        if kind != "attachment" and not isinstance(mapping(record.get("message")).get("content"), str | list):
+            self.unknown(f"{kind} without content")
+            return None
+        events: list[Event] = []
+        session = _session_id(record)
+        if session is not None and session != self._session:
+            if self._session is not None:
+                self.problems.note(
+                    "the session id changes: what is above was copied from, or belongs to, another session"
+                )
+                events.append(Boundary(number=self.number(), at=at, kind="session_change", detail=session))
+            self._session = session
+        side = _is_side(record)
+        self._sides.add(side)
+        messages = self._messages
+        told = {"user": messages.user, "assistant": messages.assistant, "attachment": messages.attachment}[kind]
+        return [*events, *told(record, at, side=side)]
 
     def finish(self) -> list[Event]:
         return list(self._messages.drain())
@@ -117,25 +133,6 @@ class ClaudeCode(Parser):
             is_subagent=is_subagent,
             parent_id=session if is_subagent else None,
         )
-
-    def _conversation(self, record: Record, kind: str, at: datetime | None) -> list[Event] | None:
-        if kind != "attachment" and not isinstance(mapping(record.get("message")).get("content"), str | list):
-            self.unknown(f"{kind} without content")
-            return None
-        events: list[Event] = []
-        session = _session_id(record)
-        if session is not None and session != self._session:
-            if self._session is not None:
-                self.problems.note(
-                    "the session id changes: what is above was copied from, or belongs to, another session"
-                )
-                events.append(Boundary(number=self.number(), at=at, kind="session_change", detail=session))
-            self._session = session
-        side = _is_side(record)
-        self._sides.add(side)
-        messages = self._messages
-        told = {"user": messages.user, "assistant": messages.assistant, "attachment": messages.attachment}[kind]
-        return [*events, *told(record, at, side=side)]
 
     def _other(self, record: Record, kind: str, at: datetime | None) -> list[Event] | None:
         """What is no part of the conversation; None for what is not known."""

@@ -54,7 +54,29 @@ def read(source: str, allowance: StepBudget) -> Scripted:
     is_separable = printed is not None and all(isinstance(one, Json) or len(calls_in(one)) <= 1 for one in printed)
     if len(calls) == 1 or is_separable:
         return Scripted(calls=calls, printed=printed, tampered=script.tampered)
-    return _one(_joint(source, [call for _, call in calls]))
+    # One call for all of a script, whose outputs cannot be told apart.
+    called = [call for _, call in calls]
+    kinds = {call.kind for call in called}
+    clarities = [call.clarity for call in called]
+    commands = [call.command for call in called if call.command]
+    arguments: dict[str, Any] = {"input": source}
+    paths = [path for call in called for path in items(call.arguments.get("paths"))]
+    if paths and not commands:
+        arguments |= {"patch": "\n".join(text(call.arguments.get("patch")) for call in called), "paths": paths}
+    if commands or "shell" in kinds:
+        kind = "shell"
+    elif paths:
+        kind = "edit"
+    else:
+        kind = kinds.pop() if len(kinds) == 1 else "other"
+    joint = CodexCall(
+        kind=kind,
+        arguments=arguments,
+        command="\n".join(commands),
+        path=paths[0] if "patch" in arguments else "",
+        clarity=max(clarities, key=(Clarity.UNDERSTOOD, Clarity.OPAQUE, Clarity.UNREADABLE).index),
+    )
+    return _one(joint)
 
 
 def _one(call: CodexCall) -> Scripted:
@@ -71,30 +93,6 @@ def meaning(called: ScriptCall) -> CodexCall:
         return codex_tools.call(called.name, argument or {})
     kind = codex_tools.KINDS.get(called.name, "other")
     return CodexCall(kind=kind, clarity=Clarity.UNREADABLE)
-
-
-def _joint(source: str, calls: list[CodexCall]) -> CodexCall:
-    """One call for all of a script, whose outputs cannot be told apart."""
-    clarities = [call.clarity for call in calls]
-    commands = [call.command for call in calls if call.command]
-    arguments: dict[str, Any] = {"input": source}
-    paths = [path for call in calls for path in items(call.arguments.get("paths"))]
-    if paths and not commands:
-        arguments |= {"patch": "\n".join(text(call.arguments.get("patch")) for call in calls), "paths": paths}
-    kinds = {call.kind for call in calls}
-    if commands or "shell" in kinds:
-        kind = "shell"
-    elif paths:
-        kind = "edit"
-    else:
-        kind = kinds.pop() if len(kinds) == 1 else "other"
-    return CodexCall(
-        kind=kind,
-        arguments=arguments,
-        command="\n".join(commands),
-        path=paths[0] if "patch" in arguments else "",
-        clarity=max(clarities, key=(Clarity.UNDERSTOOD, Clarity.OPAQUE, Clarity.UNREADABLE).index),
-    )
 
 
 @dataclass(slots=True)

@@ -103,10 +103,21 @@ def split_thought(content: str) -> tuple[str, str]:
 
 def find_calls(content: str) -> list[GptmeCall]:
     """All tool calls in an assistant's text without its thinking, in order, none inside another."""
-    fenced = _fenced(content, nests=True)
-    found = sorted([*_at_calls(content), *_xml_calls(content), *fenced], key=lambda call: call.start)
+    found: list[GptmeCall] = []
+    end = unclosed = 0
+    for match in AT_CALL.finditer(content):
+        if match.start() < end or unclosed > MAX_UNCLOSED:
+            continue
+        closing = _object_end(content, match.end())
+        unclosed += not closing
+        arguments = json_or_none(content[match.end() : closing]) if closing else None
+        if isinstance(arguments, dict):
+            end = closing
+            call = GptmeCall(start=match.start(), end=end, name=match[1], call_id=match[2], arguments=arguments)
+            found.append(call)
+    found += [*_xml_calls(content), *_fenced(content, nests=True)]
     calls: list[GptmeCall] = []
-    for call in found:
+    for call in sorted(found, key=lambda call: call.start):
         if not calls or call.start >= calls[-1].end:
             calls.append(call)
     return calls
@@ -163,19 +174,6 @@ def _fences(said: str) -> tuple[str, list[tuple[str, str]]]:
             outside.append(lines[at])
         at += 1
     return "\n".join(outside), blocks
-
-
-def _at_calls(content: str) -> Iterator[GptmeCall]:
-    end = unclosed = 0
-    for match in AT_CALL.finditer(content):
-        if match.start() < end or unclosed > MAX_UNCLOSED:
-            continue
-        closing = _object_end(content, match.end())
-        unclosed += not closing
-        arguments = json_or_none(content[match.end() : closing]) if closing else None
-        if isinstance(arguments, dict):
-            end = closing
-            yield GptmeCall(start=match.start(), end=end, name=match[1], call_id=match[2], arguments=arguments)
 
 
 STRUCTURE: Final = re.compile(r'[{}"]|\\.', re.DOTALL)

@@ -201,7 +201,12 @@ class Expressions(Values, ABC):
                     value = self._assignment(cursor, scope)
                     self._bind(cursor.code, (start, after), Unknown(self._calls(value)), scope)
                     return value
-            value = self._conditional(cursor, scope)
+            value = self._binary(cursor, scope, 0)
+            if cursor.skip("?"):
+                left = self._doubtful(lambda: self._assignment(cursor, scope))
+                cursor.expect(":")
+                right = self._doubtful(lambda: self._assignment(cursor, scope))
+                value = Unknown(self._calls(value) | self._calls(left) | self._calls(right))
             if not (cursor.token.kind == "punctuation" and cursor.token.value in ASSIGNMENTS):
                 return value
             operator, is_name = cursor.take().value, cursor.at - start == 2  # noqa: PLR2004 - the name and the operator
@@ -240,24 +245,20 @@ class Expressions(Values, ABC):
             body, is_block = (cursor.at + 1, cursor.closing()), True
             cursor.at = body[1] + 1
         else:
-            body, is_block = (cursor.at, self._expression_end(cursor)), False
-            cursor.at = body[1]
+            # An expression, up to a comma, semicolon or bracket of its level, or to a new statement.
+            end = cursor.at
+            while end < cursor.end:
+                token, before = cursor.code.tokens[end], cursor.code.tokens[end - 1]
+                if token.kind == "punctuation" and token.value in (",", ";", ")", "]", "}"):
+                    break
+                is_new = end > cursor.at and token.after_newline and token.kind in ("name", "template", "string")
+                if is_new and not (before.kind == "punctuation" and before.value not in (")", "]", "}")):
+                    break
+                end = cursor.code.closing.get(end, end) + 1
+                self._step()
+            body, is_block = (cursor.at, end), False
+            cursor.at = end
         return Function(cursor.code, parameters, body, is_block, scope)
-
-    def _expression_end(self, cursor: TokenCursor) -> int:
-        """Where an arrow's expression ends: at a comma, semicolon or bracket of its level, or a new statement."""
-        at = cursor.at
-        while at < cursor.end:
-            token = cursor.code.tokens[at]
-            if token.kind == "punctuation" and token.value in (",", ";", ")", "]", "}"):
-                break
-            is_new = at > cursor.at and token.after_newline and token.kind in ("name", "template", "string")
-            before = cursor.code.tokens[at - 1]
-            if is_new and not (before.kind == "punctuation" and before.value not in (")", "]", "}")):
-                break
-            at = cursor.code.closing.get(at, at) + 1
-            self._step()
-        return at
 
     def _function(self, cursor: TokenCursor, scope: VariableScope) -> Function:
         """From the parameters on."""
@@ -269,15 +270,6 @@ class Expressions(Values, ABC):
         body = (cursor.at + 1, cursor.closing())
         cursor.at = body[1] + 1
         return Function(cursor.code, parameters, body, True, scope)  # noqa: FBT003
-
-    def _conditional(self, cursor: TokenCursor, scope: VariableScope) -> Any:
-        value = self._binary(cursor, scope, 0)
-        if not cursor.skip("?"):
-            return value
-        left = self._doubtful(lambda: self._assignment(cursor, scope))
-        cursor.expect(":")
-        right = self._doubtful(lambda: self._assignment(cursor, scope))
-        return Unknown(self._calls(value) | self._calls(left) | self._calls(right))
 
     def _doubtful(self, read: Callable[[], Any]) -> Any:
         """What may or may not be carried out: what it prints is not certain (`_global`), nor what it assigns."""

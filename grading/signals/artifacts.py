@@ -142,7 +142,9 @@ def find(
         written[change.path] = (*held, *change.added)[:MAX_LINES]
     taken: set[str] = set()
     for change in changes:
-        rule = next((rule for rule in rules if _takes(rule, change, root)), None)
+        # A write that may have made its file counts as new: gptme does not say.
+        fitting = (rule for rule in rules if change.is_new is not False or not rule.new_files_only)
+        rule = next((one for one in fitting if one.path_glob and path_matches(change.path, one.path_glob, root)), None)
         if rule is None or (not rule.line_pattern and change.path in taken):
             continue
         taken.add(change.path)
@@ -189,13 +191,6 @@ def _distinct(found: Iterable[FoundArtifact]) -> Iterator[FoundArtifact]:
             yield artifact
         else:
             yield replace(artifact, sketch=(), left_out=f"a near copy of {same.key[:200]}")
-
-
-def _takes(rule: ArtifactDefinition, change: FileChange, root: str) -> bool:
-    """Whether a rule is for this change. A write that may have made its file counts as new: gptme does not say."""
-    if not rule.path_glob or (rule.new_files_only and change.is_new is False):
-        return False
-    return path_matches(change.path, rule.path_glob, root)
 
 
 def _keys(rule: ArtifactDefinition, change: FileChange) -> Iterator[tuple[str, str]]:

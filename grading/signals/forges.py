@@ -83,7 +83,12 @@ def of_argv(argv: tuple[str, ...], document: str | None = None) -> ForgeRequest:
         return ForgeRequest(is_check=True, target=target.lstrip("#"), tells_by_status=False)
     if verb == "pr view":
         return ForgeRequest(is_view=True, target=target.lstrip("#"))
-    effect = _api(words) if words[:1] == ["api"] else VERBS.get(words[0] if words[:1] == ["pull-request"] else verb)
+    if words[:1] == ["api"]:
+        paths = [path for path in (word.split("?")[0] for word in words[1:]) if "/" in path]
+        kinds = (kind for path in paths for pattern, kind in API if pattern.search(path))
+        effect = next(kinds, None) if any(map(API_WRITES.match, words)) else None
+    else:
+        effect = VERBS.get(words[0] if words[:1] == ["pull-request"] else verb)
     body = next((word for flag, word in pairwise(words) if flag in BODIES), "")
     body = next((word.partition("=")[2] for word in words if re.match(r"(?:--)?body=", word)), body) or document or ""
     is_comment = effect is EffectKind.COMMENT and "$" not in body
@@ -115,14 +120,3 @@ def _digest(body: str) -> str:
     """What makes two comments the same one posted twice; empty for none."""
     words = " ".join(body.split())
     return hashlib.blake2b(words.encode(errors="surrogatepass"), digest_size=12).hexdigest() if words else ""
-
-
-def _api(words: list[str]) -> EffectKind | None:
-    if not any(API_WRITES.match(word) for word in words):
-        return None
-    for word in words[1:]:
-        path = word.split("?")[0]
-        for pattern, kind in API:
-            if "/" in path and pattern.search(path):
-                return kind
-    return None

@@ -104,12 +104,42 @@ def of_call(call: ToolCall, commands: tuple[ShellCommand, ...], throwaway: tuple
 
     `throwaway` says of each command whether its repository is made to be deleted.
     """
-    if commands:
-        return tuple(_of_commands(commands, throwaway or (False,) * len(commands)))
-    request = forges.of_tool(call.name, call.arguments)
-    if request.effect is None:
-        return ()
-    return (Intent(kind=request.effect, target=request.target, body=request.body, proven=False),)
+    if not commands:
+        request = forges.of_tool(call.name, call.arguments)
+        if request.effect is None:
+            return ()
+        return (Intent(kind=request.effect, target=request.target, body=request.body, proven=False),)
+    found: list[Intent] = []
+    added: list[str] = []
+    seen: Counter[object] = Counter()
+    repeats = any(command.program in ("done", "function") for command in commands)
+    is_strict = any(command.argv[:2] == ("set", "-e") for command in commands[:5])
+    marked = zip(commands, throwaway or (False,) * len(commands), strict=True)
+    for index, (command, is_throwaway) in enumerate(marked):
+        rest = commands[index:]
+        for intent in _of_git(rest, commands[:index], added) if command.program == "git" else _of_other(command):
+            # What stands after `||` has run only if what stands before failed: a reset that may not have run is none.
+            if intent.kind is HeadMove.RESET and index and commands[index - 1].then == "||":
+                continue
+            if seen[intent.kind] >= (MAX_COMMITTING if intent.is_commit else MAX_ALIKE):
+                continue
+            is_last = all(one.then == "|" for one in rest[:-1])
+            ands = ("&&", ";") if is_strict else ("&&",)
+            decides = all(one.then in ands for one in rest[:-1]) and rest[-1].then in ("", ";")
+            prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
+            told = replace(
+                intent,
+                is_last=is_last,
+                proven=intent.proven and decides,
+                counts=not is_throwaway,
+                is_first=all(one.program in PREPARING or not one.argv for one in commands[:index]),
+                nth=seen[intent.kind],
+                repeats=repeats,
+                echoes_status=prints_next and "$?" in " ".join(rest[1].argv),
+            )
+            found.append(told)
+            seen[intent.kind] += 1
+    return tuple(found)
 
 
 def commands_of(call: ToolCall) -> tuple[ShellCommand, ...]:
@@ -124,36 +154,6 @@ def commands_of(call: ToolCall) -> tuple[ShellCommand, ...]:
 def is_continuation(call: ToolCall) -> bool:
     """Whether a call reads on in a shell started earlier (codex `write_stdin`, Claude Code `BashOutput`)."""
     return re.search(r"stdin|output|poll|session|^wait", call.name, re.IGNORECASE) is not None and not call.path
-
-
-def _of_commands(commands: tuple[ShellCommand, ...], throwaway: tuple[bool, ...]) -> Iterator[Intent]:
-    added: list[str] = []
-    seen: Counter[object] = Counter()
-    repeats = any(command.program in ("done", "function") for command in commands)
-    is_strict = any(command.argv[:2] == ("set", "-e") for command in commands[:5])
-    for index, (command, is_throwaway) in enumerate(zip(commands, throwaway, strict=True)):
-        rest = commands[index:]
-        for intent in _of_git(rest, commands[:index], added) if command.program == "git" else _of_other(command):
-            # What stands after `||` has run only if what stands before failed: a reset that may not have run is none.
-            if intent.kind is HeadMove.RESET and index and commands[index - 1].then == "||":
-                continue
-            if seen[intent.kind] >= (MAX_COMMITTING if intent.is_commit else MAX_ALIKE):
-                continue
-            is_last = all(one.then == "|" for one in rest[:-1])
-            ands = ("&&", ";") if is_strict else ("&&",)
-            decides = all(one.then in ands for one in rest[:-1]) and rest[-1].then in ("", ";")
-            prints_next = len(rest) > 1 and rest[1].program in ("echo", "printf")
-            yield replace(
-                intent,
-                is_last=is_last,
-                proven=intent.proven and decides,
-                counts=not is_throwaway,
-                is_first=all(one.program in PREPARING or not one.argv for one in commands[:index]),
-                nth=seen[intent.kind],
-                repeats=repeats,
-                echoes_status=prints_next and "$?" in " ".join(rest[1].argv),
-            )
-            seen[intent.kind] += 1
 
 
 def _of_git(commands: tuple[ShellCommand, ...], before: tuple[ShellCommand, ...], added: list[str]) -> Iterator[Intent]:

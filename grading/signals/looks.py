@@ -31,21 +31,21 @@ def of_call(call: ToolCall, commands: tuple[ShellCommand, ...], digest: str) -> 
     if call.kind in KINDS:
         yield f"{call.kind} {call.path}" if call.kind == "read" and call.path else digest
     for command in commands:
-        if _reads(command):
+        program, words = command.program, command.argv[1:]
+        if program == "git":
+            reads = next((word for word in words if not word.startswith("-")), "") in GIT_READS
+        elif program in ("gh", "glab"):
+            reads = bool(GH_READS & set(words[:2]))
+        elif program not in READERS or (program in QUERIES and not any("select" in word.lower() for word in words)):
+            reads = False
+        else:
+            # A filter at the end of a pipeline reads no file of its own: without a file's name nothing is looked at.
+            has_name = any(not word.startswith("-") for word in words)
+            has_operand = has_name or program in ("ls", "tree", "ps", "env", "df", "dir")
+            writes = any(word.startswith(flag) for flag in WRITING.get(program, ()) for word in words)
+            reads = has_operand and not writes
+        if reads:
             yield " ".join(command.argv)[:400]
-
-
-def _reads(command: ShellCommand) -> bool:
-    program, words = command.program, command.argv[1:]
-    if program == "git":
-        return next((word for word in words if not word.startswith("-")), "") in GIT_READS
-    if program in ("gh", "glab"):
-        return bool(GH_READS & set(words[:2]))
-    if program not in READERS or (program in QUERIES and not any("select" in word.lower() for word in words)):
-        return False
-    # A filter at the end of a pipeline reads no file of its own: without a file's name there is nothing looked at.
-    has_operand = any(not word.startswith("-") for word in words) or program in ("ls", "tree", "ps", "env", "df", "dir")
-    return has_operand and not any(word.startswith(flag) for flag in WRITING.get(program, ()) for word in words)
 
 
 def worked(result: ToolResult, call: ToolCall | None) -> bool | None:

@@ -233,7 +233,24 @@ class _Scanner:
 def _unwrapped(commands: list[ShellCommand], depth: int) -> Iterator[ShellCommand]:
     """Commands without assignments, keywords and wrappers; the script of `sh -c` in place of the shell."""
     for command in commands:
-        bare = _bare(command)
+        argv = command.argv
+        assigned: list[tuple[str, str]] = []
+        at = 0
+        while at < len(argv):
+            first = argv[at].rsplit("/", 1)[-1]
+            verb = f"{first} {argv[at + 1]}" if at + 1 < len(argv) else ""
+            if match := ASSIGNMENT.match(argv[at]):
+                assigned.append((match["name"], argv[at][match.end() :]))
+                at += 1
+            elif first in KEYWORDS:
+                at += 1
+            elif verb in RUNNING_VERBS and at + 2 < len(argv):
+                at = _past_options(argv, at + 2, RUNNING_VERBS[verb].split())
+            elif first in WRAPPERS and at + 1 < len(argv):
+                at = _past_options(argv, at + 1, WRAPPERS[first].split())
+            else:
+                break
+        bare = replace(command, argv=argv[at:], assigned=tuple(assigned))
         script = _script(bare)
         if script is None or depth == 0:
             yield bare
@@ -243,27 +260,6 @@ def _unwrapped(commands: list[ShellCommand], depth: int) -> Iterator[ShellComman
         yield from inner[:-1]
         if inner:
             yield replace(inner[-1], then=command.then)
-
-
-def _bare(command: ShellCommand) -> ShellCommand:
-    argv = command.argv
-    assigned: list[tuple[str, str]] = []
-    at = 0
-    while at < len(argv):
-        first = argv[at].rsplit("/", 1)[-1]
-        verb = f"{first} {argv[at + 1]}" if at + 1 < len(argv) else ""
-        if match := ASSIGNMENT.match(argv[at]):
-            assigned.append((match["name"], argv[at][match.end() :]))
-            at += 1
-        elif first in KEYWORDS:
-            at += 1
-        elif verb in RUNNING_VERBS and at + 2 < len(argv):
-            at = _past_options(argv, at + 2, RUNNING_VERBS[verb].split())
-        elif first in WRAPPERS and at + 1 < len(argv):
-            at = _past_options(argv, at + 1, WRAPPERS[first].split())
-        else:
-            break
-    return replace(command, argv=argv[at:], assigned=tuple(assigned))
 
 
 def _past_options(argv: tuple[str, ...], at: int, valued: Collection[str]) -> int:

@@ -102,7 +102,13 @@ class Work:
         possible = [intent for intent in intents if isinstance(intent.kind, Check) or shown.may_confirm(intent)]
         found = confirm.commits([intent for intent in possible if intent.is_commit], shown)
         still_open = []
-        for intent in _without_reruns(possible):
+        ran: set[str] = set()
+        for intent in possible:
+            # What one output says of several runs of a test runner cannot be told apart: they count once.
+            if intent.kind is Check.TESTS and intent.target in ran:
+                continue
+            if intent.kind is Check.TESTS:
+                ran.add(intent.target)
             made = [commit for commit, maker in found if maker is intent]
             for commit in made:
                 self.add_commit(commit, intent)
@@ -225,15 +231,3 @@ class Work:
         key = key[:MAX_KEY]
         self.done += (kind, key) not in self.effects
         self.effects.setdefault((kind, key), Effect(kind=kind, key=key, at=at))
-
-
-def _without_reruns(intents: Sequence[Intent]) -> list[Intent]:
-    """A call's intents with each test runner once: what one output says of several runs cannot be told apart."""
-    runs: set[str] = set()
-    kept = []
-    for intent in intents:
-        if intent.kind is not Check.TESTS or intent.target not in runs:
-            kept.append(intent)
-        if intent.kind is Check.TESTS:
-            runs.add(intent.target)
-    return kept

@@ -3,7 +3,6 @@
 import datetime as dt
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from django import template
@@ -199,17 +198,14 @@ def cited(text: str | None, address: str = "") -> SafeString:
     """Text, escaped, in which [118] leads to event 118. `address` is the query that shows an event without script:
     `{{ text|cited:"?event" }}` leads to ?event=118#e118, else it is #e118.
     """
-    return SafeString(CITATION.sub(partial(_links, address), escape(text or "")))
 
+    def linked(found: re.Match[str]) -> str:
+        number = found[0]
+        query = f"{escape(address)}={number}" if address else ""
+        return f'<a class="cite" href="{query}#e{number}">{number}</a>'
 
-def _links(address: str, match: re.Match[str]) -> str:
-    """[118] and [97, 118]: the numbers only."""
-    return NUMBER.sub(lambda found: _link(address, found[0]), match[0])
-
-
-def _link(address: str, number: str) -> str:
-    query = f"{escape(address)}={number}" if address else ""
-    return f'<a class="cite" href="{query}#e{number}">{number}</a>'
+    # Of [97, 118] the numbers only.
+    return SafeString(CITATION.sub(lambda citation: NUMBER.sub(linked, citation[0]), escape(text or "")))
 
 
 @register.simple_tag

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+import json
 import re
 from pathlib import Path
 
@@ -29,7 +30,8 @@ pytestmark = pytest.mark.django_db
 
 def loaded() -> dict[str, Session]:
     """The samples by the name of their folder."""
-    by_id = {said["metadata"]["session_id"]: folder.name for folder, said in samples._described()}
+    described = ((path.parent.name, json.loads(path.read_text())) for path in samples.FOLDER.glob("*/session.json"))
+    by_id = {said["metadata"]["session_id"]: folder for folder, said in described}
     return {by_id[receipt.session.external_id]: receipt.session for receipt in samples.load(NOW)}
 
 

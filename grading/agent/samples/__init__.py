@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from grading import intake
 from grading.intake.erasing import erase
@@ -29,7 +29,8 @@ def load(now: dt.datetime) -> Iterator[intake.Receipt]:
     """
     agent, _created = Agent.objects.get_or_create(name=AGENT, defaults={"title": "Sample sessions", "is_sample": True})
     hour = now.replace(minute=0, second=0, microsecond=0)
-    for folder, said in sorted(_described(), key=lambda item: -item[1]["hours_ago"]):
+    described = [(path.parent, json.loads(path.read_text())) for path in FOLDER.glob("*/session.json")]
+    for folder, said in sorted(described, key=lambda item: -item[1]["hours_ago"]):
         end = hour - dt.timedelta(hours=said["hours_ago"])
         if Session.objects.filter(agent=agent, external_id=said["metadata"]["session_id"]).exists():
             continue
@@ -37,7 +38,11 @@ def load(now: dt.datetime) -> Iterator[intake.Receipt]:
             **said["metadata"], started_at=end - dt.timedelta(minutes=said["minutes"]), ended_at=end
         )
         with ExitStack() as stack:
-            files = _opened(folder, stack)
+            files: dict[str, IO[bytes]] = {
+                part: stack.enter_context((folder / name).open("rb"))
+                for name, part in PARTS.items()
+                if (folder / name).exists()
+            }
             yield intake.submit(agent=agent, metadata=metadata, is_sample=True, **files)
 
 
@@ -46,16 +51,3 @@ def remove(who: str) -> dict[str, int]:
     counts = erase(Session.objects.samples(), who=who, why="sample sessions removed")
     Agent.objects.filter(is_sample=True, sessions=None).delete()
     return counts
-
-
-def _described() -> Iterator[tuple[Path, dict[str, Any]]]:
-    for path in FOLDER.glob("*/session.json"):
-        yield path.parent, json.loads(path.read_text())
-
-
-def _opened(folder: Path, stack: ExitStack) -> dict[str, IO[bytes]]:
-    return {
-        part: stack.enter_context((folder / name).open("rb"))
-        for name, part in PARTS.items()
-        if (folder / name).exists()
-    }

@@ -315,9 +315,13 @@ def _add_message(digest: Digest, event: Message, words: int) -> None:
     seen = digest.asked_seen if is_request else digest.said_seen
     head = f"[{event.number}] {event.role}{_aside(event)}"
     text = _kept(event.text, words)
+
+    def written(limit: int) -> str:
+        return f"{head}\n{quoted(text, max(min(words, limit - len(head) - 1), LEAST_QUOTED))}"
+
     entry = DigestEntry(
         numbers=(event.number,),
-        write=partial(_message, head, text, words),
+        write=written,
         size=len(head) + 1 + _quoted_size(text, words),
         # The first request is the task, and the last words are the claim: what came first or last is weightier.
         weight=TASK if is_request and seen == 0 else SAID,
@@ -335,10 +339,6 @@ def _add_message(digest: Digest, event: Message, words: int) -> None:
         digest.last_words = entry
 
 
-def _message(head: str, text: str, words: int, limit: int) -> str:
-    return f"{head}\n{quoted(text, max(min(words, limit - len(head) - 1), LEAST_QUOTED))}"
-
-
 def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> None:
     """What the harness itself recorded; the same trouble again is folded."""
     pile = digest.other
@@ -353,19 +353,19 @@ def _add_note(digest: Digest, event: PullRequestLink | ApiError | Boundary) -> N
         case Boundary():
             what = "the harness compacted its context here"
     text = f"[{event.number}] {what}"
+
+    def written(_limit: int) -> str:
+        return text
+
     entry = DigestEntry(
         numbers=(event.number,),
-        write=partial(_as_it_is, text),
+        write=written,
         size=len(text),
         weight=EFFECT_WEIGHT,
         order=digest.actions_seen,
     )
     digest.actions_seen += 1
     pile.add(entry, key)
-
-
-def _as_it_is(text: str, _limit: int) -> str:
-    return text
 
 
 def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None, confirmed: int = 0) -> None:
@@ -402,15 +402,11 @@ def _add_action(digest: Digest, call: ToolCall | None, result: ToolResult | None
         tool, command = ("", "") if call is None else (call.name, call.command)
         digest.failed.add(entry, (tool, NUMBER.sub("0", command[:LIKE_CHARS]), *_complaint(result.text)))
     else:
-        digest.other.add(entry, _repeat(call, result))
-
-
-def _repeat(call: ToolCall | None, result: ToolResult | None) -> bytes | None:
-    """What makes a call and its result the same as another: all that is said. None where there is no call or result."""
-    if call is None or result is None:
-        return None
-    body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
-    return hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
+        alike = None
+        if call is not None and result is not None:  # whatever says exactly the same is a repeat
+            body = f"{call.name}\0{call.command}\0{call.path}\0{_what(call)}\0{result.failed}\0{result.text}"
+            alike = hashlib.blake2b(body.encode(errors="surrogatepass"), digest_size=16).digest()
+        digest.other.add(entry, alike)
 
 
 def _action(heads: Sequence[str], said: str, shown: str | None, sizes: Sequence[int], limit: int) -> str:

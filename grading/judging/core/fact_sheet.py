@@ -64,7 +64,13 @@ def write(
     """
     signals = signals or Signals()
     counts = "\n".join(_counts(signals, production)) or NOTHING
-    failed = _failed(list(failed_at), failures, (limit - len(counts)) // 4)
+    # The events of the last failed results, as many as a quarter of the room holds.
+    share = (limit - len(counts)) // 4
+    last_failed = list(failed_at)[-max(share // NUMBER_CHARS, 1) :] if share >= 2 * len(FAILED) else []
+    failed = []
+    if last_failed:
+        before = failures - len(last_failed)
+        failed = [FAILED + ", ".join(map(str, last_failed)) + (f", and {before} before them" if before else "")]
     room = limit - len(counts) - sum(len(line) + 1 for line in failed) - 2 * GAP
     most = max(limit, 0) // LEAST
     runs = [list(rows) for _, rows in groupby(signals.test_runs, lambda run: (run.runner, run.passed))]
@@ -104,15 +110,6 @@ def _counts(signals: Signals, production: Production) -> Iterator[str]:
         "Calls that the user refused": signals.rejected,
     }
     yield from (f"{words}: {count}" for words, count in said.items() if count)
-
-
-def _failed(at: list[int], count: int, room: int) -> list[str]:
-    """The events of the last failed results, as many as have room."""
-    shown = at[-max(room // NUMBER_CHARS, 1) :] if room >= 2 * len(FAILED) else []
-    if not shown:
-        return []
-    before = count - len(shown)
-    return [FAILED + ", ".join(map(str, shown)) + (f", and {before} before them" if before else "")]
 
 
 def _thing(thing: Thing, commit: Commit | None) -> _Block:

@@ -105,7 +105,30 @@ def forecast(now: dt.datetime, given: Conditions) -> Forecast:
     if given.opens_at is None or given.rate is None:
         grown = given.waiting + given.arrivals * (OPEN_ENDED / HOUR)
         return Forecast(ending=ending, curve=((now, float(given.waiting)), (now + OPEN_ENDED, grown)))
-    return _followed(now, given, given.rate, max(given.opens_at, now), ending)
+    # Leg by leg: each ends where the quota opens, the budget is spent or renewed, or the queue is empty.
+    opens_at = max(given.opens_at, now)
+    end = opens_at + (HORIZON if ending is ForecastEnding.FAR else OPEN_ENDED)
+    at, waiting, left, renews_at = now, float(given.waiting), math.inf, end
+    if given.allowance is not None:
+        left, renews_at = given.allowance.left, given.allowance.renews_at
+    curve, opening = [(at, waiting)], None
+    while at < end:
+        while given.allowance is not None and renews_at <= at:
+            left, renews_at = given.allowance.daily, renews_at + DAY
+        served = 0.0
+        if at >= opens_at and left > TINY:  # all that the rate takes, or, once nothing waits, what comes in
+            served = given.rate if waiting >= TINY else min(given.arrivals, given.rate)
+        spent, empty = at + _hours(left, served), at + _hours(waiting, served - given.arrivals)
+        stops = [end, renews_at, spent, empty, opens_at if at < opens_at else end]
+        until = max(min(stops), at + LEAST_LEG)
+        hours = (until - at) / HOUR
+        at, waiting, left = until, max(waiting + (given.arrivals - served) * hours, 0.0), left - served * hours
+        if opening is None and now < opens_at <= at:
+            opening = waiting
+        if waiting < TINY and ending is not ForecastEnding.BUDGET:
+            return Forecast(ending=ForecastEnding.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
+        curve.append((at, waiting))
+    return Forecast(ending=ending, curve=tuple(curve), opening=opening)
 
 
 def _ending(given: Conditions) -> ForecastEnding:
@@ -121,34 +144,6 @@ def _ending(given: Conditions) -> ForecastEnding:
     if given.allowance is not None and given.allowance.daily <= given.arrivals * (DAY / HOUR):
         return ForecastEnding.BUDGET
     return ForecastEnding.FAR
-
-
-def _followed(
-    now: dt.datetime, given: Conditions, rate: float, opens_at: dt.datetime, ending: ForecastEnding
-) -> Forecast:
-    """Leg by leg: each ends where the quota opens, the budget is spent or renewed, or the queue is empty."""
-    end = opens_at + (HORIZON if ending is ForecastEnding.FAR else OPEN_ENDED)
-    at, waiting, left, renews_at = now, float(given.waiting), math.inf, end
-    if given.allowance is not None:
-        left, renews_at = given.allowance.left, given.allowance.renews_at
-    curve, opening = [(at, waiting)], None
-    while at < end:
-        while given.allowance is not None and renews_at <= at:
-            left, renews_at = given.allowance.daily, renews_at + DAY
-        served = 0.0
-        if at >= opens_at and left > TINY:  # all that the rate takes, or, once nothing waits, what comes in
-            served = rate if waiting >= TINY else min(given.arrivals, rate)
-        spent, empty = at + _hours(left, served), at + _hours(waiting, served - given.arrivals)
-        stops = [end, renews_at, spent, empty, opens_at if at < opens_at else end]
-        until = max(min(stops), at + LEAST_LEG)
-        hours = (until - at) / HOUR
-        at, waiting, left = until, max(waiting + (given.arrivals - served) * hours, 0.0), left - served * hours
-        if opening is None and now < opens_at <= at:
-            opening = waiting
-        if waiting < TINY and ending is not ForecastEnding.BUDGET:
-            return Forecast(ending=ForecastEnding.DRAINED, curve=(*curve, (at, 0.0)), at=at, opening=opening)
-        curve.append((at, waiting))
-    return Forecast(ending=ending, curve=tuple(curve), opening=opening)
 
 
 def _hours(amount: float, an_hour: float) -> dt.timedelta:

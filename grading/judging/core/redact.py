@@ -30,7 +30,16 @@ Span = tuple[int, int, str]
 
 def redact(text: str) -> str:
     """Replace what looks like a key, a password or a cookie by `[redacted <kind>]`; the rest stays byte for byte."""
-    plain, starts, origins = _plain(text)
+    # The text without noise, and where each run of it begins there and began here.
+    pieces, starts, origins = [], [0], [0]
+    done = length = 0
+    for match in _NOISE.finditer(text):
+        pieces.append(text[done : match.start()])
+        length += match.start() - done
+        done = match.end()
+        starts.append(length)
+        origins.append(done)
+    plain = "".join([*pieces, text[done:]])
 
     def origin(index: int) -> int:
         at = bisect_right(starts, index) - 1
@@ -50,19 +59,6 @@ def redact(text: str) -> str:
         out += [text[done:first], f"[redacted {kind}]"]
         done = last
     return "".join([*out, text[done:]])
-
-
-def _plain(text: str) -> tuple[str, list[int], list[int]]:
-    """The text without noise, and where each run of it begins here and began there."""
-    pieces, starts, origins = [], [0], [0]
-    done = length = 0
-    for match in _NOISE.finditer(text):
-        pieces.append(text[done : match.start()])
-        length += match.start() - done
-        done = match.end()
-        starts.append(length)
-        origins.append(done)
-    return "".join([*pieces, text[done:]]), starts, origins
 
 
 def _found(text: str) -> Iterator[Span]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from grading.reward.explain import weight
@@ -28,7 +29,28 @@ def problems(*, title: str, text: str, dimensions: Sequence[Row], bands: Sequenc
     found: Problems = {}
     _need(found, "title", title, TITLE_LIMIT, "a title, for the list of rubrics")
     _need(found, "text", text, TEXT_LIMIT, "the instructions for the judge")
-    found |= _dimensions(dimensions) | _bands(bands)
+    found |= _rows("dimensions", dimensions, "weight", "a weight from 0 to 1, for example .25")
+    for index, row in enumerate(dimensions):
+        if NAME.fullmatch(row["name"].strip()) is None:
+            found[f"dimensions-{index}-name"] = (
+                f"Expected a name like goal_fit: small letters, digits and underscores, at most 40; got "
+                f"“{row['name'].strip()[:60]}”."
+            )
+    if dimensions and not any(key.endswith("-weight") for key in found):
+        total = sum(float(row["weight"]) for row in dimensions)
+        if abs(total - 1) > WEIGHT_TOLERANCE:
+            gap = round(1 - total, 6)
+            repair = f"add {gap:g} to one of them" if gap > 0 else f"take {-gap:g} off one of them"
+            found["dimensions"] = f"The weights must sum to 1; these sum to {total:g}: {repair}."
+    found |= _rows("bands", bands, "low", "a score from 0 to 1 at which the band begins")
+    for index, row in enumerate(bands):
+        _need(found, f"bands-{index}-name", row["name"], BAND_NAME_LIMIT, "a name, for example useful")
+    lows = [_share(row["low"]) for row in bands]
+    if bands and lows[0] not in (None, 0):
+        found["bands-0-low"] = f"The first band must begin at 0, so that every score is in one; got {bands[0]['low']}."
+    for index, (before, low) in enumerate(pairwise(lows), start=1):
+        if before is not None and low is not None and low <= before:
+            found[f"bands-{index}-low"] = f"Bands ascend: expected more than {before:g}, got {low:g}."
     if examples > MOST_EXAMPLES:
         found["examples"] = f"Expected at most {MOST_EXAMPLES} examples, got {examples}; take some out."
     return found
@@ -42,37 +64,6 @@ def typed(row: Row, quantity: str) -> dict[str, Any]:
 def is_blank(row: Row) -> bool:
     """Whether nothing was typed into a row: it is left out, not wrong."""
     return not any(value.strip() for value in row.values())
-
-
-def _dimensions(rows: Sequence[Row]) -> Problems:
-    found = _rows("dimensions", rows, "weight", "a weight from 0 to 1, for example .25")
-    for index, row in enumerate(rows):
-        if NAME.fullmatch(row["name"].strip()) is None:
-            found[f"dimensions-{index}-name"] = (
-                f"Expected a name like goal_fit: small letters, digits and underscores, at most 40; got "
-                f"“{row['name'].strip()[:60]}”."
-            )
-    if not any(key.endswith("-weight") for key in found) and rows:
-        total = sum(float(row["weight"]) for row in rows)
-        if abs(total - 1) > WEIGHT_TOLERANCE:
-            gap = round(1 - total, 6)
-            repair = f"add {gap:g} to one of them" if gap > 0 else f"take {-gap:g} off one of them"
-            found["dimensions"] = f"The weights must sum to 1; these sum to {total:g}: {repair}."
-    return found
-
-
-def _bands(rows: Sequence[Row]) -> Problems:
-    found = _rows("bands", rows, "low", "a score from 0 to 1 at which the band begins")
-    for index, row in enumerate(rows):
-        _need(found, f"bands-{index}-name", row["name"], BAND_NAME_LIMIT, "a name, for example useful")
-    lows = [_share(row["low"]) for row in rows]
-    if rows and lows[0] not in (None, 0):
-        found["bands-0-low"] = f"The first band must begin at 0, so that every score is in one; got {rows[0]['low']}."
-    for index in range(1, len(lows)):
-        before, low = lows[index - 1], lows[index]
-        if before is not None and low is not None and low <= before:
-            found[f"bands-{index}-low"] = f"Bands ascend: expected more than {before:g}, got {low:g}."
-    return found
 
 
 def _rows(section: str, rows: Sequence[Row], quantity: str, expected: str) -> Problems:

@@ -46,14 +46,6 @@ WORDED = (
 )
 
 
-def _at_start(prefix: str) -> str:
-    r"""A prefix where a word starts, be it after a line break written as `\n`, whose n would pass for a part of it.
-
-    The prefix comes first and is looked back at: a search for a literal is many times faster.
-    """
-    return rf"{prefix}(?:(?<=(?<![A-Za-z0-9_-]){prefix})|(?<=\\[nrt]{prefix}))"
-
-
 # The names of variables, fields and options whose values are secrets; the second kind is often something else.
 STRONG = (
     r"api[ _-]?key|(?:secret[ _-]?)?access[ _-]?key|secret|passw(?:or)?d|passphrase|passwort|contrase[nñ]a|"
@@ -177,7 +169,12 @@ WRITTEN = (
 
 SHAPES = (
     *(Shape("token", re.compile(prefix + body)) for prefix, body in PREFIXED),
-    *(Shape("token", re.compile(_at_start(prefix) + body)) for prefix, body in WORDED),
+    # Only where a word starts, be it after a line break written as `\n`, whose n would pass for a part of it. The
+    # prefix comes first and is looked back at: a search for a literal is many times faster.
+    *(
+        Shape("token", re.compile(rf"{prefix}(?:(?<=(?<![A-Za-z0-9_-]){prefix})|(?<=\\[nrt]{prefix})){body}"))
+        for prefix, body in WORDED
+    ),
     *(Shape(kind, re.compile(pattern), holds) for kind, pattern, holds in WRITTEN),
     *(Shape(kind, re.compile(pattern), holds, any_case=True) for kind, pattern, holds in SAID),
 )

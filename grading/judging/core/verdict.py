@@ -143,10 +143,18 @@ def read_reply(
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the reply"
         return Invalid(detail=f"Expected a verdict; {where}: {first['msg']}", reply=kept(text))
-    problem = _mismatch(verdict, dimensions, citable)
+    problem = ""
+    unknown = sorted(set(verdict.citations) - set(citable))
     # However a copy was quoted and wrapped, its letters are the same.
     said = _letters(verdict.rationale)
-    if not problem and len(said) >= ECHO and said in _letters(evidence):
+    if set(verdict.dimensions) != set(dimensions):
+        wanted, got = ", ".join(sorted(dimensions)), ", ".join(sorted(verdict.dimensions))
+        problem = f"Expected scores for {wanted}; got {got}"
+    elif unknown:
+        problem = f"It cites events that were not in the evidence: {', '.join(map(str, unknown[:10]))}"
+    elif citable and not verdict.citations:
+        problem = "It cites no event"
+    elif len(said) >= ECHO and said in _letters(evidence):
         problem = "Its rationale is copied from the evidence"
     if problem:
         return Invalid(detail=problem, reply=kept(text))
@@ -162,17 +170,6 @@ def read_reply(
 def kept(text: str) -> str:
     """The start of what a provider said, fit for a database: no NUL, no lone surrogate."""
     return visible(text[:REPLY_KEPT])
-
-
-def _mismatch(verdict: Verdict, dimensions: Collection[str], citable: Collection[int]) -> str:
-    if set(verdict.dimensions) != set(dimensions):
-        return f"Expected scores for {', '.join(sorted(dimensions))}; got {', '.join(sorted(verdict.dimensions))}"
-    unknown = sorted(set(verdict.citations) - set(citable))
-    if unknown:
-        return f"It cites events that were not in the evidence: {', '.join(map(str, unknown[:10]))}"
-    if citable and not verdict.citations:
-        return "It cites no event"
-    return ""
 
 
 def _letters(text: str) -> str:

@@ -58,6 +58,13 @@ def outlook(
     allowance, daily_usd = None, policy.daily_budget_usd
     if daily_usd is not None and left_usd is not None and each_usd:
         allowance = Allowance(left=max(left_usd, 0) / each_usd, daily=daily_usd / each_usd, renews_at=tomorrow(now))
+    # What waited since the oldest job that does, in two queries of a row a minute.
+    live = jobs().exclude(state=JobState.SENT)
+    oldest = live.filter(finished_at=None).aggregate(at=Min("created_at"))["at"] or now
+    start = max(min(oldest, now - LEAST_PAST), now - MOST_PAST)
+    came = _minutes(live.filter(created_at__gt=start), "created_at")
+    went = _minutes(live.filter(finished_at__gt=start), "finished_at")
+    moments = [start + index * (now - start) / POINTS for index in range(POINTS + 1)]
     given = Conditions(
         waiting=waiting,
         arrivals=arrivals,
@@ -68,7 +75,7 @@ def outlook(
     return QueueOutlook(
         waiting=waiting,
         sent=sent,
-        past=_past(waiting, now),
+        past=core.past(waiting, came, went, moments),
         forecast=core.forecast(now, given),
         pace=pace,
         arrivals=arrivals,
@@ -93,17 +100,6 @@ def opens_at(standing: JudgeStanding, now: dt.datetime) -> dt.datetime | None:
     if not standing.quota.is_out:
         return now
     return standing.quota.until if standing.quota.state == QuotaState.EXHAUSTED else None
-
-
-def _past(waiting: int, now: dt.datetime) -> Curve:
-    """Since the oldest job that waits, in two queries of a row a minute."""
-    live = jobs().exclude(state=JobState.SENT)
-    oldest = live.filter(finished_at=None).aggregate(at=Min("created_at"))["at"] or now
-    start = max(min(oldest, now - LEAST_PAST), now - MOST_PAST)
-    came = _minutes(live.filter(created_at__gt=start), "created_at")
-    went = _minutes(live.filter(finished_at__gt=start), "finished_at")
-    moments = [start + index * (now - start) / POINTS for index in range(POINTS + 1)]
-    return core.past(waiting, came, went, moments)
 
 
 def _minutes(rows: QuerySet[JudgeJob], field: str) -> list[dt.datetime]:

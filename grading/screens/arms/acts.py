@@ -64,7 +64,26 @@ def _other(arm: Arm, said: Mapping[str, str]) -> Arm:
 def ask(act: str, arm: Arm, said: Mapping[str, str]) -> dict[str, Any]:
     """What one of ASKED would do, for its page. Raises ValueError where it cannot be done, with the reason."""
     if act == "merge":
-        return _merge(arm, _other(arm, said))
+        into = _other(arm, said)
+        seen = merging.preview_merge(arm, into, timezone.now())
+        shifts = [row for row in arm_shifts(seen.before, seen.after) if row.arm != arm.name]
+        moved = f"{rewards(seen.merged.moved)} move{'s' if seen.merged.moved == 1 else ''}"
+        own = effect([row for row in shifts if row.arm == into.name]).replace("no arm moves", f"{into} does not move")
+        pairs: list[str] = []
+        # Harness × model pairs keep their own rewards until they are merged too.
+        if arm.bandit.name in {"harness", naming.BANDIT} and "/" not in arm.name:
+            kept = Arm.objects.of("harness").filter(merged_into=None, name__contains="/")
+            pairs = [name for name in kept.values_list("name", flat=True) if arm.name in name.split("/", 1)]
+        return {
+            "do": "merge",
+            "into": into,
+            "heading": f"Merge {arm} into {into}",
+            "words": f"{moved}{_doubles(seen.merged.kept, into)}; {own}. {arm} and all its names mean {into} from then "
+            f"on. Nothing is deleted: parting the two brings the same rewards back.",
+            "shifts": shifts if arm.bandit.kind != BanditKind.NAMES else [],
+            "pairs": pairs,
+            "button": f"Merge {arm} into {into}: {moved}",
+        }
     if act == "retire":
         share = posterior_of(arm.bandit.name, timezone.now()).share_of_next_100(arm.name)
         chosen = f"About {share:.0f} of the next 100 that would be {arm} go to the others. " if share else ""
@@ -83,28 +102,6 @@ def ask(act: str, arm: Arm, said: Mapping[str, str]) -> dict[str, Any]:
         "words": f"The rewards that came with {arm} go back to it as they were. Those whose grade was changed since "
         f"are settled again, and sessions that came as {arm.merged_into} stay there.",
         "button": f"Part {arm} from {arm.merged_into}",
-    }
-
-
-def _merge(arm: Arm, into: Arm) -> dict[str, Any]:
-    seen = merging.preview_merge(arm, into, timezone.now())
-    shifts = [row for row in arm_shifts(seen.before, seen.after) if row.arm != arm.name]
-    moved = f"{rewards(seen.merged.moved)} move{'s' if seen.merged.moved == 1 else ''}"
-    own = effect([row for row in shifts if row.arm == into.name]).replace("no arm moves", f"{into} does not move")
-    pairs: list[str] = []
-    # Harness × model pairs keep their own rewards until they are merged too.
-    if arm.bandit.name in {"harness", naming.BANDIT} and "/" not in arm.name:
-        kept = Arm.objects.of("harness").filter(merged_into=None, name__contains="/")
-        pairs = [name for name in kept.values_list("name", flat=True) if arm.name in name.split("/", 1)]
-    return {
-        "do": "merge",
-        "into": into,
-        "heading": f"Merge {arm} into {into}",
-        "words": f"{moved}{_doubles(seen.merged.kept, into)}; {own}. {arm} and all its names mean {into} from then on. "
-        f"Nothing is deleted: parting the two brings the same rewards back.",
-        "shifts": shifts if arm.bandit.kind != BanditKind.NAMES else [],
-        "pairs": pairs,
-        "button": f"Merge {arm} into {into}: {moved}",
     }
 
 

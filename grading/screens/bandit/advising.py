@@ -9,7 +9,7 @@ from django.utils.http import urlencode
 
 from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise, jumps
 from bandit.eligibility import LATEST, supply_bound
-from bandit.models import Arm, Bandit, Selection
+from bandit.models import Arm, Selection
 from grading.screens.bandit.decisions import DecisionLog
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import UNJUDGED
@@ -24,10 +24,24 @@ def pieces(
     """What the bandit's numbers say is wrong with it, each with a link to where it is done; empty where nothing is. Two
     queries.
     """
+    bandit = belief.bandit.name
+    policy = reverse("admin:policy", args=[bandit])
+    places = {
+        AdviceKind.UNFINISHED: ("The decisions", "#decisions"),
+        AdviceKind.SUPPLY: ("The decisions", "#decisions"),
+        AdviceKind.FROZEN: ("The policy", policy),
+        AdviceKind.DRAINED: ("The policy", policy),
+        AdviceKind.STARVED: ("The arms", reverse("admin:arms", args=[bandit])),
+        AdviceKind.FLAT: ("Calibration", reverse("admin:calibration")),
+        AdviceKind.UNCALIBRATED: ("Review", reverse("admin:review")),
+    }
     found = []
     for advice in advise(facts(belief, arms, log, at, pairs)):
         first = next((arm for arm in arms.values() if advice.arms and str(arm) == advice.arms[0]), None)
-        link, url = _link(belief.bandit, advice.kind, first)
+        named = "" if first is None else first.name.partition("/")[0]
+        link, url = places.get(advice.kind, ("Its rewards", ledger_of(first)))
+        if named and advice.kind is AdviceKind.FALLBACK and bandit in FILTERS:
+            link, url = f"Sessions of {named}", f"{reverse('admin:sessions')}?{urlencode({bandit: named})}"
         found.append({"advice": advice, "link": link, "url": url})
     return found
 
@@ -61,23 +75,6 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
         )
         found.append(fact)
     return BanditFacts(arms=found, decisions=LATEST, pairs=pairs)
-
-
-def _link(bandit: Bandit, kind: AdviceKind, arm: Arm | None) -> tuple[str, str]:
-    policy = reverse("admin:policy", args=[bandit.name])
-    named = "" if arm is None else arm.name.partition("/")[0]
-    places = {
-        AdviceKind.UNFINISHED: ("The decisions", "#decisions"),
-        AdviceKind.SUPPLY: ("The decisions", "#decisions"),
-        AdviceKind.FROZEN: ("The policy", policy),
-        AdviceKind.DRAINED: ("The policy", policy),
-        AdviceKind.STARVED: ("The arms", reverse("admin:arms", args=[bandit.name])),
-        AdviceKind.FLAT: ("Calibration", reverse("admin:calibration")),
-        AdviceKind.UNCALIBRATED: ("Review", reverse("admin:review")),
-    }
-    if named and kind is AdviceKind.FALLBACK and bandit.name in FILTERS:
-        return f"Sessions of {named}", f"{reverse('admin:sessions')}?{urlencode({bandit.name: named})}"
-    return places.get(kind, ("Its rewards", ledger_of(arm)))
 
 
 def ledger_of(arm: Arm | None) -> str:

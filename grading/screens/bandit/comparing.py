@@ -62,20 +62,16 @@ def comparison(rows: Iterable[RewardRow], names: Sequence[str], titles: Mapping[
     contexts = tuple(sorted({context for _, context in sums}))
     if not contexts:
         return None
+    cells: dict[tuple[str, str], ContextCell] = {}
+    for key, found in sums.items():
+        n, days, told = found.n, len(found.days), None
+        if n >= LEAST and days >= LEAST_DAYS:
+            mean = found.s / n / MICRO
+            variance = max(found.q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
+            told = estimate(mean, variance / n, n - 1)
+        cells[key] = ContextCell(n=n, days=days, estimate=told)
     lines = (
-        ContextRow(
-            title=titles.get(name, name),
-            cells=tuple(_cell(sums[name, context]) if (name, context) in sums else None for context in contexts),
-        )
+        ContextRow(title=titles.get(name, name), cells=tuple(cells.get((name, context)) for context in contexts))
         for name in names
     )
     return ContextComparison(contexts=contexts, lines=tuple(line for line in lines if any(line.cells)))
-
-
-def _cell(sums: _Sums) -> ContextCell:
-    n, days = sums.n, len(sums.days)
-    if n < LEAST or days < LEAST_DAYS:
-        return ContextCell(n=n, days=days)
-    mean = sums.s / n / MICRO
-    variance = max(sums.q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
-    return ContextCell(n=n, days=days, estimate=estimate(mean, variance / n, n - 1))

@@ -57,7 +57,13 @@ class Record:
 
 def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """By the arms' names: four queries."""
-    productive, died = _productive(belief, at), infrastructure(belief.bandit, arms, at)
+    # Live rewards above .5: applies less reverses, so that the past is counted as it was.
+    entries = LedgerEntry.objects.filter(bandit=belief.bandit, effective_day__range=days_read(belief.policy, at.day))
+    entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
+    if at.known_by is not None:
+        entries = entries.filter(recorded_at__lte=at.known_by)
+    productive = dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign_of_entry())))
+    died = infrastructure(belief.bandit, arms, at)
     known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by)
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
     asked = {}
@@ -82,16 +88,6 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
         )
         for name, found in sums.items()
     }
-
-
-def _productive(belief: Belief, at: Moments) -> dict[str, int]:
-    """Live rewards above .5 by arm: applies less reverses, so that the past is counted as it was."""
-    read = days_read(belief.policy, at.day)
-    entries = LedgerEntry.objects.filter(bandit=belief.bandit, effective_day__range=read)
-    entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
-    if at.known_by is not None:
-        entries = entries.filter(recorded_at__lte=at.known_by)
-    return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign_of_entry())))
 
 
 def infrastructure(bandit: Bandit, arms: Mapping[str, Arm], at: Moments) -> dict[str, int]:

@@ -4,7 +4,6 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
 from django.db.models import Min
 from django.utils import timezone
@@ -30,8 +29,6 @@ DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
 # The sliders reach back to the first evidence, but no further than a year, and at least a fortnight.
 FARTHEST, NEAREST = 365, 13
 FIRST_YEAR = 2000
-
-Day = TypeVar("Day", dt.date, dt.datetime)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +164,24 @@ class Sliders:
 
 def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
     """The moments that `at` (a day) and `known` (a moment) name; what is empty is now. Raises QueryRefused."""
-    day, today = _day(asked.get("at", "").strip()), timezone.localdate(now)
-    known = _moment(asked.get("known", "").strip())
+    day: dt.date | None = None
+    known: dt.datetime | None = None
+    today = timezone.localdate(now)
+    if text := asked.get("at", "").strip():
+        try:
+            day = dt.date.fromisoformat(text)
+        except ValueError:
+            expected = "expected one like 2026-03-31, or nothing for today"
+            raise QueryRefused(f"{shown(text)} is no day; {expected}.") from None
+        _refuse_early(day, text)
+    if text := asked.get("known", "").strip():
+        try:
+            known = dt.datetime.fromisoformat(text)
+        except ValueError:
+            expected = "expected one like 2026-03-31T19:40, or nothing for now"
+            raise QueryRefused(f"{shown(text)} is no moment; {expected}.") from None
+        _refuse_early(known, text)
+        known = known if timezone.is_aware(known) else timezone.make_aware(known)
     if day is not None and day > today:
         raise QueryRefused(f"{day:%-d %B %Y} has not come yet; expected a day up to today.")
     if known is not None and known > now:
@@ -176,33 +189,9 @@ def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
     return Moments(now=now, day=day or today, known_by=known)
 
 
-def _day(text: str) -> dt.date | None:
-    if not text:
-        return None
-    try:
-        found = dt.date.fromisoformat(text)
-    except ValueError:
-        raise QueryRefused(f"{shown(text)} is no day; expected one like 2026-03-31, or nothing for today.") from None
-    return _later(found, text)
-
-
-def _moment(text: str) -> dt.datetime | None:
-    if not text:
-        return None
-    try:
-        found = dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise QueryRefused(
-            f"{shown(text)} is no moment; expected one like 2026-03-31T19:40, or nothing for now."
-        ) from None
-    found = _later(found, text)
-    return found if timezone.is_aware(found) else timezone.make_aware(found)
-
-
-def _later(found: Day, text: str) -> Day:
+def _refuse_early(found: dt.date, text: str) -> None:
     if found.year < FIRST_YEAR:
         raise QueryRefused(f"{shown(text)} is before any of this; expected a day from {FIRST_YEAR} on.")
-    return found
 
 
 def read(bandit: Bandit, at: Moments) -> Belief:

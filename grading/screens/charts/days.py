@@ -1,13 +1,13 @@
 """Bars by day: grades by what decided them, and what the judge cost."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
 from grading.screens.charts.outages import Column, OutageSpan, draw
-from grading.screens.charts.svg import Box, hatch, level, rect, round_up, svg, text, wide, wide_rect, wide_text
+from grading.screens.charts.svg import hatch, level, rect, round_up, svg, text, wide, wide_rect, wide_text
 
 STACK = ("judge", "human", "consumption", "trajectory", "journal", "floor")
 DAYS = (880, 240)
@@ -37,25 +37,19 @@ def by_day(bars: Iterable[Bar], days: Sequence[dt.date], outages: Sequence[Outag
     columns = []
     for index, day in enumerate(days):
         x, last = left + (index + 0.25) * step, index == len(days) - 1
-        stack, y = _stack(cells, day, (x, base, step / 2, unit))
+        y = base
+        # Its sources on each other, final ones first.
+        for source, final in ((s, f) for f in (True, False) for s in STACK):
+            if sessions := cells.get((day, source, final), 0):
+                y -= sessions * unit
+                box = (x, y, step / 2, max(sessions * unit - 1, 0.5))
+                title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
+                marks += [rect(f"f-{source}", box, title), *([] if final else [hatch(box)])]
         columns.append(Column(day=day, left=x, width=step / 2, top=y))
-        label = text(x + step / 4, height - 8, _day_label(day, first=index == 0, last=last), "middle", "ink" * last)
-        marks += [*stack, label]
+        label = _day_label(day, first=index == 0, last=last)
+        marks.append(text(x + step / 4, height - 8, label, "middle", "ink" * last))
     marks.append(draw(outages, columns, width - 4))
     return svg(width, height, "".join(marks), f"Grades by deciding source, {len(days)} days: {sum(totals)} sessions")
-
-
-def _stack(cells: Mapping[tuple[dt.date, str, bool], int], day: dt.date, at: Box) -> tuple[list[str], float]:
-    """One day's sources on each other, final ones first, and where they end; `at`: left, base, width, unit."""
-    x, y, width, unit = at
-    marks = []
-    for source, final in ((s, f) for f in (True, False) for s in STACK):
-        if sessions := cells.get((day, source, final), 0):
-            y -= sessions * unit
-            box = (x, y, width, max(sessions * unit - 1, 0.5))
-            title = f"{day:%-d %b}: {sessions} {source}, {'final' if final else 'provisional'}"
-            marks += [rect(f"f-{source}", box, title), *([] if final else [hatch(box)])]
-    return marks, y
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

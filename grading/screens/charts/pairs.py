@@ -50,18 +50,8 @@ def against(dots: Sequence[Dot], read_as: Callable[[float], float] | None, sourc
             f'<circle class="pair-dot f-{escape(source)}" cx="{x:.1f}" cy="{y:.1f}" r="{_radius(dot):.1f}">'
             f"<title>{escape(said)}</title></circle>"
         )
-    marks += _names(dots)
-    arms = f"{len(dots)} arm{'s' * (len(dots) != 1)}"
-    return svg(*SIZE, "".join(marks), f"{source} against the verdict, {arms}; the table has the numbers")
-
-
-def _at(x: float, y: float) -> tuple[float, float]:
-    return LEFT + x * (RIGHT - LEFT), BOTTOM - y * (BOTTOM - TOP)
-
-
-def _names(dots: Sequence[Dot]) -> list[str]:
-    """The arms' names beside their dots, those of most pairs first, as far as there is room."""
-    marks, taken = [], list[tuple[float, float]]()
+    # The arms' names beside their dots, those of most pairs first, as far as there is room.
+    taken: list[tuple[float, float]] = []
     for dot in sorted(dots, key=lambda each: (-each.n, each.name)):
         x, y = _at(dot.x, dot.y)
         is_right = dot.x > 0.6  # noqa: PLR2004 - past this a name would leave the picture
@@ -72,7 +62,12 @@ def _names(dots: Sequence[Dot]) -> list[str]:
         name = dot.name if len(dot.name) <= 14 else f"{dot.name[:13]}…"  # noqa: PLR2004 - what fits
         gap = _radius(dot) + 4
         marks.append(text(x - gap if is_right else x + gap, y + 4, name, "end" if is_right else "start", "ink"))
-    return marks
+    arms = f"{len(dots)} arm{'s' * (len(dots) != 1)}"
+    return svg(*SIZE, "".join(marks), f"{source} against the verdict, {arms}; the table has the numbers")
+
+
+def _at(x: float, y: float) -> tuple[float, float]:
+    return LEFT + x * (RIGHT - LEFT), BOTTOM - y * (BOTTOM - TOP)
 
 
 def _radius(dot: Dot) -> float:

@@ -78,7 +78,13 @@ def answer(request: HttpRequest, pk: int) -> HttpResponseBase:
     except review.ClaimLost as error:
         return page.render(request, session, form=form, said=FlashMessage(text=str(error), grave=True), status=STALE)
     except review.CorrectionError as error:
-        return _refused(request, session, form, str(error))
+        # Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first.
+        problem, wants_reason = str(error), form.verdict in GRADING and not form.cleaned_data["reason"]
+        if wants_reason and review.hides_judge(session, user):
+            review.reveal(session, user, form.grade)
+            problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
+        said = FlashMessage(text=problem, grave=True, at="id_reason" if wants_reason else "")
+        return page.render(request, session, form=form, said=said, status=REFUSED)
     # To the next that waits, with a line on what was saved; where the session waited for nobody, it stays.
     if not was_open:
         return redirect(_address(request, given.session, saved=given.pk))
@@ -224,14 +230,3 @@ def _told(settlement: Settlement | None, *, hides: bool) -> str:
     if hides:
         return f"settlement {settlement.revision}; what it says is hidden until you grade"
     return settlement.sentence
-
-
-def _refused(request: HttpRequest, session: Session, form: AnswerForm, problem: str) -> HttpResponse:
-    """Refused for want of a reason. That tells how far the hidden reward is, so the blind grade is kept first."""
-    user = person(request)
-    wants_reason = form.verdict in GRADING and not form.cleaned_data["reason"]
-    if wants_reason and review.hides_judge(session, user):
-        review.reveal(session, user, form.grade)
-        problem = f"{problem} Your blind grade is kept; the judge's answer shows now."
-    said = FlashMessage(text=problem, grave=True, at="id_reason" if wants_reason else "")
-    return page.render(request, session, form=form, said=said, status=REFUSED)

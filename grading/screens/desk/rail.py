@@ -111,10 +111,25 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
     sections = (
         Section(title=title, count=counts.get(entry, 0), rows=tuple(rows[entry])) for entry, title in TITLES.items()
     )
+    # What the select offers: arms that have something waiting, and what people saved.
+    of_arm = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))
+    arms = Arm.objects.filter(Exists(of_arm)).order_by("name").values_list("name", flat=True)
+    kept = [(view.owner_id == reviewer.pk, view.name, view.query) for view in views.of(reviewer, FilteredList.REVIEW)]
+    groups = (
+        ("Queue", CHOICES),
+        ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
+        ("Your views", [(name, query) for mine, name, query in kept if mine]),
+        ("Views of others", [(name, query) for mine, name, query in kept if not mine]),
+    )
+    options = []
+    for title, choices in groups:
+        if choices:
+            offered = [Option(title=name, query=query, chosen=query == filters.query) for name, query in choices]
+            options.append((title, tuple(offered)))
     return Rail(
         sections=tuple(section for section in sections if section.count),
         total=sum(counts.values()),
-        options=_options(reviewer, filters),
+        options=tuple(options),
     )
 
 
@@ -130,21 +145,3 @@ def holder(item: ReviewItem | None, reviewer: User) -> str:
     if not live or item is None or item.claimed_by is None or item.claimed_by == reviewer:
         return ""
     return item.claimed_by.get_username()
-
-
-def _options(reviewer: User, filters: review.QueueFilters) -> tuple[tuple[str, tuple[Option, ...]], ...]:
-    waiting = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))
-    arms = Arm.objects.filter(Exists(waiting)).order_by("name").values_list("name", flat=True)
-    kept = [(view.owner_id == reviewer.pk, view.name, view.query) for view in views.of(reviewer, FilteredList.REVIEW)]
-    groups = (
-        ("Queue", CHOICES),
-        ("Arm", [(arm, urlencode({"arm": arm})) for arm in arms]),
-        ("Your views", [(name, query) for mine, name, query in kept if mine]),
-        ("Views of others", [(name, query) for mine, name, query in kept if not mine]),
-    )
-    found = []
-    for title, choices in groups:
-        if choices:
-            options = [Option(title=name, query=query, chosen=query == filters.query) for name, query in choices]
-            found.append((title, tuple(options)))
-    return tuple(found)

@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -16,12 +17,19 @@ BLANK = ("\t", "\r", "\n")
 
 def as_csv(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> StreamingHttpResponse:
     """UTF-8 with a header; what a row lacks is an empty cell."""
-    return _download(f"{name}-{timezone.localdate():%F}.csv", "text/csv", _csv(columns, rows))
+    writer = csv.writer(_Echo())
+    lines = (writer.writerow([cell(row.get(name)) for name in columns]) for row in rows)
+    filename = f"{name}-{timezone.localdate():%F}.csv"
+    return _download(filename, "text/csv", chain([writer.writerow(columns)], lines))
 
 
 def as_jsonl(name: str, rows: Iterable[Mapping[str, Any]]) -> StreamingHttpResponse:
     """One object a line; what is missing is null."""
-    return _download(f"{name}-{timezone.localdate():%F}.jsonl", "application/x-ndjson", _jsonl(rows))
+    told = (
+        {name: _utc(value) if isinstance(value, dt.datetime) else value for name, value in row.items()} for row in rows
+    )
+    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in told)
+    return _download(f"{name}-{timezone.localdate():%F}.jsonl", "application/x-ndjson", lines)
 
 
 def cell(value: Any) -> Any:
@@ -36,19 +44,6 @@ def cell(value: Any) -> Any:
 
 def _utc(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).isoformat()
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    writer = csv.writer(_Echo())
-    yield writer.writerow(columns)
-    for row in rows:
-        yield writer.writerow([cell(row.get(name)) for name in columns])
-
-
-def _jsonl(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        told = {name: _utc(value) if isinstance(value, dt.datetime) else value for name, value in row.items()}
-        yield json.dumps(told, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _download(filename: str, content_type: str, lines: Iterator[str]) -> StreamingHttpResponse:

@@ -38,7 +38,18 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST":
         return _put(request, held)
     if "to" in request.GET:
-        return _earlier(request, held, request.GET["to"])
+        to = request.GET["to"]
+        try:
+            number = int(to) if to.isdecimal() and len(to) < 10 else 0  # noqa: PLR2004 - more digits than versions
+            earlier = policies.earlier_of(bandit, number)
+            seen = policies.preview(bandit.name, policies.numbers_of(earlier), timezone.now())
+        except ValueError as error:
+            messages.error(request, str(error))
+            return redirect("admin:policy", name=bandit.name)
+        except ValidationError as error:
+            messages.error(request, f"Version {to} cannot be put back as it was. {' '.join(error.messages)}")
+            return redirect("admin:policy", name=bandit.name)
+        return _preview_page(request, seen, f"Back to version {earlier.version}.")
     form = BanditPolicyForm(request.GET or None, held=held)
     if "preview" in request.GET and form.is_valid():
         try:
@@ -76,21 +87,6 @@ def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
     said = "; ".join(changes(held, made)) or "the same numbers again"
     messages.success(request, f"Version {made.version} is in force: {said}.")
     return redirect("admin:policy", name=bandit.name)
-
-
-def _earlier(request: HttpRequest, held: PolicyVersion, to: str) -> HttpResponse:
-    """What going back to an earlier version would do."""
-    bandit = held.bandit
-    try:
-        earlier = policies.earlier_of(bandit, int(to) if to.isdecimal() and len(to) < 10 else 0)  # noqa: PLR2004 - as above
-        seen = policies.preview(bandit.name, policies.numbers_of(earlier), timezone.now())
-    except ValueError as error:
-        messages.error(request, str(error))
-        return redirect("admin:policy", name=bandit.name)
-    except ValidationError as error:
-        messages.error(request, f"Version {to} cannot be put back as it was. {' '.join(error.messages)}")
-        return redirect("admin:policy", name=bandit.name)
-    return _preview_page(request, seen, f"Back to version {earlier.version}.")
 
 
 def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> TemplateResponse:

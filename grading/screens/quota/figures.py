@@ -134,28 +134,26 @@ def outcomes(
     rows: list[dict[str, Any]] = []
     for tally in tallies:
         kind, n = tally.kind, tally.attempts
-        if n or kind.always:
-            css = "f-judge" if kind.name == "graded" else "f-alarm" if kind.is_trouble else "f-floor"
-            bar = charts.share_bar(css, n, most, kind.words)
-            rows.append({"kind": kind, "n": n, "bar": bar, "words": _words(tally, calls, each_usd)})
+        if not (n or kind.always):
+            continue
+        if kind.name == "limited":
+            share = 100 * n / calls if calls else 0
+            over = " and more" if share > 100 * TARGET_429 else ""
+            words = f"{share:.2g} % of calls; the target is 1 % at most{', missed' if over else ''}"
+        elif not n:
+            words = ""
+        elif kind.name == "graded":
+            words = "a verdict each" + ("" if each_usd is None else f", {usd(each_usd)} on average")
+        elif kind.name == "batched":
+            words = "at half price, within a day"
+        elif kind.name == "running":
+            words = "written down before they were sent"
+        else:
+            words = f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
+        css = "f-judge" if kind.name == "graded" else "f-alarm" if kind.is_trouble else "f-floor"
+        rows.append({"kind": kind, "n": n, "bar": charts.share_bar(css, n, most, kind.words), "words": words})
     bar = charts.share_bar("", held.jobs, most, "Held, not sent")
     return [*rows, {"kind": None, "n": held.jobs, "bar": bar, "words": waits if held.jobs else ""}]
-
-
-def _words(tally: AttemptTally, calls: int, each_usd: float | None) -> str:
-    if tally.kind.name == "limited":
-        share = 100 * tally.attempts / calls if calls else 0
-        over = " and more" if share > 100 * TARGET_429 else ""
-        return f"{share:.2g} % of calls; the target is 1 % at most{', missed' if over else ''}"
-    if not tally.attempts:
-        return ""
-    if tally.kind.name == "graded":
-        return "a verdict each" + ("" if each_usd is None else f", {usd(each_usd)} on average")
-    if tally.kind.name == "batched":
-        return "at half price, within a day"
-    if tally.kind.name == "running":
-        return "written down before they were sent"
-    return f"{tally.jobs_done} of {tally.jobs} job{'s' if tally.jobs != 1 else ''} judged since"
 
 
 # --- outages ---------------------------------------------------------------------------------------------------------

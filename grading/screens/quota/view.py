@@ -10,7 +10,7 @@ from grading.judging.lanes import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import WaitingJobs
 from grading.judging.outlook.forecast import outlook
-from grading.judging.outlook.standing import JudgeStanding, headroom, standings
+from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgePolicy, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
@@ -26,7 +26,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     now, policy, held = timezone.now(), JudgePolicy.objects.current(), attempts.held()
     judged = standings()
     first = judged.pop(JudgeRole.FIRST, None)
-    context = {
+    context: dict[str, object] = {
         "title": "Judge quota",
         "states": STATES,
         "first": unconfigured() if first is None else card(first, policy, now),
@@ -35,38 +35,32 @@ def show(request: HttpRequest) -> TemplateResponse:
         "held": held,
         "calls_shared": CALLS_SHARED,
         "policy": policy,
-        **_of_first(first, policy, held, now),
+        "probe": "No judge is configured.",
     }
+    if first is not None:
+        # What only a configured judge has: headroom, a forecast, outages, and a probe to send.
+        room, money = headroom(first), figures.spent(now, policy)
+        view = outlook(first, room, policy, left_usd=money.left)
+        since = now - dt.timedelta(days=figures.DAYS)
+        periods = outages.periods(first.quota, since)
+        spells = outages.spells(first.judge.model, since)
+        tallies = figures.tallies_today(now)
+        context |= {
+            "spent": money,
+            "headroom": room,
+            "gauges": figures.gauges(room, view.pace.dimension if view.pace else None, policy.reserved_share),
+            "outlook": view,
+            "arithmetic": figures.arithmetic(view),
+            "forecast": figures.sentence(view),
+            "chart": figures.backlog_chart(view),
+            "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
+            "calls": sum(tally.attempts for tally in tallies),
+            "timeline": figures.timeline(first, periods, spells, now),
+            "spells": [figures.spell_words(spell) for spell in spells],
+            "outages": figures.listed(periods),
+            "probe": may_probe(first.quota, held.jobs),
+        }
     return TemplateResponse(request, "quota/quota.html", context)
-
-
-def _of_first(
-    first: JudgeStanding | None, policy: JudgePolicy, held: WaitingJobs, now: dt.datetime
-) -> dict[str, object]:
-    """What only a configured judge has: headroom, a forecast, outages, and a probe to send."""
-    if first is None:
-        return {"probe": "No judge is configured."}
-    room, money = headroom(first), figures.spent(now, policy)
-    view = outlook(first, room, policy, left_usd=money.left)
-    since = now - dt.timedelta(days=figures.DAYS)
-    periods = outages.periods(first.quota, since)
-    spells = outages.spells(first.judge.model, since)
-    tallies = figures.tallies_today(now)
-    return {
-        "spent": money,
-        "headroom": room,
-        "gauges": figures.gauges(room, view.pace.dimension if view.pace else None, policy.reserved_share),
-        "outlook": view,
-        "arithmetic": figures.arithmetic(view),
-        "forecast": figures.sentence(view),
-        "chart": figures.backlog_chart(view),
-        "outcomes": figures.outcomes(tallies, held, money.spend.each_usd, _waits(first.quota, held)),
-        "calls": sum(tally.attempts for tally in tallies),
-        "timeline": figures.timeline(first, periods, spells, now),
-        "spells": [figures.spell_words(spell) for spell in spells],
-        "outages": figures.listed(periods),
-        "probe": may_probe(first.quota, held.jobs),
-    }
 
 
 def _waits(quota: Quota, held: WaitingJobs) -> str:

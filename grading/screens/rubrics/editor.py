@@ -15,7 +15,6 @@ from django.urls import reverse
 
 from grading.judging.core import rubric as core
 from grading.judging.rubrics import examples, versions
-from grading.judging.rubrics.examples import Example
 from grading.models import Grade, Rubric
 from grading.reward.explain import weight
 from grading.screens.rubrics.preview import PromptPreview, find_session, recent_sessions
@@ -75,13 +74,18 @@ class Draft:
 
     def rubric(self, parent: Rubric) -> Rubric:
         """The unsaved rubric. For a draft without problems; raises what reading an example's evidence raises."""
+        # The examples in their order. Those of the parent stay word for word what they were.
+        chosen = list(dict.fromkeys(self.examples)) if self.shows_examples else []
+        held = {example["grade"]: example for example in parent.examples}
+        grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in held])
+        made = {pk: examples.make(grade) for pk, grade in grades.items()} | held
         return Rubric(
             title=self.title,
             text=self.text,
             note=self.note,
             dimensions=[core.typed(row, "weight") for row in self.dimensions],
             bands=[core.typed(row, "low") for row in self.bands],
-            examples=_examples(self.examples, parent) if self.shows_examples else [],
+            examples=[made[pk] for pk in chosen if pk in made],
             parent=parent,
         )
 
@@ -169,11 +173,3 @@ def _saved(request: HttpRequest, unsaved: Rubric) -> HttpResponse:
         session = urlencode({"session": request.POST.get("session", "")})
         return redirect(f"{reverse('admin:rubric_try', args=[saved.pk])}?{session}")
     return redirect("admin:rubric", pk=saved.pk)
-
-
-def _examples(chosen: list[int], parent: Rubric) -> list[Example]:
-    """The examples of these grades, in their order. Those of the parent stay word for word what they were."""
-    held = {example["grade"]: example for example in parent.examples}
-    grades = examples.labelled().in_bulk([pk for pk in chosen if pk not in held])
-    found = [held.get(pk) or (examples.make(grades[pk]) if pk in grades else None) for pk in dict.fromkeys(chosen)]
-    return [example for example in found if example is not None]

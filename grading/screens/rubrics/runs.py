@@ -16,7 +16,6 @@ from grading.judging.allowance import budget, quota
 from grading.judging.outlook import estimates
 from grading.judging.outlook.standing import DIMENSIONS
 from grading.judging.rubrics import plans, progress, rejudge
-from grading.judging.rubrics.plans import Plan
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
 from grading.screens.charts import runs as pictures
@@ -59,14 +58,29 @@ def plan(request: HttpRequest) -> HttpResponse:
                 estimated_usd=found.estimate.usd,
             )
             return redirect("admin:run", pk=run.pk)
-    context = {
+    context: dict[str, Any] = {
         "title": "Judge again",
         "words": words,
         "problem": problem,
         "plan": found,
         "why": request.POST.get("why", ""),
-        **(_price(found) if found else {}),
     }
+    if found is not None:
+        # The budget and the time that the plan meets.
+        limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(timezone.now())
+        left = None if limit is None else max(limit - spent, 0.0)
+        pace = estimates.pace(found.estimate)
+        obstacle = quota.obstacle()
+        context |= {
+            "budget": limit,
+            "spent": spent,
+            "left": left,
+            "days": found.estimate.usd / limit if limit and found.estimate.usd > max(limit - spent, 0.0) else None,
+            "pace": pace,
+            "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
+            "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
+            "obstacle": obstacle.detail if obstacle else "",
+        }
     return TemplateResponse(request, "rubrics/run_plan.html", context)
 
 
@@ -86,24 +100,6 @@ def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
         sessions = sessions.filter(ended_at__gt=timezone.now() - dt.timedelta(days=int(days)))
         said.append(f"ended in the last {days} days")
     return sessions, "; ".join(said) or "all sessions", ""
-
-
-def _price(found: Plan) -> dict[str, Any]:
-    """The budget and the time that a plan meets."""
-    now = timezone.now()
-    limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(now)
-    pace = estimates.pace(found.estimate)
-    obstacle = quota.obstacle()
-    return {
-        "budget": limit,
-        "spent": spent,
-        "left": None if limit is None else max(limit - spent, 0.0),
-        "days": None if not limit or found.estimate.usd <= max(limit - spent, 0.0) else found.estimate.usd / limit,
-        "pace": pace,
-        "pace_words": "" if pace is None else DIMENSIONS[pace.dimension].lower(),
-        "seconds": None if pace is None else 60 * len(found.ask) / pace.per_minute,
-        "obstacle": obstacle.detail if obstacle else "",
-    }
 
 
 def run(request: HttpRequest, pk: int) -> TemplateResponse:

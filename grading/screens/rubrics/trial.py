@@ -36,15 +36,30 @@ def show(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect(f"{reverse('admin:rubric_try', args=[pk])}?{urlencode({'session': full_name(session)})}")
     if "state" in request.GET and session is not None:
         return render(request, "rubrics/_trial_state.html", _state(rubric, session))
-    context = {
+    context: dict[str, Any] = {
         "title": "Try a rubric",
         "rubric": rubric,
         "session": session,
         "problem": problem,
         "recent": recent_sessions(),
         "named": full_name(session) if session else request.GET.get("session", ""),
-        **(_compared(rubric, session) if session else {}),
     }
+    if session is not None:
+        # The verdict that holds and the answer under the rubric, dimension by dimension; the trial under way.
+        held = verdicts().filter(session=session).first()
+        latest = session.grades.verdicts().filter(rubric=rubric.sha256).order_by("-pk").first()
+        state = _state(rubric, session)
+        trial = state["trial"]
+        context |= {
+            "held": held,
+            "answer": latest,
+            "is_known": answers(session, rubric, judgeable(session)).exists(),
+            "rows": dimension_rows(held, latest),
+            **state,
+            "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,
+            "stale_why": staleness(held, Rubric.objects.active(session.work)),
+            "preview": PromptPreview.of(session, rubric),
+        }
     return TemplateResponse(request, "rubrics/rubric_try.html", context)
 
 
@@ -53,25 +68,6 @@ def _state(rubric: Rubric, session: Session) -> dict[str, Any]:
     trial = session.judge_jobs.filter(purpose=Purpose.TRIAL, rubric=rubric).order_by("-pk").first()
     obstacle = quota.obstacle()
     return {"trial": trial, "obstacle": obstacle.detail if obstacle else ""}
-
-
-def _compared(rubric: Rubric, session: Session) -> dict[str, Any]:
-    """The verdict that holds and the answer under the rubric, dimension by dimension; the trial that is under way."""
-    held = verdicts().filter(session=session).first()
-    answer = session.grades.verdicts().filter(rubric=rubric.sha256)
-    state = _state(rubric, session)
-    trial = state["trial"]
-    latest = answer.order_by("-pk").first()
-    return {
-        "held": held,
-        "answer": latest,
-        "is_known": answers(session, rubric, judgeable(session)).exists(),
-        "rows": dimension_rows(held, latest),
-        **state,
-        "attempt": trial.attempt_rows.order_by("-pk").first() if trial else None,
-        "stale_why": staleness(held, Rubric.objects.active(session.work)),
-        "preview": PromptPreview.of(session, rubric),
-    }
 
 
 def dimension_rows(before: Grade | None, after: Grade | None) -> list[dict[str, Any]]:

@@ -193,7 +193,20 @@ def _rows(scale: Scale, pairs: Sequence[JudgedSession], titles: Mapping[str, str
 def _row(
     line: CalibrationLine, pairs: Mapping[str, Sequence[JudgedSession]], titles: Mapping[str, str], counts: float
 ) -> LineRow:
-    arms = [_on_line(line, name, pairs.get(name, ()), titles.get(name, name)) for name in line.pairs]
+    arms = []
+    for name, count in line.pairs.items():
+        own = pairs.get(name, ())
+        n = len(own)
+        fallback = sum(pair.fallback for pair in own) / n if n and line.source != ABSTAINED else None
+        arm = OnLine(
+            arm=titles.get(name, name),
+            pairs=count,
+            fallback=fallback,
+            judge=sum(pair.judge for pair in own) / n if n else None,
+            offset=round(line.offsets.get(name, 0.0), 2) + 0.0,
+            read_as=None if fallback is None else line.clipped(name, fallback),
+        )
+        arms.append(arm)
     arms.sort(key=lambda each: (-each.pairs, each.arm))
     picture = None
     if line.source != ABSTAINED and not line.stands_in:
@@ -217,19 +230,6 @@ def _row(
         arms=() if line.stands_in else arms[:ARMS],
         more=0 if line.stands_in else max(len(arms) - ARMS, 0),
         picture=picture,
-    )
-
-
-def _on_line(line: CalibrationLine, name: str, pairs: Sequence[JudgedSession], title: str) -> OnLine:
-    n = len(pairs)
-    fallback = sum(pair.fallback for pair in pairs) / n if n and line.source != ABSTAINED else None
-    return OnLine(
-        arm=title,
-        pairs=line.pairs[name],
-        fallback=fallback,
-        judge=sum(pair.judge for pair in pairs) / n if n else None,
-        offset=round(line.offsets.get(name, 0.0), 2) + 0.0,
-        read_as=None if fallback is None else line.clipped(name, fallback),
     )
 
 

@@ -1,6 +1,6 @@
 """What a session did, as the rows of a table: what was seen, in which events, and where."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from grading.evidence import material, ownership, store, transcripts
@@ -84,7 +84,21 @@ def rows(
     session: Session, signals: Signals | None, artifacts: Sequence[Artifact], log: TranscriptEvents
 ) -> list[ActivityRow]:
     """Everything that was seen of a session, one row a kind; what there is none of is one row at the end."""
-    things = by_kind(_things(session, signals, log))
+    row = store.usable(session, EvidenceKind.PATCH)
+    try:
+        patch = None if row is None else parse_patch(store.text_of(row))
+    except (OSError, ValueError):
+        patch = None
+    # What counts in the sum of evidence.
+    production = collect(
+        signals,
+        facts=material.facts_of(session),
+        patch=patch,
+        foreign=ownership.foreign(session),
+        root=str(log.row.report.get("cwd", "")) if log.row else "",
+        artifacts=sources.globs(),
+    )
+    things = by_kind(production.things)
     found: list[ActivityRow] = []
     if signals is not None and signals.task:
         asked = log.first_of("Task")
@@ -98,7 +112,7 @@ def rows(
     found += [_thing(kind, same, signals) for kind, same in things.items()]
     found += _artifacts(artifacts)
     if signals is not None:
-        found += [*_tests(signals), *_calls(signals), *_errors(signals, log)]
+        found += _what_ran(signals, log)
     if session.exit_code is not None:
         found.append(
             ActivityRow(kind="Run", said=(ActivityItem(text=f"Exit status {session.exit_code}"),), seen="caller")
@@ -117,18 +131,6 @@ def rows(
     if missing:
         found.append(ActivityRow(kind="Not seen", said=(ActivityItem(text=", ".join(missing).capitalize()),)))
     return found
-
-
-def _things(session: Session, signals: Signals | None, log: TranscriptEvents) -> Iterable[Thing]:
-    """What counts in the sum of evidence."""
-    root = str(log.row.report.get("cwd", "")) if log.row else ""
-    facts, foreign, globs = material.facts_of(session), ownership.foreign(session), sources.globs()
-    row = store.usable(session, EvidenceKind.PATCH)
-    try:
-        patch = None if row is None else parse_patch(store.text_of(row))
-    except (OSError, ValueError):
-        patch = None
-    return collect(signals, facts=facts, patch=patch, foreign=foreign, root=root, artifacts=globs).things
 
 
 def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> ActivityRow:
@@ -178,53 +180,46 @@ def _artifact_row(kind: str, rows: Sequence[Artifact], said: Sequence[ActivityIt
     return ActivityRow(kind=kind, said=tuple(said[:SHOWN]), more=more, seen=" and ".join(sorted(places)))
 
 
-def _tests(signals: Signals) -> Iterator[ActivityRow]:
-    runs = signals.test_runs
-    if not runs:
-        return
-    last = {run.runner: run for run in runs}
-    ends = ", ".join(f"{run.runner} {_result(passed=run.passed)}" for run in last.values())
-    shown = runs[-RUNS:]
-    order = ", ".join(_result(passed=run.passed) for run in shown)
-    before = f"{_count(len(runs) - RUNS, 'earlier run')}, then " if len(runs) > RUNS else ""
-    said = [ActivityItem(text=f"Last run: {ends}"[:SAID]), *(ActivityItem(event=run.at) for run in shown[-SHOWN:])]
-    note = f"{_count(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
-    yield ActivityRow(kind="Tests", said=tuple(said), note=note, seen="log")
+def _what_ran(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
+    """Test runs, tool calls and what the API refused, as the log shows them."""
+    if runs := signals.test_runs:
+        last = {run.runner: run for run in runs}
+        ends = ", ".join(f"{run.runner} {_result(passed=run.passed)}" for run in last.values())
+        shown = runs[-RUNS:]
+        order = ", ".join(_result(passed=run.passed) for run in shown)
+        before = f"{_count(len(runs) - RUNS, 'earlier run')}, then " if len(runs) > RUNS else ""
+        said = [ActivityItem(text=f"Last run: {ends}"[:SAID]), *(ActivityItem(event=run.at) for run in shown[-SHOWN:])]
+        note = f"{_count(len(runs), 'run')} in order: {before}{order}" if len(runs) > 1 else ""
+        yield ActivityRow(kind="Tests", said=tuple(said), note=note, seen="log")
+    if signals.calls:
+        kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
+        used = ", ".join(f"{count} × {kind}" for kind, count in kinds)
+        answered = "all" if signals.results >= signals.calls else f"{signals.results:,}"
+        text = f"{signals.calls:,}, {answered} answered: {used}"
+        notes = []
+        if signals.opaque_calls:
+            whose = "of a tool" if signals.opaque_calls == 1 else "of tools"
+            notes.append(
+                f"{_count(signals.opaque_calls, 'call')} {whose} the site does not know: their effects are unknown, "
+                "which isn’t a failure"
+            )
+        if signals.failed_calls:
+            notes.append(f"{signals.failed_calls} of the {signals.known_results} that say how they ended failed")
+        if signals.unreadable_calls and not signals.is_blind:
+            notes.append(f"{signals.unreadable_calls} could not be read")
+        yield ActivityRow(kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=". ".join(notes), seen="log")
+    if signals.api_errors or signals.cut:
+        end, errors = log.last_error(), sorted(signals.api_errors.items())
+        counts = ", ".join(f"{count} × {reason.replace('_', ' ')}" for reason, count in errors)
+        item = ActivityItem(code=end.told[:SAID], event=end.number) if end and end.told else ActivityItem(text=counts)
+        goes_on = f"{counts}; the session went on" if signals.has_model_turn else ""
+        yield ActivityRow(
+            kind="API error", said=(item,), note="The log ends in it" if signals.cut else goes_on, seen="log"
+        )
 
 
 def _result(*, passed: bool) -> str:
     return "passed" if passed else "failed"
-
-
-def _calls(signals: Signals) -> Iterator[ActivityRow]:
-    if signals.calls == 0:
-        return
-    kinds = sorted(signals.tool_calls.items(), key=lambda each: (each[0] == "other", -each[1], each[0]))
-    used = ", ".join(f"{count} × {kind}" for kind, count in kinds)
-    answered = "all" if signals.results >= signals.calls else f"{signals.results:,}"
-    text = f"{signals.calls:,}, {answered} answered: {used}"
-    notes = []
-    if signals.opaque_calls:
-        whose = "of a tool" if signals.opaque_calls == 1 else "of tools"
-        notes.append(
-            f"{_count(signals.opaque_calls, 'call')} {whose} the site does not know: their effects are unknown, "
-            "which isn’t a failure"
-        )
-    if signals.failed_calls:
-        notes.append(f"{signals.failed_calls} of the {signals.known_results} that say how they ended failed")
-    if signals.unreadable_calls and not signals.is_blind:
-        notes.append(f"{signals.unreadable_calls} could not be read")
-    yield ActivityRow(kind="Tool calls", said=(ActivityItem(text=text[:SAID]),), note=". ".join(notes), seen="log")
-
-
-def _errors(signals: Signals, log: TranscriptEvents) -> Iterator[ActivityRow]:
-    if not (signals.api_errors or signals.cut):
-        return
-    last = log.last_error()
-    counts = ", ".join(f"{count} × {reason.replace('_', ' ')}" for reason, count in sorted(signals.api_errors.items()))
-    said = ActivityItem(code=last.told[:SAID], event=last.number) if last and last.told else ActivityItem(text=counts)
-    note = "The log ends in it" if signals.cut else f"{counts}; the session went on" if signals.has_model_turn else ""
-    yield ActivityRow(kind="API error", said=(said,), note=note, seen="log")
 
 
 def _count(count: int, noun: str) -> str:

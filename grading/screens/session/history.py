@@ -43,8 +43,31 @@ def of(
     kinds = ", ".join(row.kind for row in received) or "metadata"
     lines = [HistoryLine(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
     lines += [_grade(grade) for grade in grades]
-    lines += [_settlement(settlement) for settlement in settlements]
-    lines += [_ledger(entry) for entry in entries]
+    for settlement in settlements:
+        how = "without a reward" if settlement.value is None else f"at {number(settlement.value)}"
+        if settlement.value is not None and settlement.source == Source.FLOOR:
+            how = "as not graded yet"
+        line = HistoryLine(
+            at=settlement.created_at,
+            what=f"Settled {how}, {'final' if settlement.final else 'provisional'}",
+            detail=settlement.sentence,
+            source=settlement.source,
+            while_blind="Settled",
+        )
+        lines.append(line)
+    for entry in entries:
+        applied, bandit = entry.op == LedgerEntry.Op.APPLY, f"the {entry.bandit.name} bandit"
+        if entry.is_abstention:
+            verb = "Noted" if applied else "No longer noted"
+            what = f"{verb} as not graded by {bandit}"
+            view = entry.grader.view
+            reason = Reason(view).words if view in set(Reason) else view
+            detail = f"{reason}; no reward on {entry.arm}, revision {entry.revision}"
+        else:
+            verb = "Learned" if applied else "Unlearned"
+            what = f"{verb} by {bandit}"
+            detail = f"{number(entry.value)} on {entry.arm}, revision {entry.revision}"
+        lines.append(HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb))
     for flag in flags:
         lines.append(HistoryLine(at=flag.raised_at, what=f"Flagged by {flag.rule}", detail=flag.detail, source="alarm"))
         if flag.cleared_at:
@@ -76,34 +99,3 @@ def _grade(grade: Grade) -> HistoryLine:
         undo=grade.pk if given and not withdrawn else None,
         while_blind="Judge" if grade.source == Source.JUDGE else "",
     )
-
-
-def _settlement(settlement: Settlement) -> HistoryLine:
-    finality = "final" if settlement.final else "provisional"
-    if settlement.value is None:
-        what = f"Settled without a reward, {finality}"
-    elif settlement.source == Source.FLOOR:
-        what = f"Settled as not graded yet, {finality}"
-    else:
-        what = f"Settled at {number(settlement.value)}, {finality}"
-    return HistoryLine(
-        at=settlement.created_at,
-        what=what,
-        detail=settlement.sentence,
-        source=settlement.source,
-        while_blind="Settled",
-    )
-
-
-def _ledger(entry: LedgerEntry) -> HistoryLine:
-    applied = entry.op == LedgerEntry.Op.APPLY
-    if entry.is_abstention:
-        verb = "Noted" if applied else "No longer noted"
-        what = f"{verb} as not graded by the {entry.bandit.name} bandit"
-        reason = Reason(entry.grader.view).words if entry.grader.view in set(Reason) else entry.grader.view
-        detail = f"{reason}; no reward on {entry.arm}, revision {entry.revision}"
-    else:
-        verb = "Learned" if applied else "Unlearned"
-        what = f"{verb} by the {entry.bandit.name} bandit"
-        detail = f"{number(entry.value)} on {entry.arm}, revision {entry.revision}"
-    return HistoryLine(at=entry.recorded_at, what=what, detail=detail, while_blind=verb)

@@ -113,22 +113,18 @@ def following(job: JudgeJob | None) -> NextJudging | None:
     graded = costs.since(timezone.now() - PRICED).filter(judge=JudgeRole.FIRST, outcome=AttemptOutcome.GRADED)
     late = at if at > timezone.now() else None
     words = "has it in the queue" + ", drawn at random to speak for others like it" * job.reserved
-    return NextJudging(words=words, place=_place(job), reading=reading, at=late, usd=costs.spend(graded).each_usd)
-
-
-def _place(job: JudgeJob) -> str:
-    """Its place in the queue: 2nd of 3; sooner where drawn abstentions have had their share of the calls."""
+    # Its place in the queue: 2nd of 3; sooner where drawn abstentions have had their share of the calls.
     earlier = Q(worth__gt=job.worth) | Q(worth=job.worth, pk__lt=job.pk)
     ahead = Q(backlog=False) | earlier if job.backlog else Q(backlog=False) & earlier
     ahead = Q(reserved=True) & ahead if job.reserved else Q(reserved=True) | ahead
     ahead = Q(stale=True) & ahead if job.stale else Q(stale=True) | ahead
     queued = JudgeJob.objects.filter(state=JobState.QUEUED, judge=job.judge).order_by()
-    found = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))
-    if found["all"] <= 1:
-        return ""
-    place = found["ahead"] + 1
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(place % 10 if place % 100 not in {11, 12, 13} else 0, "th")
-    return f"{place:,}{ending} of {found['all']:,}"
+    counts = queued.aggregate(ahead=Count("pk", filter=ahead), all=Count("pk"))
+    place, number = "", counts["ahead"] + 1
+    if counts["all"] > 1:
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in {11, 12, 13} else 0, "th")
+        place = f"{number:,}{ending} of {counts['all']:,}"
+    return NextJudging(words=words, place=place, reading=reading, at=late, usd=costs.spend(graded).each_usd)
 
 
 def ways(session: Session, signals: Signals | None, judge: Way | None, user: User | AnonymousUser) -> list[Way]:

@@ -120,8 +120,6 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     )
     reader = one_scale.ScaleReader()
     scaled = calibrated(session, settlement, grades, reader)
-    tabs = _tabs(request, known)
-    tab = next(each.name for each in tabs if each.current)
     context = {
         "title": session.title or f"Session {session.short_id}",
         "session": session,
@@ -146,15 +144,13 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "dimensions": dimensions(judge),
         "citations": citations(judge),
         "opinions": opinions(grades, judge),
-        "tabs": tabs,
-        "tab": tab,
         "refused": [row for row in received if row.problem],
         "history": history.of(
             session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
         ),
         "live": _live(entries, reader),
         **_reasons(request, known),
-        **_pane(request, tab, known),
+        **_tabs(request, known),
     }
     return TemplateResponse(request, "session/session.html", context)
 
@@ -180,8 +176,9 @@ def signals_of(session: Session) -> Signals | None:
         return None
 
 
-def _tabs(request: HttpRequest, known: SessionFacts) -> list[Tab]:
-    """The tabs that have something in them; the first one, unless another is asked for, or an event."""
+def _tabs(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
+    """The tabs that have something in them, and what one shows: the first, unless another or an event is asked for."""
+    session, job = known.session, known.job
     kinds = {row.kind for row in known.received}
     counts = {"transcript": known.log.last, "files": len(known.received)}
     there = {
@@ -189,40 +186,38 @@ def _tabs(request: HttpRequest, known: SessionFacts) -> list[Tab]:
         "transcript": EvidenceKind.TRANSCRIPT in kinds,
         "patch": EvidenceKind.PATCH in kinds,
         "journal": EvidenceKind.JOURNAL in kinds,
-        "judge": known.job is not None,
+        "judge": job is not None,
         "files": bool(known.received),
     }
     asked = request.GET.get("tab", "transcript" if "event" in request.GET else "")
     current = asked if asked in TABS else "did"
-    return [
+    tabs = [
         Tab(name=name, title=title, url=f"?tab={name}", current=name == current, count=counts.get(name))
         for name, title in TABS.items()
         if there[name] or name == current
     ]
-
-
-def _pane(request: HttpRequest, tab: str, known: SessionFacts) -> dict[str, Any]:
-    """What the chosen tab shows."""
-    session, job = known.session, known.job
-    if tab == "transcript":
-        return {"transcript": transcript.page(session, request.GET.get("event", "1"))}
-    if tab == "patch":
-        return {"patch": patch(session)}
-    if tab == "journal":
-        return {"journal": text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT)}
-    if tab == "judge":
+    context: dict[str, Any] = {"tabs": tabs, "tab": current}
+    if current == "transcript":
+        context["transcript"] = transcript.page(session, request.GET.get("event", "1"))
+    elif current == "patch":
+        context["patch"] = patch(session)
+    elif current == "journal":
+        context["journal"] = text(session, EvidenceKind.JOURNAL, JOURNAL_LIMIT)
+    elif current == "judge":
         at = not_before(job.next_attempt_at, first_quota()) if job and job.is_open else None
         attempts = JudgeAttempt.objects.filter(job__session=session).order_by("-pk")[:50]
-        return {"job": job, "next_attempt": at, "attempts": attempts}
-    if tab == "files":
-        return {"evidence": known.received}
-    artifacts = list(session.artifacts.select_related("owned_by"))
-    return {
-        "did": activity.rows(session, known.signals, artifacts, known.log),
-        "carried": ownership.carried(session),
-        "part_of": ownership.part_of(session),
-        "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
-    }
+        context |= {"job": job, "next_attempt": at, "attempts": attempts}
+    elif current == "files":
+        context["evidence"] = known.received
+    else:
+        artifacts = list(session.artifacts.select_related("owned_by"))
+        context |= {
+            "did": activity.rows(session, known.signals, artifacts, known.log),
+            "carried": ownership.carried(session),
+            "part_of": ownership.part_of(session),
+            "elsewhere": [each for each in artifacts if each.owned_by is not None][:ELSEWHERE],
+        }
+    return context
 
 
 def calibrated(

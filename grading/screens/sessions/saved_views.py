@@ -44,18 +44,14 @@ def menu(request: HttpRequest, page: FilteredList, query: str | None = None) -> 
 
 def show(request: HttpRequest) -> HttpResponse:
     """One's own views; a POST saves the filters of a list as another."""
-    if request.method == "POST":
-        return _save(request)
-    own = SavedView.objects.filter(owner=request.user.pk)
-    lists = [
-        {"title": TITLE[page], "url": reverse(SCREEN[page]), "views": [view for view in own if view.page == page]}
-        for page in FilteredList
-    ]
-    context = {"title": "Saved views", "lists": [each for each in lists if each["views"]]}
-    return TemplateResponse(request, "sessions/views.html", context)
-
-
-def _save(request: HttpRequest) -> HttpResponse:
+    if request.method != "POST":
+        own = SavedView.objects.filter(owner=request.user.pk)
+        lists = [
+            {"title": TITLE[page], "url": reverse(SCREEN[page]), "views": [view for view in own if view.page == page]}
+            for page in FilteredList
+        ]
+        context = {"title": "Saved views", "lists": [each for each in lists if each["views"]]}
+        return TemplateResponse(request, "sessions/views.html", context)
     given = request.POST
     if given.get("page") not in set(FilteredList):
         return HttpResponseNotFound()

@@ -1,7 +1,5 @@
 """Sessions: every finished session with its reward, filtered, searched and paged in a constant number of queries."""
 
-from typing import Any
-
 from django import forms
 from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Q
@@ -71,27 +69,26 @@ class SessionFilterForm(forms.Form):
         if behind := chosen.pop("behind", None):
             sessions = narrow(sessions, behind)
         for name, choice in chosen.items():
-            if choice:
-                sessions = sessions.filter(_condition(name, choice))
+            if not choice:
+                continue
+            if name == "q":
+                condition = Q(external_id__icontains=choice) | Q(title__icontains=choice)
+            elif name == "source":
+                condition = Q(reward_source=choice)
+            elif name == "state":
+                condition = {
+                    "final": Q(reward_final=True, reward_value__isnull=False),
+                    "provisional": Q(reward_final=False),
+                    "none": Q(reward_value__isnull=True),
+                }[choice]
+            elif name in {"flagged", "stale"}:
+                condition = Q(**{{"flagged": "flagged", "stale": "is_stale"}[name]: choice == "yes"})
+            elif name == "samples":
+                condition = Q(is_sample=choice == "only")
+            else:
+                condition = Q(**{name: choice})
+            sessions = sessions.filter(condition)
         return sessions
-
-
-def _condition(name: str, choice: Any) -> Q:
-    if name == "q":
-        return Q(external_id__icontains=choice) | Q(title__icontains=choice)
-    if name == "source":
-        return Q(reward_source=choice)
-    if name == "state":
-        return {
-            "final": Q(reward_final=True, reward_value__isnull=False),
-            "provisional": Q(reward_final=False),
-            "none": Q(reward_value__isnull=True),
-        }[choice]
-    if name in {"flagged", "stale"}:
-        return Q(**{{"flagged": "flagged", "stale": "is_stale"}[name]: choice == "yes"})
-    if name == "samples":
-        return Q(is_sample=choice == "only")
-    return Q(**{name: choice})
 
 
 def listed() -> SessionQuerySet:
