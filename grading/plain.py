@@ -27,3 +27,11 @@ def plain_json(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [plain_json(item) for item in value]
     return value
+
+
+def plain_row(limits: Mapping[str, int], **columns: Any) -> dict[str, Any]:
+    """The columns of a row as every database takes them: text cut to the limit of its column, anything else as JSON."""
+    return {
+        name: plain_text(value, limits.get(name)) if isinstance(value, str) else plain_json(value)
+        for name, value in columns.items()
+    }

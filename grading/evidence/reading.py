@@ -11,13 +11,16 @@ from grading.evidence import records, store
 from grading.formats.events import ParseReport, TranscriptHeader
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
-from grading.plain import plain_json, plain_text
+from grading.plain import plain_row, plain_text
 from grading.signals import Signals, patch
 from grading.vocabulary import Reason
 
 # The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
 SMALL_LOG_BYTES = 5_000
 SMALL_LOG_SECONDS = 120
+
+# The longest text of each column, in characters.
+LIMITS = {"model": 120, "title": 300, "detail": 500}
 
 OLDEST = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 CLOCK_SKEW = dt.timedelta(days=1)
@@ -68,7 +71,7 @@ def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
             noted = records.Noted(reader)
             found = signals.extract(noted.events())
     except formats.UnknownFormat as error:
-        return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, 500))
+        return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, LIMITS["detail"]))
     except formats.EmptyTranscript:
         return EvidenceReading(problem=Reason.UNREADABLE, detail="An empty file")
     header, report = reader.header, reader.report
@@ -82,14 +85,11 @@ def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     return EvidenceReading(
         format=reader.format,
         coverage=report.coverage,
-        report=plain_json(summary),
-        model=plain_text(header.model or "", 120),
-        title=plain_text(header.title or found.task, 300),
         started_at=_plausible(header.started_at),
         ended_at=_plausible(header.ended_at),
         signals=found,
         problem=problem,
-        detail=plain_text(detail, 500),
+        **plain_row(LIMITS, report=summary, model=header.model or "", title=header.title or found.task, detail=detail),
     )
 
 
@@ -139,5 +139,5 @@ def _patch(row: Evidence) -> EvidenceReading:
     try:
         files = patch.parse(text.decode(errors="replace")).files
     except patch.MalformedPatch as error:
-        return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), 500))
+        return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), LIMITS["detail"]))
     return EvidenceReading(report={"files": len(files)})

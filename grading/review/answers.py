@@ -177,8 +177,8 @@ def last_of(reviewer: User) -> ReviewAnswer | None:
 
 def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: ReviewItem | None) -> ReviewAnswer:
     """A grade, an acceptance or an exclusion; to accept is to give the reward that is shown as a grade."""
-    held = rewards.live(session)
     if said.answer is Answer.ACCEPT:
+        held = rewards.live(session)
         corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
         # The floor is no grade (L2).
         if held is None or held.value is None or held.source == Source.FLOOR:
@@ -186,7 +186,7 @@ def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: Revi
         said = replace(said, value=held.value)
     if item is not None and is_opinion(session, reviewer, item):
         # It stands beside the one that holds, and changes nothing.
-        corrections.require_fresh(session, held, said.seen_revision, said.seen_evidence)
+        corrections.require_fresh(session, rewards.live(session), said.seen_revision, said.seen_evidence)
         corrections.checked(said.value, exclude=said.answer is Answer.EXCLUDE)
         row = records.append(session, reviewer, said.answer, value=said.value, **said.columns)
     else:

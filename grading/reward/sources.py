@@ -15,7 +15,7 @@ from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
 from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, Origin
-from grading.plain import plain_json, plain_text
+from grading.plain import plain_json, plain_row, plain_text
 from grading.reward import consumption, journal, outcomes, trajectory
 from grading.reward.freshness import EvidenceState
 from grading.reward.grade import SourceGrade, unscored
@@ -285,11 +285,10 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             status=answer.status,
             value=answer.value,
             reason=answer.reason,
-            detail=plain_text(answer.detail, DETAIL),
-            evidence=plain_json(answer.evidence),
             version=answer.version,
             inputs_sha256=inputs,
             replicate=len(replicates),
+            **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
 
 
