@@ -127,14 +127,14 @@ class GradingAdminSite(admin.AdminSite):
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
         """The dashboard."""
-        response: TemplateResponse = self.in_the_house(dashboard.show, VIEW)(request)
+        response: TemplateResponse = self.as_page(dashboard.show, VIEW)(request)
         return response
 
     def screen(self, view: View, permission: str) -> View:
         """`view` behind the login, its permission and the context of every page."""
-        return self.admin_view(self.in_the_house(view, permission))
+        return self.admin_view(self.as_page(view, permission))
 
-    def in_the_house(self, view: View, permission: str) -> Callable[..., Any]:
+    def as_page(self, view: View, permission: str) -> Callable[..., Any]:
         """The context of every page is read after the view has done its work, so that it shows what now holds."""
 
         @wraps(view)
@@ -152,7 +152,7 @@ class GradingAdminSite(admin.AdminSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         inside = self.has_permission(request) and request.user.has_perm(VIEW)
-        return {**super().each_context(request), "house": page_context(request) if inside else None}
+        return {**super().each_context(request), "common": page_context(request) if inside else None}
 
 
 site = GradingAdminSite()

@@ -68,7 +68,7 @@ def test_the_first_bandit_is_shown(client):
 
 
 @pytest.mark.parametrize("path", ["/nothing-here/", "/bandits/nothing/", "/sessions/99999/"])
-def test_an_unknown_address_is_a_page_of_the_house(client, path):
+def test_an_unknown_address_is_a_page_of_the_site(client, path):
     response = entered(client, "viewer").get(path)
     assert response.status_code == 404
     assert "There is no such page" in flat(response)
