@@ -7,6 +7,7 @@ from datetime import date, datetime
 
 from django.db.models import Exists, OuterRef
 
+from bandit.core.moves import ArmMove, moves
 from bandit.core.policy import Policy
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
@@ -20,20 +21,14 @@ Alike = tuple[date, str, int]
 class Unheard:
     """An arm none of whose abstentions was graded: the `observations` that abstain, of `n` with rewards and without.
 
-    Read at `value`, they would move its share of the next hundred decisions from `before` to `after`.
+    `move`: what it would do to the arm to read them at `value`.
     """
 
     arm: str
     observations: tuple[str, ...]
     n: int
     value: float
-    before: float
-    after: float
-
-    @property
-    def moves(self) -> float:
-        """By how many of the next hundred decisions, up or down."""
-        return abs(self.after - self.before)
+    move: ArmMove
 
 
 def heard(
@@ -102,8 +97,7 @@ def unheard(
                 observations=tuple(observations),
                 n=sum(each.n for each in others if each.arm == arm) + len(observations),
                 value=value,
-                before=believed.share_of_next_100(arm),
-                after=after.share_of_next_100(arm),
+                move=next(each for each in moves(bandit, believed, after, touched={arm}) if each.touched),
             )
         )
     return found

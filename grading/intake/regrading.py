@@ -11,6 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
+from bandit.core.moves import ArmMove, moves
 from bandit.core.table import RewardRow
 from bandit.models import Bandit, LedgerEntry
 from bandit.whatif import row_of, what_if_moved
@@ -18,7 +19,6 @@ from grading import judging, review
 from grading.evidence import ownership
 from grading.intake.assessment import assess
 from grading.models import Session, Settlement
-from grading.review.promises import ArmEffect, moved
 from grading.reward import rewards, sources
 from grading.vocabulary import NO_REWARD, Source
 
@@ -114,11 +114,12 @@ def standing(settlement: Settlement | None, session: Session) -> RewardSnapshot:
     return RewardSnapshot(value=settlement.value, source=settlement.source, weight=settlement.weight, why=why)
 
 
-def effects(done: Iterable[Regraded], now: datetime) -> list[ArmEffect]:
+def effects(done: Iterable[Regraded], now: datetime) -> list[ArmMove]:
     """What all of it together does to the bandits that learn: every arm that moves by a digit that is shown."""
     rows: dict[str, list[RewardRow]] = {}
     for each in done:
         for bandit, entries in each.moved.items():
             rows.setdefault(bandit, []).extend(entries)
     names = Bandit.objects.that_learn().values_list("name", flat=True)
-    return [effect for name in names for effect in moved(name, *what_if_moved(name, rows, now))]
+    found = (move for name in names for move in moves(name, *what_if_moved(name, rows, now)))
+    return [move for move in found if move.is_shown]

@@ -24,7 +24,6 @@ from grading.review.corrections import (
     record_correction,
     undo,
 )
-from grading.review.promises import ArmEffect, preview
 from grading.review.queue import (
     Counts,
     QueueFilters,
@@ -45,7 +44,6 @@ from grading.review.unheard import ask as ask_about_silence
 
 __all__ = [
     "REASON_NEEDED_ABOVE",
-    "ArmEffect",
     "ClaimLost",
     "CorrectionError",
     "Counts",
@@ -63,7 +61,6 @@ __all__ = [
     "hides_judge",
     "last_of",
     "next_for",
-    "preview",
     "prioritise",
     "recheck",
     "record_correction",

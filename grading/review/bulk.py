@@ -7,11 +7,11 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Prefetch
 
+from bandit.core.moves import ArmMove
 from grading.models import Flag, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer
 from grading.review import answers, promises
 from grading.review.corrections import CorrectionError, checked
-from grading.review.promises import ArmEffect
 from grading.vocabulary import Source
 
 MOST = 200
@@ -81,7 +81,7 @@ class BulkPreview:
     same: int
     beside: int
     flags: int
-    arms: tuple[ArmEffect, ...]
+    arms: tuple[ArmMove, ...]
 
 
 def choose(ids: Iterable[int], reviewer: User) -> list[Chosen]:

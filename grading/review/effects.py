@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from bandit.core.moves import ArmMove
 from bandit.reading import outlooks_of
 from grading import monitoring
 from grading.models import Flag, Session, Settlement
@@ -57,6 +58,11 @@ def changes(before: Measured, after: Measured) -> dict[str, Any]:
         "alarms": alarms,
         "reward": {"before": _value(before), "after": _value(after), "source_before": source},
     }
+
+
+def moves_of(effects: Mapping[str, Any]) -> list[ArmMove]:
+    """The arms that ran, back from such JSON; none where it says nothing."""
+    return [ArmMove(**each, touched=True) for each in effects.get("bandits", ())]
 
 
 def _arm(key: tuple[str, str], before: Measured, after: Measured) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def ask(now: dt.datetime | None = None) -> int:
     awaited = {observation_of(pk) for pk in jobs.order_by().values_list("session", flat=True)}
     flagged = 0
     for silent in unheard(priority.BANDIT, now, sources=VOICES, source=Source.JUDGE, aside=awaited):
-        if silent.moves > LEAST_MOVE:
+        if abs(silent.move.share_after - silent.move.share_before) > LEAST_MOVE:
             flags = Flag.objects.filter(rule=UNHEARD).of_arm(silent.arm)
             if not flags.open().exists() and not flags.filter(raised_at__gt=now - AGAIN).exists():
                 flagged += _ask_about(silent, now)
@@ -75,10 +75,11 @@ def _ask_about(silent: Unheard, now: dt.datetime) -> int:
 
 def said(silent: Unheard, asked: int) -> str:
     """Why a person is asked, with its arithmetic."""
+    before, after = silent.move.share_before, silent.move.share_after
     return (
         f"Only what could be seen: {len(silent.observations)} of {silent.n} sessions of {silent.arm} left nothing to "
         f"grade by, and nobody has graded any of them. Were they worth {number(silent.value)}, it would be chosen "
-        f"{silent.after:.0f} times in the next 100 instead of {silent.before:.0f}. This is one of {asked} drawn at "
+        f"{after:.0f} times in the next 100 instead of {before:.0f}. This is one of {asked} drawn at "
         "random to speak for them."
     )
 

@@ -11,8 +11,10 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from bandit.core.moves import ArmMove
 from grading.monitoring import RULES, Severity
 from grading.reward.explain import number, weight
+from grading.screens import charts
 from grading.screens.charts import thousandths
 from grading.vocabulary import Reason
 
@@ -259,6 +261,23 @@ def table_head(*titles: str) -> dict[str, Any]:
     return {"columns": [(title.removeprefix(">"), title.startswith(">")) for title in titles]}
 
 
+@register.inclusion_tag("shared/_moves.html")
+def moves(
+    arms: Iterable[ArmMove],
+    before: str = "Now",
+    after: str = "After",
+    *,
+    shares: bool = True,
+    notes: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """A table of arms before and after, under these two heads; without `shares` where nothing is chosen.
+
+    `notes`: a warning below some arms, by their names.
+    """
+    rows = [(move, charts.move(move), (notes or {}).get(move.arm)) for move in arms]
+    return {"rows": rows, "before": before, "after": after, "shares": shares}
+
+
 @register.inclusion_tag("shared/_crumbs.html")
 def crumbs(view: str, *args: object, label: object, here: object) -> dict[str, Any]:
     """`{% crumbs "admin:quota" label="Quota" here="costs" %}`: the way back to a view, and where one is."""
@@ -288,6 +307,12 @@ def share_of_one(value: float | None) -> str:
 def per_hundred(value: float | None) -> str:
     """A share in [0, 1] as a width in a drawing that is 100 wide; what is outside of it is cut."""
     return "0" if value is None else f"{100 * min(max(value, 0.0), 1.0):g}"
+
+
+@register.filter
+def of_100(value: float | None) -> str:
+    """An expected number of the next hundred decisions, as a whole one."""
+    return DASH if value is None else f"{value:.0f}"
 
 
 @register.filter

@@ -106,7 +106,7 @@ def test_a_question_is_answered_in_words_dashed_and_saved_nowhere(page, olga, se
     page.fill("#if-value", ".95")
     page.press("#if-value", "Enter")
     page.wait_for_selector(".beside.if")
-    assert page.inner_text(".beside.if").startswith("news .")
+    assert page.inner_text(".beside.if").startswith("news from .")
     assert "Nothing is saved" in page.inner_text(".beside.if")
     assert page.locator(".brow.moved .name").inner_text() == "news"
     dashes = "getComputedStyle(document.querySelector('.brow.moved path.if')).strokeDasharray"

@@ -14,7 +14,7 @@ from bandit.selection import posterior_of
 from grading import monitoring, review
 from grading.models import ApiToken, Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import answers, calibration, queue
+from grading.review import answers, calibration, promises, queue
 from grading.reward import explain, rewards
 from grading.vocabulary import Source
 from tests import cast
@@ -314,9 +314,9 @@ def test_i151_correcting_past_sessions_gives_the_history_in_which_the_error_neve
         wanted = learned()
     lived(wrong=True)
     for session in Session.objects.filter(grades__value=0.1):
-        promised = review.preview(session, 0.8)
+        promised = list(promises.effects([(session, 0.8)]))
         answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="the grader could not read it")
-        means = [(effect.before.mean, effect.after.mean) for effect in promised]
+        means = [(move.mean_before, move.mean_after) for move in promised if move.touched]
         assert [(told["mean_before"], told["mean_after"]) for told in answer.effects["bandits"]] == means
     assert learned() == wanted
 

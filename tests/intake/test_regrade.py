@@ -49,7 +49,7 @@ def test_a_preview_says_what_would_change_and_changes_nothing():
     assert (Grade.objects.count(), Settlement.objects.count(), LedgerEntry.objects.count()) == before
     assert "1 sessions: 1 would change" in said
     assert "trajectory at weight 0.3 → not graded (no effect and no failure to see)" in said
-    assert "category: code, mean" in said
+    assert "category: mean of code from ." in said
 
 
 def test_the_number_for_nothing_seen_goes_and_the_old_rows_stay():

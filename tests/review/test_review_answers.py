@@ -11,7 +11,8 @@ from bandit.selection import posterior_of
 from grading import review
 from grading.models import Alarm, Evidence, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import answers, queue
+from grading.review import answers, promises, queue
+from grading.review.effects import moves_of
 from grading.reward import rewards
 from tests import cast
 from tests.casts.review import claim, flagged, item, judged, learned, name, settled
@@ -400,33 +401,35 @@ def test_the_preview_is_what_saving_does_to_every_bandit_to_the_last_bit(rita, v
         judged(judged_value, category="code", harness="gptme")
     session = waits(0.45)
     with time_machine.travel(cast.NOON, tick=False):
-        promised = review.preview(session, value)
+        promised = list(promises.outlooks([(session, value)]))
+        touched = [move for move in promises.effects([(session, value)]) if move.touched]
         answer = answers.submit(
             session, rita, answer=Answer.EXCLUDE if value is None else Answer.GRADE, value=value, reason="r"
         )
         answer.refresh_from_db()
         now = {name: posterior_of(name, cast.NOON) for name in ("category", "harness")}
-    assert [(effect.bandit, effect.arm) for effect in promised] == [
-        ("category", "cross-repo"),
-        ("harness", "claude-code"),
+    assert [(bandit, set(ran)) for bandit, _before, _after, ran in promised] == [
+        ("category", {"cross-repo"}),
+        ("harness", {"claude-code"}),
     ]
-    for effect, told in zip(promised, answer.effects["bandits"], strict=True):
-        held = now[effect.bandit]
-        assert effect.after == held.arms[effect.arm]
+    for (bandit, before, after, (arm,)), told in zip(promised, answer.effects["bandits"], strict=True):
+        held = now[bandit]
+        assert after.arms == held.arms
         assert told == {
-            "bandit": effect.bandit,
-            "arm": effect.arm,
-            "mean_before": effect.before.mean,
-            "mean_after": held.arms[effect.arm].mean,
-            "share_before": effect.share_before,
-            "share_after": held.share_of_next_100(effect.arm),
+            "bandit": bandit,
+            "arm": arm,
+            "mean_before": before.arms[arm].mean,
+            "mean_after": held.arms[arm].mean,
+            "share_before": before.share_of_next_100(arm),
+            "share_after": held.share_of_next_100(arm),
         }
-        assert effect.before.mean != effect.after.mean
+        assert before.arms[arm].mean != after.arms[arm].mean
+    assert moves_of(answer.effects) == touched
 
 
 def test_a_session_without_arms_teaches_nobody(rita):
     session = judged(category=None, harness=None)
-    assert review.preview(session, 0.5) == ()
+    assert list(promises.effects([(session, 0.5)])) == []
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.5)
     assert answer.effects["bandits"] == []
     assert answer.effects["reward"] == {"before": 0.5, "after": 0.5, "source_before": "judge"}

@@ -12,6 +12,7 @@ from bandit.selection import posterior_of
 from grading import monitoring, review
 from grading.models import Flag, Grade, Settlement
 from grading.models.evidence import ArtifactKind
+from grading.review import promises
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast, golden
@@ -320,9 +321,9 @@ def test_the_preview_of_a_correction_is_what_saving_it_does(value):
     cast.grade(session, Source.JOURNAL, 0.32)
     rewards.settle(session)
     with time_machine.travel(cast.NOON, tick=False):
-        promised, _ = review.preview(session, value)
+        promised = {move.bandit: move for move in promises.effects([(session, value)]) if move.touched}["category"]
         review.record_correction(session, reviewer, value=value, exclude=value is None, reason="r")
         now = posterior_of("category", cast.NOON)
-    assert (promised.after.alpha, promised.after.beta) == (now.arms["cross-repo"].alpha, now.arms["cross-repo"].beta)
+    assert (promised.arm, promised.mean_after) == ("cross-repo", now.arms["cross-repo"].mean)
     assert promised.share_after == now.share_of_next_100("cross-repo")
-    assert promised.before.mean != promised.after.mean
+    assert promised.mean_before != promised.mean_after

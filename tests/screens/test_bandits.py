@@ -89,7 +89,7 @@ def test_a_day_of_the_past_leaves_out_what_happened_later(reviewer):
     assert "You are looking at the past" in html
     assert "the sessions of the days up to 25 Mar 2026, with all that is known now" in html
     assert f">{mean('cross-repo', cast.NOON - 6 * DAY)}<" in row_of(html, "cross-repo")
-    assert f"Since then: cross-repo {mean('cross-repo', cast.NOON - 6 * DAY)} to {mean('cross-repo')}" in html
+    assert f"Since then: cross-repo from {mean('cross-repo', cast.NOON - 6 * DAY)} to {mean('cross-repo')}" in html
     assert "Back to now" in html
 
 
@@ -183,6 +183,11 @@ def test_outages_stand_on_the_line_with_their_words(reviewer, settings):
 # ---- what if
 
 
+def moved(client, address, arm):
+    """What the page says the question does to an arm."""
+    return next(move for move in client.get(address).context["question"].moves if move.arm == arm)
+
+
 def test_a_session_graded_otherwise_does_what_correcting_it_does(reviewer):
     session = graded(0.32, source=Source.JOURNAL)
     graded(0.7, category="code")
@@ -191,7 +196,7 @@ def test_a_session_graded_otherwise_does_what_correcting_it_does(reviewer):
     assert LedgerEntry.objects.count() == entries
     regraded(session, 0.8, ago=0 * DAY)
     outlook = posterior_of("category", cast.NOON)
-    assert f"cross-repo {before} to {mean('cross-repo')}," in html
+    assert f"cross-repo from {before} to {mean('cross-repo')}," in html
     assert f"to {outlook.share_of_next_100('cross-repo'):.0f} of 100" in html
     assert f"if a person graded {session.short_id} .80. Nothing is saved. Dashed below: what would be believed." in html
     assert 'class="if"' in row_of(html, "cross-repo")
@@ -218,7 +223,7 @@ def test_a_source_left_out_counts_for_nothing(reviewer):
     graded(0.1, source=Source.JOURNAL)
     _, after = what_if_without("category", "journal", cast.NOON)
     html = read(reviewer, f"{PAGE}?without=journal")
-    assert f"to {charts.thousandths(after.arms['cross-repo'].mean)}," in html
+    assert moved(reviewer, f"{PAGE}?without=journal", "cross-repo").mean_after == after.arms["cross-repo"].mean
     assert "if journal grades counted for nothing" in html
     assert "<option>judge</option>" in html
     assert "<option selected>journal</option>" in html
@@ -241,14 +246,16 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewe
     lost = [graded(0.3, ago=DAY + dt.timedelta(minutes=each), source=Source.JOURNAL) for each in range(3)]
     graded(0.3, ago=DAY, source=Source.JOURNAL, category="social")
     regraded(lost[0], 0.7, ago=0 * DAY, source=Source.JUDGE)
-    html = read(reviewer, outage(settings, 1.5 * DAY, 0.5 * DAY))
+    address = outage(settings, 1.5 * DAY, 0.5 * DAY)
+    html = read(reviewer, address)
     assert "An estimate over 2 of the 4 sessions that ended then" in html
     assert "1 judged since, whose grade is used, 1 of arms that no judge ever graded, left as they are." in html
-    assert f"cross-repo {mean('cross-repo')} to" in html
+    promised = moved(reviewer, address, "cross-repo")
+    assert charts.thousandths(promised.mean_before) == mean("cross-repo")
     for each in lost[1:]:
         # .775 is the mean of .8, .8, .8 and .7.
         regraded(each, 0.775, ago=0 * DAY, source=Source.JUDGE)
-    assert f"to {mean('cross-repo')}," in html
+    assert charts.thousandths(promised.mean_after) == mean("cross-repo")
 
 
 # ---- the draw

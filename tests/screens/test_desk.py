@@ -152,7 +152,7 @@ def test_a_grade_is_saved_and_the_next_is_shown_with_what_it_did(reviewer):
     first, second = desk_cast.queue_of(2)
     reply = send(reviewer, first, value=".80", reason="the PR was merged")
     assert reply.redirect_chain[-1][0].startswith(f"/review/{second.pk}/?saved=")
-    assert re.search(r"Saved \.80: cross-repo \.\d{3} → \.\d{3}", text(reply))
+    assert re.search(r"Saved \.80: cross-repo from \.\d{3} to \.\d{3}", text(reply))
     held = rewards.live(first)
     assert (held.value, held.source, held.final) == (0.8, "human", True)
     grade = Grade.objects.get(source=Source.HUMAN)

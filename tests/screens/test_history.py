@@ -84,7 +84,7 @@ def test_i152_an_answer_opens_the_list_of_everything_that_it_changed(viewer, rit
     answer = answers.submit(session, rita, answer=Answer.GRADE, value=0.8, reason="merged", seconds=34)
     html = listed(viewer)
     for bandit, arm in (("category", "cross-repo"), ("harness", "claude-code")):
-        assert re.search(rf"<li>{bandit} <b>{arm}</b>: mean \.\d\d\d → \.\d\d\d \(\+\.\d\d\d\), next 100: ", html)
+        assert re.search(rf"<li>{bandit}: mean of {arm} from \.\d\d\d to \.\d\d\d", html)
     for text in ("Flag A1 cleared", "Decided before by journal", "Took 34 s"):
         assert text in html
     [line] = downloaded(viewer, "history.jsonl")

@@ -12,7 +12,6 @@ from grading import review
 from grading.models import ReviewItem
 from grading.models.review import Answer
 from grading.reward import one_scale
-from grading.screens import charts
 from tests import cast
 from tests.casts import review as review_cast
 from tests.casts import scale as scale_cast
@@ -79,10 +78,10 @@ def test_the_card_shows_each_stratum_and_what_it_moves(operator):
 
 def test_putting_a_version_in_force_does_what_the_card_promised(operator):
     labelled()
-    (promised,) = re.findall(r"cross-repo: mean [.\d]+ without, ([.\d]+) with", read(operator))
+    (promised,) = (move.mean_after for move in operator.get(PAGE).context["moves"] if move.arm == "cross-repo")
     (said,) = messages(operator, hidden(read(operator)) | {"note": "three good ones"})
     assert said.startswith("Version 1 is in force: cross-repo from")
-    assert charts.thousandths(posterior_of("category", cast.NOON).arms["cross-repo"].mean) == promised
+    assert posterior_of("category", cast.NOON).arms["cross-repo"].mean == promised
     row = Rectifier.objects.get()
     assert (row.by, row.note, row.enabled) == ("otto", "three good ones", True)
     card = read(operator)

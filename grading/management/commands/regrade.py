@@ -14,7 +14,7 @@ from grading.intake import regrading
 from grading.intake.regrading import Regraded, RewardSnapshot
 from grading.models import Agent, Session
 from grading.reward.explain import number
-from grading.screens import charts
+from grading.screens.moves import words
 
 KINDS = 20
 
@@ -49,13 +49,8 @@ class Command(BaseCommand):
             return
         seen = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
         self.stdout.write(summary(seen))
-        effects = regrading.effects(seen, timezone.now())
-        for each in sorted(effects, key=lambda each: (each.bandit, -abs(each.share_after - each.share_before))):
-            self.stdout.write(
-                f"  {each.bandit}: {each.arm}, mean {charts.thousandths(each.before.mean)} → "
-                f"{charts.thousandths(each.after.mean)}, of the next hundred "
-                f"{each.share_before:.1f} → {each.share_after:.1f}"
-            )
+        for move in regrading.effects(seen, timezone.now()):
+            self.stdout.write(f"  {move.bandit}: mean of {words(move)}")
         if not any(each.changed or each.moved for each in seen):
             self.stdout.write("Nothing would change.")
             return

@@ -6,10 +6,11 @@ from typing import Any
 from django.utils import timezone
 
 from bandit import arms, merging
+from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
 from bandit.selection import posterior_of
 from grading.intake import naming
-from grading.screens.scale.shifts import arm_shifts, effect
+from grading.screens.moves import words
 
 # Acts without more to say than who and why, each with what an arm is then.
 PLAIN: dict[str, tuple[Callable[..., Any], str]] = {
@@ -28,9 +29,9 @@ ASKED = ("merge", "retire", "part")
 def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str:
     """Do one of ACTS to an arm, and say what was done. Raises ValueError where it cannot be, with the reason."""
     if act in PLAIN:
-        change, words = PLAIN[act]
+        change, now = PLAIN[act]
         change(arm, by=by, why=why)
-        return f"{arm} {words}."
+        return f"{arm} {now}."
     if act == "rename":
         return f"It is called {arms.rename(arm, post.get('title', ''), by=by, why=why)} now."
     if act == "alias":
@@ -66,9 +67,10 @@ def ask(act: str, arm: Arm, said: Mapping[str, str]) -> dict[str, Any]:
     if act == "merge":
         into = _other(arm, said)
         seen = merging.preview_merge(arm, into, timezone.now())
-        shifts = [row for row in arm_shifts(seen.before, seen.after) if row.arm != arm.name]
+        found = [move for move in moves(arm.bandit.name, seen.before, seen.after) if move.arm != arm.name]
         moved = f"{rewards(seen.merged.moved)} move{'s' if seen.merged.moved == 1 else ''}"
-        own = effect([row for row in shifts if row.arm == into.name]).replace("no arm moves", f"{into} does not move")
+        chooses = arm.bandit.kind == BanditKind.CHOICE
+        own = next(words(move, title=str(into), shares=chooses) for move in found if move.arm == into.name)
         pairs: list[str] = []
         # Harness × model pairs keep their own rewards until they are merged too.
         if arm.bandit.name in {"harness", naming.BANDIT} and "/" not in arm.name:
@@ -80,7 +82,8 @@ def ask(act: str, arm: Arm, said: Mapping[str, str]) -> dict[str, Any]:
             "heading": f"Merge {arm} into {into}",
             "words": f"{moved}{_doubles(seen.merged.kept, into)}; {own}. {arm} and all its names mean {into} from then "
             f"on. Nothing is deleted: parting the two brings the same rewards back.",
-            "shifts": shifts if arm.bandit.kind != BanditKind.NAMES else [],
+            "moves": found if arm.bandit.kind != BanditKind.NAMES else [],
+            "chooses": chooses,
             "pairs": pairs,
             "button": f"Merge {arm} into {into}: {moved}",
         }

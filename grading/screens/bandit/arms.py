@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
+from bandit.core.moves import ArmMove
 from bandit.core.posterior import ArmPosterior
 from bandit.core.table import ABSTAINED
 from bandit.models import Arm
 from bandit.selection import Outlook
 from grading.screens import charts
 from grading.screens.bandit.advising import ledger_of
-from grading.screens.bandit.moves import ArmMove
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
 from grading.screens.bandit.what_if import UNJUDGED
@@ -22,7 +22,7 @@ from grading.screens.scale import view as scales
 class Beside:
     """What the arms are compared with: another outlook, drawn as dashed lines of the class `css`.
 
-    `heading` names it in a table's head, `words` say what moves and why; it is `about` these arms above all.
+    `heading` names it in a table's head, `words` say what moves and why.
     """
 
     outlook: Outlook
@@ -30,7 +30,6 @@ class Beside:
     css: str
     heading: str
     words: str
-    about: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,6 @@ class ArmRow:
     record: Record
     ledger: str
     move: ArmMove | None = None
-    is_asked_about: bool = False
     is_tried: bool = False
 
     @property
@@ -80,7 +78,7 @@ def arm_rows(
         drawn = charts.ridges(_betas(shown))
     else:
         # The other curves of the arms that are seen to move.
-        others = {name: beside.outlook.arms[name] for name in shown if beside.moves[name].is_drawn}
+        others = {name: beside.outlook.arms[name] for name in shown if beside.moves[name].mean_moves}
         drawn = charts.ridges(_betas(shown), _betas(others), beside.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
@@ -101,7 +99,6 @@ def arm_rows(
             record=records[name],
             ledger=ledger_of(arms[name]),
             move=None if beside is None else beside.moves[name],
-            is_asked_about=beside is not None and name in beside.about,
             is_tried=belief.is_tried(arms[name]),
         )
         rows.append(row)

@@ -10,6 +10,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from bandit.core.moves import ArmMove, moves
 from bandit.models import Arm, Bandit, BanditKind
 from grading.judging.outlook.standing import standings
 from grading.models.judging import JudgeRole
@@ -18,9 +19,9 @@ from grading.screens.bandit import advising, comparing, decisions, drawing, reco
 from grading.screens.bandit.arms import Beside, arm_rows
 from grading.screens.bandit.asked import QueryRefused
 from grading.screens.bandit.drawing import TrialDraw
-from grading.screens.bandit.moves import ArmMove, in_words, moves
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import OutageChoice, WhatIf
+from grading.screens.moves import in_words
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
 
@@ -84,8 +85,8 @@ class BanditPage:
         if what_if.asks(self.asked) or self.asked.get("draw"):
             self.problems.append("What if, and the draw, are of what holds now: go back to now, then ask again.")
         present = travel.read(self.bandit, Moments(now=self.at.now, day=timezone.localdate(self.at.now)))
-        moved = moves(self.belief.outlook, present.outlook, self.titles)
-        words = f"Since then: {in_words(moved)}.{dashed(moved, 'what is believed now')}"
+        moved = moves(self.bandit.name, self.belief.outlook, present.outlook)
+        words = f"Since then: {in_words(moved, titles=self.titles)}.{dashed(moved, 'what is believed now')}"
         beside = Beside(outlook=present.outlook, moves=by_arm(moved), css="was", heading="now", words=words)
         return self.body(beside, {}, None)
 
@@ -98,14 +99,7 @@ class BanditPage:
             drawn = dashed(question.moves, "what would be believed")
             words = f"{question.words}, {question.what}. Nothing is saved.{drawn}"
             moved = by_arm(question.moves)
-            beside = Beside(
-                outlook=question.after,
-                moves=moved,
-                css="if",
-                heading=question.short,
-                words=words,
-                about=question.about,
-            )
+            beside = Beside(outlook=question.after, moves=moved, css="if", heading=question.short, words=words)
         return {
             **card,
             **self.body(beside, record.pending(self.bandit, self.arms), card["proposal"].pairs),
@@ -157,4 +151,4 @@ def by_arm(found: Sequence[ArmMove]) -> dict[str, ArmMove]:
 
 def dashed(found: Sequence[ArmMove], what: str) -> str:
     """What the dashed lines are; nothing where there are none."""
-    return f" Dashed below: {what}." if any(move.is_drawn for move in found) else ""
+    return f" Dashed below: {what}." if any(move.mean_moves for move in found) else ""

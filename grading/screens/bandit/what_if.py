@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from bandit import ledger
+from bandit.core.moves import ArmMove, moves
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import LedgerEntry
 from bandit.reading import policy_of, rows_of
@@ -19,9 +20,9 @@ from grading.review.promises import changes as changes_of
 from grading.reward.explain import number
 from grading.reward.grade import checked_value
 from grading.screens.bandit.asked import QueryRefused, shown
-from grading.screens.bandit.moves import ArmMove, in_words, moves
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import STACK
+from grading.screens.moves import in_words
 from grading.templatetags.gradingsite_tags import duration, stamp
 from grading.vocabulary import Source
 
@@ -39,7 +40,7 @@ SHORT = 8
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """`what` would be otherwise, and what that does; it is asked `about` these arms (none: about all).
+    """`what` would be otherwise, and what that does; the arms that it is about are touched in `moves`.
 
     `short` is the same for a table's head; `note` says how it was worked out, where that is an estimate.
     """
@@ -49,7 +50,6 @@ class WhatIf:
     moves: list[ArmMove]
     words: str
     after: Outlook
-    about: frozenset[str] = frozenset()
     note: str = ""
 
 
@@ -99,9 +99,11 @@ def answer(
             what = ", ".join(counted) or "nothing yet"
             raise QueryRefused(f"{shown(source)} counts for nothing here; what counts is {what}.")
         before, after = what_if_without(belief.bandit.name, source, now)
-        found = moves(before, after, titles)
+        found = moves(belief.bandit.name, before, after)
         what = f"if {source} grades counted for nothing"
-        return WhatIf(what=what, short=f"without {source}", moves=found, words=in_words(found), after=after)
+        return WhatIf(
+            what=what, short=f"without {source}", moves=found, words=in_words(found, titles=titles), after=after
+        )
     return _undone(belief, said["outage"], known, titles, now) if said["outage"] else None
 
 
@@ -118,13 +120,12 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
             f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing."
         )
     before, after = what_if_many(belief.bandit.name, changes, now, beside=every)
-    found = moves(before, after, titles)
+    found = moves(belief.bandit.name, before, after, touched={change.arm for change in changes})
     return WhatIf(
         what=f"if a person graded {session.short_id} {number(value)}",
         short=f"if {session.short_id if len(session.short_id) <= SHORT else 'graded'} = {number(value)}",
         moves=found,
-        about=frozenset(change.arm for change in changes),
-        words=in_words(found, {change.arm for change in changes}),
+        words=in_words(found, titles=titles),
         after=after,
     )
 
@@ -163,7 +164,7 @@ def _undone(
         rows = rows_of(other, policy_of(other), belief.outlook.posterior.day)
         beside[other.name] = as_judged(list(ledger.live_entries_of(other.name, keys).rewards()), rows)
     before, after = what_if_many(belief.bandit.name, changes, now, beside=beside)
-    found = moves(before, after, titles)
+    found = moves(belief.bandit.name, before, after)
     fallback = sum(entry.grader.source in FALLBACK for entry in entries)
     judged = sum(entry.grader.source == Source.JUDGE for entry in entries)
     ended, changed = len(keys), len(changes)
@@ -177,7 +178,7 @@ def _undone(
         what=f"had the outage of {stamp(outage.since)} not happened",
         short="without the outage",
         moves=found,
-        words=in_words(found),
+        words=in_words(found, titles=titles),
         after=after,
         note=f"An estimate over {changed} of the {ended} session{'' if ended == 1 else 's'} that ended then: their "
         "fallback grades are read as the mean of what the judge gave the same arm at other times."

@@ -100,13 +100,6 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         return {**panel, "say": next(str(error) for errors in form.errors.values() for error in errors)}
     told = bulk.preview(chosen, form.verdict, form.grade)
     without = sum(each.value is None for each in chosen) if form.verdict is Answer.ACCEPT else 0
-    # Each arm as the pages write it; a difference is taken between the numbers shown.
-    bandits: dict[str, list[dict[str, Any]]] = {}
-    for each in told.arms:
-        means = (round(each.before.mean, 3), round(each.after.mean, 3))
-        shares = (round(each.share_before), round(each.share_after))
-        shown = {"mean_moves": means[1] - means[0], "shares": shares, "share_moves": shares[1] - shares[0]}
-        bandits.setdefault(each.bandit, []).append({"moved": each, **shown})
     return {
         "names": {
             Answer.GRADE: f"Grade {count} {number(form.grade)}",
@@ -117,8 +110,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
         "told": told,
         "sentences": _sentences(told),
         "without": without,
-        "bandits": [{"name": name, "arms": rows} for name, rows in bandits.items()],
-        "others": not all(each.named for each in told.arms),
+        "others": not all(move.touched for move in told.arms),
     }
 
 

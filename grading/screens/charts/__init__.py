@@ -7,7 +7,7 @@ from grading.screens.charts.days import STACK, Bar, DayCost, by_day, costs
 from grading.screens.charts.effects import RewardDifference, difference, effects_scale, reach
 from grading.screens.charts.outages import OutageSpan
 from grading.screens.charts.pairs import Dot, against
-from grading.screens.charts.posteriors import Beta, before_after, proof, ridges, shift, thousandths
+from grading.screens.charts.posteriors import Beta, before_after, move, proof, ridges, thousandths
 from grading.screens.charts.quota import BACKLOG, SMALL_BACKLOG, Curve, Note, Span, backlog, gauge, share_bar, timeline
 from grading.screens.charts.scale import band_of, scale
 from grading.screens.charts.tally import tally
@@ -35,12 +35,12 @@ __all__ = [
     "difference",
     "effects_scale",
     "gauge",
+    "move",
     "proof",
     "reach",
     "ridges",
     "scale",
     "share_bar",
-    "shift",
     "tally",
     "thousandths",
     "timeline",

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from django.utils.safestring import SafeString
 
+from bandit.core.moves import ArmMove
 from grading.reward.explain import number
 from grading.screens.charts.days import STACK
 from grading.screens.charts.svg import area, line, open_path, rect, svg, text
@@ -14,7 +15,7 @@ from grading.screens.charts.svg import area, line, open_path, rect, svg, text
 RIDGE = (520, 58)
 CURVES = (348, 148)
 PROOF = (348, 12)
-SHIFT = (520, 24)
+MOVE = (520, 24)
 POINTS = 160
 # A ridge ends where its density is less than this share of its peak.
 VISIBLE = 0.002
@@ -129,17 +130,17 @@ def proof(evidence: Mapping[str, float], pending: float, full: float) -> SafeStr
     return svg(width, height, "".join(marks), f"{label}, {pending:g} pending")
 
 
-def shift(name: str, before: float, after: float) -> SafeString:
-    """Two means of one arm on a 0–1 axis: without (thin) and with (thick, in the colour of people)."""
-    width, height = SHIFT
-    middle = height / 2
+def move(arm: ArmMove) -> SafeString:
+    """An arm's mean on a 0–1 axis, before (thin) and after (thick, in the colour of people)."""
+    width, height = MOVE
+    before, after, middle = arm.mean_before, arm.mean_after, height / 2
     grid = "".join(line("grid", x * width, 0, x * width, height) for x in (0, 0.25, 0.5, 0.75, 1))
     marks = [
         line("will-mean", before * width, middle, after * width, middle),
         line("was-mean solid", before * width, 4, before * width, height - 4),
         line("will-mean thick", after * width, 3, after * width, height - 3),
     ]
-    label = f"{name}: mean {thousandths(before)} without, {thousandths(after)} with"
+    label = f"{arm.arm}: mean {thousandths(before)} before, {thousandths(after)} after"
     return svg(width, height, grid + "".join(marks), label, stretch=True)
 
 

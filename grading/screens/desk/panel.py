@@ -8,9 +8,11 @@ from django import forms
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from bandit.core.moves import ArmMove, moves
 from grading import review
 from grading.models import Rubric, Session, Settlement
 from grading.models.review import Answer
+from grading.review import promises
 from grading.reward import rewards
 from grading.reward.explain import number
 from grading.screens import charts
@@ -45,32 +47,11 @@ class AnswerForm(VerdictForm):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmChange:
-    """What a grade would do to one arm of one bandit. The figures before are None where they are kept back."""
-
-    bandit: str
-    arm: str
-    chart: SafeString
-    mean: float
-    share: int
-    mean_before: float | None = None
-    share_before: int | None = None
-
-    @property
-    def mean_moves(self) -> float | None:
-        """Between the numbers as they are shown."""
-        return None if self.mean_before is None else round(self.mean, 3) - round(self.mean_before, 3)
-
-    @property
-    def share_moves(self) -> int | None:
-        return None if self.share_before is None else self.share - self.share_before
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GradeEffect:
     """The panel for a grade being typed: `say` where it is none, `moves` None where it moves nothing or is hidden.
 
-    `learners` is how many bandits learn from the session, so that the panel keeps room for them.
+    `arms`: what it does to each that learns, and its curves. `learners` is how many bandits learn from the session, so
+    that the panel keeps room for them.
     """
 
     scale: SafeString
@@ -80,7 +61,7 @@ class GradeEffect:
     say: str = ""
     blind: bool = False
     learners: int = 0
-    changes: tuple[ArmChange, ...] = ()
+    arms: tuple[tuple[ArmMove, SafeString], ...] = ()
 
     @property
     def names(self) -> str:
@@ -126,7 +107,7 @@ def effect(session: Session, settlement: Settlement | None, form: AnswerForm | N
         band=charts.band_of(rows, value),
         blind=blind,
         learners=learners,
-        changes=tuple(changes(session, value, blind=blind)),
+        arms=tuple(effects(session, value, blind=blind)),
     )
 
 
@@ -135,19 +116,16 @@ def held_value(settlement: Settlement | None) -> float | None:
     return None if settlement is None or settlement.source == Source.FLOOR else settlement.value
 
 
-def changes(session: Session, value: float, *, blind: bool) -> list[ArmChange]:
-    """What a person's `value` in [0, 1] would do to each bandit that learns from this session."""
+def effects(session: Session, value: float, *, blind: bool) -> list[tuple[ArmMove, SafeString]]:
+    """What a person's `value` in [0, 1] would do to each arm that learns from this session, and the curves of it.
+
+    While `blind` the curve before is left out, and the figures before are kept back by the template.
+    """
     found = []
-    for told in review.preview(session, value):
-        was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in (told.before, told.after))
-        change = ArmChange(
-            bandit=told.bandit,
-            arm=told.arm,
-            chart=charts.before_after(None if blind else was, will),
-            mean=will.mean,
-            share=round(told.share_after),
-            mean_before=None if blind else was.mean,
-            share_before=None if blind else round(told.share_before),
-        )
-        found.append(change)
+    for bandit, before, after, ran in promises.outlooks([(session, value)]):
+        for move in moves(bandit, before, after, touched=ran):
+            if move.touched:
+                beliefs = (outlook.arms[move.arm] for outlook in (before, after))
+                was, will = (charts.Beta(alpha=arm.alpha, beta=arm.beta) for arm in beliefs)
+                found.append((move, charts.before_after(None if blind else was, will)))
     return found

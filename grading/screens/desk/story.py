@@ -7,10 +7,11 @@ from django.contrib.auth.models import User
 
 from grading.models import Evidence, Flag, Grade, ReviewAnswer, Session, Settlement
 from grading.models.review import GRADING, Answer
+from grading.review.effects import moves_of
 from grading.reward.explain import number
+from grading.screens import moves
 from grading.screens.desk import blind
 from grading.screens.session import history
-from grading.templatetags.gradingsite_tags import mean3
 
 LISTED = 14
 VERBS = {
@@ -52,7 +53,7 @@ class FlashMessage:
 
 
 def said(answer: ReviewAnswer) -> FlashMessage:
-    """The line after saving: "Saved .80: cross-repo .583 → .603"."""
+    """The line after saving: "Saved .80: cross-repo from .583 to .603"."""
     did = effects_of(answer)
     first = did[0] if did else ""
     undone = ReviewAnswer.objects.filter(undoes=answer).exists()
@@ -61,12 +62,8 @@ def said(answer: ReviewAnswer) -> FlashMessage:
 
 
 def effects_of(answer: ReviewAnswer) -> list[str]:
-    """What an answer did to the bandits' means: "cross-repo .583 → .603", the category's arm first."""
-    return [
-        f"{each['arm']} {mean3(each['mean_before'])} → {mean3(each['mean_after'])}"
-        for each in answer.effects.get("bandits", [])
-        if each.get("mean_before") is not None and each.get("mean_after") is not None
-    ]
+    """What an answer did to the bandits' means: "cross-repo from .583 to .603", the category's arm first."""
+    return [moves.words(move, shares=False) for move in moves_of(answer.effects)]
 
 
 def words(answer: ReviewAnswer) -> str:

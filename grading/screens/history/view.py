@@ -13,7 +13,9 @@ from grading.models.review import Answer, FilteredList
 from grading.review import audit, exported
 from grading.review.acts import HistoryEntry, HistoryKind
 from grading.review.audit import HistoryCursor
+from grading.review.effects import moves_of
 from grading.screens.exports import view as exports
+from grading.screens.moves import words
 from grading.screens.sessions import saved_views
 
 # The ids that one search may name.
@@ -81,14 +83,8 @@ def show(request: HttpRequest) -> TemplateResponse:
 def changed(act: HistoryEntry) -> dict[str, Any] | None:
     """Everything that an answer changed, for its row; None where it says nothing."""
     effects = act.effects
-    moved = []
-    for each in effects.get("bandits", []):
-        means, shares = (each["mean_before"], each["mean_after"]), (each["share_before"], each["share_after"])
-        if means != shares or means[0] != means[1]:
-            mean_moves, share_moves = round(means[1], 3) - round(means[0], 3), round(shares[1]) - round(shares[0])
-            moved.append({**each, "mean_moves": mean_moves, "share_moves": share_moves})
     told = {
-        "bandits": moved,
+        "arms": [(move.bandit, words(move)) for move in moves_of(effects)],
         "flags": effects.get("flags_cleared", []),
         "alarms": effects.get("alarms", []),
     }

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from bandit import policies
 from bandit.core.caps import CapAdvice, advise
+from bandit.core.moves import moves
 from bandit.eligibility import LATEST, supply_bound
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.policies import PolicyPreview
@@ -19,8 +20,8 @@ from bandit.shadow import FAST, LIMIT, shadow
 from bandit.versions import StaleVersion
 from grading.review import recalibration
 from grading.screens.arms.view import bandit_or_404
+from grading.screens.moves import in_words
 from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, typed
-from grading.screens.scale.shifts import ONE_OF_100, arm_shifts, effect, share_effect
 
 LISTED = 50
 # A version's numbers of these are read at each decision and nowhere else.
@@ -91,23 +92,28 @@ def _put(request: HttpRequest, held: PolicyVersion) -> HttpResponse:
 
 def _preview_page(request: HttpRequest, seen: PolicyPreview, note: str) -> TemplateResponse:
     bandit, said = seen.version.bandit, changes(seen.held, seen.version)
-    shifts, bound = arm_shifts(seen.before, seen.after), supply_bound(bandit)
-    # To be chosen more often brings nothing to an arm that has no work.
-    raised = {row.arm for row in shifts if row.share_after - row.share_before >= ONE_OF_100}
+    found, bound = moves(bandit.name, seen.before, seen.after), supply_bound(bandit)
+    chooses = bandit.kind == BanditKind.CHOICE
     decisive = [name for name in policies.NUMBERS if name.startswith(AT_DECISIONS)]
     context = {
         "title": f"Preview of version {seen.version.version}",
         "bandit": bandit,
         "seen": seen,
         "changes": said,
-        "shifts": [{"row": row, "bound": bound.get(row.arm) if row.arm in raised else None} for row in shifts],
-        "effect": share_effect(shifts) if bandit.kind == BanditKind.CHOICE else effect(shifts),
+        "moves": found,
+        # To be chosen more often brings nothing to an arm that has no work.
+        "notes": {
+            move.arm: f"supply-bound: no work in {bound[move.arm]} of the latest {LATEST} decisions, so a greater "
+            "chance brings it nothing"
+            for move in found
+            if move.arm in bound and move.share_moves > 0
+        },
+        "effect": in_words(found, shares=chooses),
         "at_decisions": any(getattr(seen.held, name) != getattr(seen.version, name) for name in decisive),
-        "chooses": bandit.kind == BanditKind.CHOICE,
+        "chooses": chooses,
         "dependents": Bandit.objects.filter(baseline=bandit).order_by("pk"),
         "numbers": {name: value for name, value in typed(seen.version).items() if value is not None},
         "note": note,
-        "latest": LATEST,
         "limit": LIMIT,
         "report": shadow(seen.version, timezone.now(), every=FAST) if said and "log" in request.GET else None,
     }

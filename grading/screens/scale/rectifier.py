@@ -7,16 +7,17 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
+from bandit.core.moves import moves
 from grading.review import recalibration
-from grading.screens.scale.shifts import arm_shifts, effect
+from grading.screens.moves import in_words
 from grading.screens.scale.switch import answer
 
 
 def card(name: str) -> dict[str, Any]:
     """What the card shows. Raises UnknownBandit."""
     proposed = recalibration.proposal(name, timezone.now())
-    shifts = arm_shifts(proposed.without, proposed.rectified)
-    return {"proposal": proposed, "shifts": shifts, "effect": effect(shifts)}
+    found = moves(name, proposed.without, proposed.rectified)
+    return {"proposal": proposed, "moves": found, "effect": in_words(found)}
 
 
 @require_POST
@@ -29,6 +30,6 @@ def change(request: HttpRequest, name: str) -> HttpResponse:
             return f"The recalibration is off since version {row.version}: every posterior is the ledger's own again."
         proposed = recalibration.proposal(name, timezone.now())
         row = recalibration.put_in_force(proposed, by, fingerprint=fingerprint, **asked)
-        return f"Version {row.version} is in force: {effect(arm_shifts(proposed.without, proposed.rectified))}."
+        return f"Version {row.version} is in force: {in_words(moves(name, proposed.without, proposed.rectified))}."
 
     return answer(request, name, act)

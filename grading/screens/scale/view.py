@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 
 from bandit import calibrating
 from bandit.core.calibration import ANY, STALE_AFTER, START_WEIGHT, CalibrationLine, JudgedSession, Key, Scale, fit
+from bandit.core.moves import ArmMove, moves
 from bandit.core.table import ABSTAINED
 from bandit.models import Bandit, BanditKind, CalibrationVersion
 from bandit.reading import version_of, weights_of
@@ -22,7 +23,7 @@ from grading.reward.explain import number, weight
 from grading.reward.one_scale import BY_ITSELF, SOURCES, START, Proposed
 from grading.reward.trajectory import EvidenceView
 from grading.screens import charts
-from grading.screens.scale.shifts import ArmShift, arm_shifts, effect, share_effect
+from grading.screens.moves import in_words
 from grading.screens.scale.switch import answer
 from grading.vocabulary import Reason, Source
 
@@ -121,7 +122,7 @@ def parts(now: dt.datetime) -> list[BanditScale]:
             is_in_force=counts,
             lines=_rows(shown, pairs, titles, today),
             pairs=shown.n,
-            holds=in_words(bandit, held, today),
+            holds=what_holds(bandit, held, today),
             todo=_todo(held, len(pairs)),
             is_stale=in_force is not None and in_force.is_stale(today),
             history=[{"row": row, "pairs": None if scale is None else scale.n} for row, scale in versions],
@@ -130,7 +131,7 @@ def parts(now: dt.datetime) -> list[BanditScale]:
     return found
 
 
-def in_words(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) -> str:
+def what_holds(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) -> str:
     """How fallbacks are read now, and what they count."""
     scale, weights = calibrating.scale_of(held), weights_of(version_of(bandit))
     counts = " and ".join(f"{source} {weight(weights.get(source, 0.0))}" for source in reversed(SOURCES))
@@ -240,25 +241,30 @@ class ScaleCard:
     proposed: Proposed
     holds: str
     why: str
-    shifts: Sequence[ArmShift]
+    moves: Sequence[ArmMove]
     more: int
     effect: str
     chooses: bool
     is_new: bool
 
+    @property
+    def heading(self) -> str:
+        """Of the figures that would hold."""
+        return f"Version {self.proposed.version}"
+
 
 def card(bandit: Bandit, now: dt.datetime, *, may_operate: bool) -> ScaleCard:
     """What the card shows."""
     proposed = one_scale.proposal(bandit.name, now)
-    shifts = arm_shifts(proposed.now, proposed.after)
+    found = moves(bandit.name, proposed.now, proposed.after)
     chooses = bandit.kind == BanditKind.CHOICE
     return ScaleCard(
         proposed=proposed,
-        holds=in_words(bandit, proposed.held, timezone.localdate(now)),
+        holds=what_holds(bandit, proposed.held, timezone.localdate(now)),
         why=_why(proposed, who="you" if may_operate else "an operator"),
-        shifts=shifts[:SHOWN],
-        more=max(len(shifts) - SHOWN, 0),
-        effect=share_effect(shifts) if chooses else effect(shifts),
+        moves=found[:SHOWN],
+        more=max(len(found) - SHOWN, 0),
+        effect=in_words(found, shares=chooses),
         chooses=chooses,
         is_new=not proposed.is_in_force and (bool(proposed.pairs) or proposed.held is None),
     )
@@ -293,7 +299,8 @@ def _why(proposed: Proposed, who: str) -> str:
 @require_POST
 def change(request: HttpRequest, name: str) -> HttpResponse:
     """Put the proposed calibration in force, or switch it off: one more version, with the user's name."""
-    if not Bandit.objects.that_learn().filter(name=name).exists():
+    bandit = Bandit.objects.that_learn().filter(name=name).first()
+    if bandit is None:
         raise Http404(f"there is no bandit {name} that learns")
 
     def act(by: User, asked: dict[str, Any], fingerprint: str) -> str:
@@ -302,7 +309,8 @@ def change(request: HttpRequest, name: str) -> HttpResponse:
             return f"The calibration is off since version {row.version}: every source is read as it stands."
         proposed = one_scale.proposal(name, timezone.now())
         row = one_scale.put_in_force(proposed, by, fingerprint=fingerprint, **asked)
-        return f"Version {row.version} is in force: {effect(arm_shifts(proposed.now, proposed.after))}."
+        found = moves(name, proposed.now, proposed.after)
+        return f"Version {row.version} is in force: {in_words(found, shares=bandit.kind == BanditKind.CHOICE)}."
 
     return answer(request, name, act)
 
