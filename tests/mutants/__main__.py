@@ -38,7 +38,6 @@ from tests.mutants.equivalents import EQUIVALENTS
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 ROOT = Path(__file__).resolve().parent.parent.parent
-WORKERS = 2
 # A mutant that takes so many times as long as the unchanged tests, and so many seconds more, hangs.
 TIMES, SECONDS = 4, 10
 MEMORY = 4 << 30
@@ -169,12 +168,12 @@ def is_known(mutant: Mutant) -> bool:
     return mutant.lines in {row[:2] for row in EQUIVALENTS.get(mutant.path, ())}
 
 
-def survivors(core: Core, mutants: Sequence[Mutant], limit: float) -> list[Mutant]:
+def survivors(core: Core, mutants: Sequence[Mutant], limit: float, workers: int) -> list[Mutant]:
     """The mutants that no test noticed, printed when they are found unless they are known to be equivalent."""
     waiting, running = list(reversed(mutants)), dict[int, tuple[Mutant, float]]()
     survived: list[Mutant] = []
     while waiting or running:
-        while waiting and len(running) < WORKERS:
+        while waiting and len(running) < workers:
             mutant = waiting.pop()
             running[fork(core, mutant)] = mutant, time.monotonic() + limit
         child, status = os.waitpid(-1, os.WNOHANG)
@@ -193,7 +192,7 @@ def survivors(core: Core, mutants: Sequence[Mutant], limit: float) -> list[Mutan
     return survived
 
 
-def measure(name: str, core: Core, every: int) -> Mapping[str, int | float]:
+def measure(name: str, core: Core, *, every: int, workers: int) -> Mapping[str, int | float]:
     """Tries one mutant in `every` of a core, and prints those that survived and are not known to be equivalent."""
     begun = time.monotonic()
     wholes = {path: source((ROOT / path).read_text(), core.only) for path in core.sources}
@@ -204,7 +203,7 @@ def measure(name: str, core: Core, every: int) -> Mapping[str, int | float]:
     took = baseline(core, unchanged)
     made = (Mutant(path=path, whole=whole, change=each) for path, whole in wholes.items() for each in whole.changes)
     mutants = [mutant for mutant in made if compiles(mutant)][::every]
-    survived = survivors(core, mutants, TIMES * took + SECONDS)
+    survived = survivors(core, mutants, TIMES * took + SECONDS, workers)
     equivalent = [mutant for mutant in survived if is_known(mutant)]
     left = [mutant for mutant in survived if mutant not in equivalent]
     killed = len(mutants) - len(survived)
@@ -220,27 +219,30 @@ def measure(name: str, core: Core, every: int) -> Mapping[str, int | float]:
 
 def compiles(mutant: Mutant) -> bool:
     """Whether the change makes a program at all, and another one."""
+    code = mutant.code  # which takes a tenth of a second to write
     try:
-        compile(mutant.code, mutant.path, "exec")
+        compile(code, mutant.path, "exec")
     except SyntaxError:
         return False
-    return mutant.code != mutant.whole.module.code
+    return code != mutant.whole.module.code
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("core", nargs="*", help=f"one of {', '.join(CORES)}; all of them without")
     parser.add_argument("--every", type=int, default=1, help="try one mutant in so many, for a first look")
+    parser.add_argument("--workers", type=int, default=2, help="run so many mutants at a time")
     given = parser.parse_args(arguments)
     names = given.core or list(CORES)
     if unknown := set(names) - set(CORES):
         parser.error(f"expected cores of {', '.join(CORES)}; got {', '.join(sorted(unknown))}")
     if len(names) == 1:
-        found = {names[0]: measure(names[0], CORES[names[0]], given.every)}
+        found = {names[0]: measure(names[0], CORES[names[0]], every=given.every, workers=given.workers)}
     else:  # each in a process of its own, which has imported nothing that another core changes
         found = {}
         for name in names:
-            command = [sys.executable, "-m", "tests.mutants", name, "--every", str(given.every)]
+            options = ("--every", str(given.every), "--workers", str(given.workers))
+            command = [sys.executable, "-m", "tests.mutants", name, *options]
             said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.splitlines()
             print(*said[:-1], sep="\n", flush=True)
             found |= json.loads(said[-1])

@@ -86,6 +86,14 @@ UNTOUCHED = (
     | m.Assign(value=m.Call(func=m.Name("TypeVar")))
     | m.Assign(targets=[m.AssignTarget(target=m.Name("__all__"))])
 )
+# Of its pattern only the letters count, not their case.
+IGNORES_CASE = m.Call(
+    func=m.Attribute(value=m.Name("re")),
+    args=[
+        m.AtLeastN(n=1),
+        m.Arg(m.MatchIfTrue(lambda value: m.findall(value, m.Attribute(attr=m.Name("IGNORECASE"))))),
+    ],
+)
 TYPE_ALIAS = m.SimpleStatementLine(body=[m.Assign(value=m.Subscript() | m.BinaryOperation(operator=m.BitOr()))])
 
 
@@ -95,6 +103,7 @@ class _Visitor(cst.CSTVisitor):
     def __init__(self, module: cst.Module, only: Collection[str]) -> None:
         super().__init__()
         self.changes: list[Change] = []
+        self.caseless: list[cst.CSTNode] = []
         self.untouched = [
             node for node in module.body if m.matches(node, TYPE_ALIAS) or (only and _name(node) not in only)
         ]
@@ -102,14 +111,19 @@ class _Visitor(cst.CSTVisitor):
     def on_visit(self, node: cst.CSTNode) -> bool:
         if m.matches(node, UNTOUCHED) or any(node is each for each in self.untouched):
             return False
+        if m.matches(node, IGNORES_CASE):
+            self.caseless += m.findall(node, m.SimpleString())
         self.changes += self._changes(node)
         return True
 
     def _changes(self, node: cst.CSTNode) -> Iterator[Change]:
         line = self.get_metadata(PositionProvider, node).start.line if isinstance(node, _PLACED) else 0
+        is_caseless = any(node is each for each in self.caseless)
         for kind, operator in OPERATORS:
             if isinstance(node, kind):
                 for new in operator(node):
+                    if is_caseless and new.value.lower() == node.value.lower():
+                        continue
                     if not _drops_untouched(node, new):
                         yield Change(line=line, old=node, new=new)
 

@@ -65,6 +65,18 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "where it is exactly the most that there may be, nothing is taken off",
         ),
     ),
+    "grading/judging/core/api_errors.py": (
+        (
+            'seconds = float(error.response.headers.get("retry-after", ""))',
+            'seconds = float(error.response.headers.get("retry-after", "XXXX"))',
+            "neither is a number",
+        ),
+        (
+            'def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "") -> Deferred:',
+            'def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "XXXX") -> Deferred:',
+            "neither is the code of a spend limit",
+        ),
+    ),
     "grading/judging/core/verdict_score.py": (
         (
             "if found.value <= overall <= found.mean or gap <= MOST_APART:",

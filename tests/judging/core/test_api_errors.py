@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import time
 
 import anthropic
 import httpx2
@@ -15,6 +16,8 @@ pytestmark = pytest.mark.pure
 
 NOW = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
 REQUEST = httpx2.Request("POST", "https://example.test/v1/messages")
+# One for all errors: each of its own would read the certificates of every authority.
+SDK = anthropic.Anthropic(api_key="k")
 
 
 def error(status, words="", *, kind="api_error", code="", **headers):
@@ -24,13 +27,13 @@ def error(status, words="", *, kind="api_error", code="", **headers):
     response = httpx2.Response(
         status, json=body, headers={k.replace("_", "-"): v for k, v in headers.items()}, request=REQUEST
     )
-    return anthropic.Anthropic(api_key="k")._make_status_error_from_response(response)
+    return SDK._make_status_error_from_response(response)
 
 
 def unsaid(status):
     """An answer that is not even JSON."""
     response = httpx2.Response(status, text="no body", request=REQUEST)
-    return anthropic.Anthropic(api_key="k")._make_status_error_from_response(response)
+    return SDK._make_status_error_from_response(response)
 
 
 def caused(came, cause):
@@ -159,28 +162,41 @@ def test_spend_limits_reset_on_the_first(now, first):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "code", "reason", "scope"),
+    ("kind", "said", "code", "reason", "scope", "status"),
     [
-        ("invalid_request_error", "Your credit balance is too low", "", Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA),
-        ("invalid_request_error", "prompt is too long: 210000 tokens", "", Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
-        ("invalid_request_error", "never heard of", "", Reason.NEEDS_ATTENTION, DeferralScope.JOB),
-        ("authentication_error", "invalid x-api-key", "", Reason.AUTH, DeferralScope.CONFIGURATION),
-        ("billing_error", "billing details", "", Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA),
-        ("permission_error", "no", "", Reason.AUTH, DeferralScope.CONFIGURATION),
-        ("not_found_error", "model: x", "", Reason.NEEDS_ATTENTION, DeferralScope.CONFIGURATION),
-        ("request_too_large", "too large", "", Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
-        ("rate_limit_error", "slow down", "", Reason.RATE_LIMITED, DeferralScope.PACE),
-        ("rate_limit_error", "spent", "enforced_spend_limit_reached", Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA),
-        ("api_error", "Internal server error", "", Reason.OVERLOADED, DeferralScope.JOB),
-        ("timeout_error", "timed out", "", Reason.TIMEOUT, DeferralScope.JOB),
-        ("overloaded_error", "Overloaded", "", Reason.OVERLOADED, DeferralScope.JOB),
-        ("a_new_error", "what is this", "", Reason.NEEDS_ATTENTION, DeferralScope.JOB),
+        (
+            "invalid_request_error",
+            "Your credit balance is too low",
+            "",
+            Reason.QUOTA_EXHAUSTED,
+            DeferralScope.QUOTA,
+            400,
+        ),
+        (
+            "invalid_request_error",
+            "prompt is too long: 210000 tokens",
+            "",
+            Reason.INPUT_TOO_LARGE,
+            DeferralScope.INPUT,
+            400,
+        ),
+        ("invalid_request_error", "never heard of", "", Reason.NEEDS_ATTENTION, DeferralScope.JOB, 400),
+        ("authentication_error", "invalid x-api-key", "", Reason.AUTH, DeferralScope.CONFIGURATION, 401),
+        ("billing_error", "billing details", "", Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, 402),
+        ("permission_error", "no", "", Reason.AUTH, DeferralScope.CONFIGURATION, 403),
+        ("not_found_error", "model: x", "", Reason.NEEDS_ATTENTION, DeferralScope.CONFIGURATION, 404),
+        ("request_too_large", "too large", "", Reason.INPUT_TOO_LARGE, DeferralScope.INPUT, 413),
+        ("rate_limit_error", "slow down", "", Reason.RATE_LIMITED, DeferralScope.PACE, 429),
+        ("rate_limit_error", "spent", "enforced_spend_limit_reached", Reason.QUOTA_EXHAUSTED, DeferralScope.QUOTA, 429),
+        ("api_error", "Internal server error", "", Reason.OVERLOADED, DeferralScope.JOB, 500),
+        ("timeout_error", "timed out", "", Reason.TIMEOUT, DeferralScope.JOB, 504),
+        ("overloaded_error", "Overloaded", "", Reason.OVERLOADED, DeferralScope.JOB, 529),
+        ("a_new_error", "what is this", "", Reason.NEEDS_ATTENTION, DeferralScope.JOB, "a_new_error"),
     ],
 )
-def test_each_type_of_error_has_its_meaning(kind, said, code, reason, scope):
+def test_each_type_of_error_has_its_meaning(kind, said, code, reason, scope, status):
     found = classify_said(kind, said, NOW, code=code)
-    assert (found.reason, found.scope) == (reason, scope)
-    assert said in found.detail
+    assert (found.reason, found.scope, found.detail) == (reason, scope, f"{status}: {said}")
 
 
 @pytest.mark.parametrize(
@@ -253,6 +269,17 @@ def test_the_first_of_the_next_month_is_one_of_utc(month):
     abroad = dt.timezone(dt.timedelta(hours=5))
     late = dt.datetime(2026, month, 1, 2, tzinfo=abroad)  # the day before, in UTC
     assert first_of_next_month(late) == dt.datetime(2026, month, 1, tzinfo=dt.UTC)
+
+
+def test_the_first_of_the_next_month_is_that_of_utc_wherever_the_machine_is(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        late = dt.datetime(2026, 3, 31, 20, tzinfo=dt.UTC)  # April has begun in Tokyo
+        assert first_of_next_month(late) == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(
