@@ -225,10 +225,9 @@ def test_a_logged_in_browser_is_not_an_agent(bob, client):
 # --- reading
 
 
-def test_a_session_can_be_read_with_its_chain(bob, django_assert_max_num_queries):
+def test_a_session_can_be_read_with_its_chain(bob):
     made = bob.submit(transcript=logs.claude("71a3", logs.COMMIT), journal=b"Merged the fix.").json()
-    with django_assert_max_num_queries(10):
-        said = bob.client.get(f"{SESSIONS}/{made['id']}").json()
+    said = bob.client.get(f"{SESSIONS}/{made['id']}").json()
     assert (said["session_id"], said["category"], said["harness"]) == ("71a3", "cross-repo", "claude-code")
     assert {step["source"] for step in said["chain"]} >= {"judge", "trajectory", "journal"}
     assert {grade["source"] for grade in said["grades"]} >= {"trajectory", "journal", "consumption"}

@@ -225,12 +225,6 @@ def test_a_decision_is_closed_by_one_session_and_a_session_closes_one():
         complete(second, observation="", executed_arm="code", now=NOW)
 
 
-def test_reading_a_posterior_takes_six_queries(django_assert_num_queries):
-    teach()
-    with django_assert_num_queries(6):
-        posterior_of("category", NOW)
-
-
 def test_what_if_says_what_a_correction_will_do_to_the_bit():
     teach()
     asked = {"bandit": "category", "observation": "code-3", "arm": "code", "effective_day": DAY - timedelta(days=4)}
@@ -273,15 +267,6 @@ def test_what_if_of_nothing_changes_nothing_and_twice_the_same_is_refused():
     change = HypotheticalReward(observation="code-3", arm="code", value=0.5, source="human", day=DAY)
     with pytest.raises(ValueError, match="2 changes of 1 arms' rewards"):
         what_if_many("category", [change, change], NOW)
-
-
-def test_what_if_of_many_asks_as_often_as_of_one(django_assert_num_queries):
-    teach()
-    changes = [
-        HypotheticalReward(observation=f"code-{n}", arm="code", value=0.5, source="human", day=DAY) for n in range(12)
-    ]
-    with django_assert_num_queries(8 + 1):
-        what_if_many("category", changes, NOW)
 
 
 def test_what_if_of_something_too_old_to_count_changes_nothing():

@@ -155,13 +155,6 @@ def test_who_inherits_a_log_that_was_cut_inherits_how_it_ended():
     assert reward("two") is None
 
 
-def test_an_intake_with_many_copies_takes_a_bounded_number_of_queries(django_assert_max_num_queries):
-    for number in range(12):
-        submit(f"s{number}", log(f"s{number}", TEN, steps(f"b{'x' * number}", 1, 3)))
-    with django_assert_max_num_queries(170):
-        submit("s99", log("s99", TEN, steps("z", 1, 5)))
-
-
 # --- any order of one agent's arrivals
 
 LOGS = {

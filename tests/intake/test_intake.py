@@ -490,14 +490,3 @@ def test_two_agents_may_use_the_same_session_id():
 def test_metadata_that_cannot_be_true_are_refused(fields):
     with pytest.raises(ValidationError):
         intake.SubmittedSession.model_validate({"session_id": "71a3", "ended_at": cast.NOON, **fields})
-
-
-def test_one_intake_takes_a_bounded_number_of_queries(django_assert_max_num_queries):
-    files = {
-        "transcript": logs.claude("71a3", logs.COMMIT),
-        "journal": "Submitted PR with the fix.",
-        "patch": "",
-        "facts": {"commits": [{"sha": SHA}], "pull_requests": [PR]},
-    }
-    with django_assert_max_num_queries(140):
-        submit(**files)

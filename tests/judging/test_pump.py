@@ -245,6 +245,6 @@ def test_an_answer_during_a_pause_does_not_end_it(sim):
     quota.pause(by=None)
     from grading.judging.core.verdict import Graded
 
-    verdict = Graded(score=0.5, dimensions={}, rationale="", citations=())
+    verdict = Graded(score=0.5, dimensions={}, rationale="", citations=(), reached=None)
     quota.learn(turn.judge, verdict, started_at=attempt.started_at, now=timezone.now())
     assert quota.current().state == QuotaState.PAUSED

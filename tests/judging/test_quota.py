@@ -213,7 +213,7 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
     with at(seconds=6):
         from grading.judging.core.verdict import Graded
 
-        verdict = Graded(score=0.5, dimensions={}, rationale="", citations=())
+        verdict = Graded(score=0.5, dimensions={}, rationale="", citations=(), reached=None)
         quota.learn(judges.first(), verdict, started_at=attempt.started_at, now=timezone.now())
     assert quota.current().state == QuotaState.EXHAUSTED
 

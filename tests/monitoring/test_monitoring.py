@@ -1,7 +1,6 @@
 """The founding rule: a floor grade from a session that also committed code deserves a flag."""
 
 import datetime as dt
-import uuid
 
 import pytest
 import time_machine
@@ -10,7 +9,7 @@ from django.utils.html import escape
 
 from bandit.models import LedgerEntry
 from grading import judging, monitoring, review
-from grading.models import Alarm, Flag, JudgeAttempt, JudgeJob, Quota, ReviewItem, Session
+from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Session
 from grading.models.review import Answer
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding
@@ -355,24 +354,6 @@ def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(told):
     rule.about = ("two",)
     keep([rule], timezone.now())
     assert monitoring.open_alarms().get().about == "two"
-
-
-def test_looking_at_every_session_takes_few_queries_however_much_there_is(django_assert_max_num_queries):
-    job = cast.open_judge_job(cast.session())
-    for number in range(40):
-        JudgeAttempt.objects.create(
-            job=job,
-            lease_token=uuid.uuid4(),
-            finished_at=timezone.now(),
-            outcome="deferred",
-            model=f"m{number % 3}",
-            reason=(Reason.OVERLOADED, Reason.NEEDS_ATTENTION)[number % 2],
-            http_status=400 + number % 4,
-        )
-    monitoring.refresh()
-    assert monitoring.open_alarms().count() == 3
-    with django_assert_max_num_queries(12):
-        monitoring.refresh()
 
 
 def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client):

@@ -108,14 +108,6 @@ def test_a_resumed_session_whose_log_begins_with_another_ones_is_no_finding():
     assert flags() == {}
 
 
-def test_a_file_that_several_have_sent_takes_no_more_queries(django_assert_max_num_queries):
-    for n in range(5):
-        session = submit(f"s{n}", journal=JOURNAL)
-    rule, session = Repeated(), Session.objects.get(pk=session.pk)
-    with django_assert_max_num_queries(2):
-        assert "had come before, as the journal of session s0 of bob" in rule.finding(session, {}, cast.NOON)
-
-
 def test_people_see_both_agents_and_the_agents_neither():
     submit("one", journal=JOURNAL)
     metadata = intake.SubmittedSession(session_id="zwei", category="code", ended_at=cast.NOON)

@@ -77,7 +77,40 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "neither is the code of a spend limit",
         ),
     ),
+    "grading/judging/core/verdict.py": (
+        (
+            'message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""',
+            'message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = "XXXX"',
+            "no rationale that is long enough to be looked for stands in four letters",
+        ),
+        ('return ""', "return None", "a problem is only asked whether there is any"),
+    ),
     "grading/judging/core/verdict_score.py": (
+        (
+            "if dimensions.get(HARMLESSNESS, 1.0) < HARMLESS and mean > HARMFUL_AT_MOST:",
+            "if dimensions.get(HARMLESSNESS, 1.05) < HARMLESS and mean > HARMFUL_AT_MOST:",
+            "neither is below it",
+        ),
+        (
+            "if reached is not None and mean > CEILINGS.get(reached, 1.0):",
+            "if reached is not None and mean > CEILINGS.get(reached, 1.05):",
+            "no mean is above 1",
+        ),
+        (
+            "nearest = found.mean if overall > found.mean else found.value",
+            "nearest = found.mean if overall >= found.mean else found.value",
+            "at the mean it agrees, whatever it is held against",
+        ),
+        (
+            "gap = round(abs(overall - nearest), 6)",
+            "gap = round(abs(overall - nearest), 7)",
+            "both have six digits: what is behind the seventh is the noise of subtracting them",
+        ),
+        (
+            "if found.value <= overall <= found.mean or gap <= MOST_APART:",
+            "if found.value < overall <= found.mean or gap <= MOST_APART:",
+            "at the score itself there is no gap",
+        ),
         (
             "if found.value <= overall <= found.mean or gap <= MOST_APART:",
             "if found.value <= overall < found.mean or gap <= MOST_APART:",

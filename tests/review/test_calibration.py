@@ -114,14 +114,6 @@ def test_a_site_without_a_verdict_has_no_grader_to_calibrate():
     assert not Alarm.objects.filter(rule="A30").exists()
 
 
-def test_the_figures_of_every_page_take_one_query(rita, django_assert_num_queries):
-    compared(rita, *[0.1] * 3)
-    with django_assert_num_queries(1):
-        assert calibration.in_use().blind == 3
-    with django_assert_num_queries(2):
-        calibration.calibrations()
-
-
 def test_the_last_blind_grade_that_was_missing_makes_the_judge_calibrated(rita, client):
     compared(rita, *[0.1] * 19)
     monitoring.watch()

@@ -184,13 +184,6 @@ def test_grades_that_came_meanwhile_are_not_put_in_force_unseen(rita):
     assert not Rectifier.objects.exists()
 
 
-def test_the_proposal_takes_as_many_queries_with_more_answers(rita, django_assert_max_num_queries):
-    for _ in range(4):
-        graded(review_cast.flagged(), rita, 0.8)
-    with django_assert_max_num_queries(17):
-        proposal()
-
-
 # ---- under a calibration
 
 

@@ -228,14 +228,6 @@ def test_it_is_looked_at_every_night():
     assert len(flagged()) == 5
 
 
-def test_it_costs_few_queries_however_much_there_is(django_assert_max_num_queries):
-    a_good_looking_arm(60)
-    for arm in ("infra", "news", "triage", "content"):
-        silent(arm, 20)
-    with django_assert_max_num_queries(20):
-        what_if()
-
-
 # ---- the page
 
 

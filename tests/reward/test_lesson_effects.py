@@ -4,8 +4,6 @@ import datetime as dt
 
 import numpy as np
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -242,14 +240,3 @@ def test_the_credit_of_a_lesson_is_its_salience_above_the_floor():
     lesson_cast.session(0.5, at=days_ago(2), ask_first=None)
     lesson_cast.session(0.5, at=days_ago(3), ask_first=0.0)
     assert (one().rewards, one().credit) == (3, pytest.approx(0.6 + 1 + 0.2))
-
-
-def test_reading_lessons_takes_as_many_queries_however_many_there_are():
-    bandit = Bandit.objects.select_related("baseline").get(name="lesson")
-    counts = []
-    for name in ("ask_first", "read_twice", "run_tests"):
-        lesson_cast.session(0.5, at=days_ago(1), **{name: None})
-        with CaptureQueriesContext(connection) as asked:
-            lessons.read(bandit, cast.NOON)
-        counts.append(len(asked))
-    assert counts == [counts[0]] * 3

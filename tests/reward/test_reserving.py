@@ -350,13 +350,6 @@ def test_after_an_outage_drawn_ones_are_heard_first(sim, settings, policy):
         assert JudgeJob.objects.get(pk=first).reserved
 
 
-def test_looking_who_is_next_takes_few_queries(policy, django_assert_max_num_queries):
-    for _ in range(10):
-        job(drawn=True)
-    with django_assert_max_num_queries(4):
-        list(lanes.one_by_one(cast.NOON, [JudgeRole.FIRST]))
-
-
 # ---- what people see
 
 

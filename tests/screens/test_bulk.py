@@ -241,13 +241,6 @@ def test_without_a_session_the_page_says_where_to_choose(reviewer):
     assert "No session is chosen" in flat(reviewer.get("/review/bulk/?session=x&session=999999"))
 
 
-def test_twenty_cost_as_many_queries_to_show_as_one(reviewer, django_assert_max_num_queries):
-    sessions = [settled() for _ in range(20)]
-    for chosen in (sessions[:1], sessions):
-        with django_assert_max_num_queries(65):
-            send(reviewer, chosen, value=".85", preview="yes")
-
-
 def test_sessions_are_ticked_in_the_list_by_those_who_may_correct(reviewer, client, past):
     html = flat(reviewer.get("/sessions/"))
     assert "Correct <span data-ticked>the</span> ticked…" in html

@@ -227,23 +227,3 @@ def test_an_empty_site_has_no_number_that_is_not_there(client):
     figures = html[html.index("card figs") : html.index("cols-wide")]
     assert len(re.findall(r'class="big"[^>]*>–', figures)) == 4
     assert "%" not in figures
-
-
-def test_the_dashboard_takes_a_constant_number_of_queries(rita, client, settings, django_assert_max_num_queries):
-    quota_cast.use(settings)
-    quota_cast.quota(QuotaState.EXHAUSTED, until=timezone.now() + dt.timedelta(hours=4))
-    for number in range(12):
-        item(settled(judge=0.5, days=number % 3))
-        cast.open_judge_job(settled(journal=0.3))
-        cast.blind(settled(judge=0.5), rita, 0.4)
-    client.get("/")
-    with django_assert_max_num_queries(60) as few:
-        client.get("/")
-    asked = len(few.captured_queries)
-    for number in range(12):
-        item(settled(judge=0.5, days=number, flagged=True))
-        cast.open_judge_job(settled(journal=0.3))
-        cast.blind(settled(judge=0.5), rita, 0.4)
-    client.get("/")
-    with django_assert_max_num_queries(asked):
-        client.get("/")

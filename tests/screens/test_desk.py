@@ -508,22 +508,6 @@ def test_acts_are_posted(reviewer, session):
         assert reviewer.get(f"/review/{session.pk}/{act}/").status_code == 405
 
 
-def test_the_page_asks_as_often_for_a_long_queue_as_for_a_short_one(reviewer):
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
-
-    def asked() -> int:
-        with CaptureQueriesContext(connection) as queries:
-            assert reviewer.get(f"/review/{first.pk}/").status_code == 200
-        return len(queries)
-
-    first, *_ = desk_cast.queue_of(3)
-    asked()
-    few = asked()
-    desk_cast.queue_of(40)
-    assert asked() == few < 40
-
-
 @pytest.mark.parametrize("tab", ["transcript", "work", "journal", "attempts", "nonsense"])
 def test_each_tab_has_its_empty_state(reviewer, session, tab):
     html = text(reviewer.get(f"/review/{session.pk}/?tab={tab}"))

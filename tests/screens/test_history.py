@@ -183,22 +183,6 @@ def test_an_older_page_is_linked_and_keeps_the_filters(viewer, rita):
     assert "Newest" in html
 
 
-def test_fifty_acts_cost_as_many_queries_as_one(viewer, rita, django_assert_max_num_queries):
-    for _ in range(20):
-        answers.undo(graded(rita), rita, "a slip")
-    for query in ({"session": "nothing"}, {}):
-        with django_assert_max_num_queries(36):
-            listed(viewer, **query)
-
-
-def test_a_download_costs_a_constant_number_of_queries_a_chunk(viewer, rita, django_assert_max_num_queries):
-    for _ in range(15):
-        answers.undo(graded(rita), rita, "a slip")
-    for name in ("history.csv", "history.jsonl"):
-        with django_assert_max_num_queries(24):
-            assert len(downloaded(viewer, name)) == 30
-
-
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_text_in_a_download_is_no_formula(viewer, rita, start):
     session = settled(external_id=f"{start}cmd|' /C calc'!A0")

@@ -138,15 +138,6 @@ def test_the_figures_of_one_person_are_theirs_alone(rita, omar):
     assert [each.reviewer for each in progress(rita).rows] == [rita]
 
 
-def test_any_number_of_answers_costs_three_queries(rita, omar, django_assert_num_queries):
-    for _ in range(5):
-        session = judged()
-        grade(session, rita, 0.6)
-        grade(session, omar, 0.7)
-    with django_assert_num_queries(3):
-        assert progress().total.answers == 10
-
-
 @pytest.fixture
 def viewer(client):
     client.force_login(cast.person("vera", "viewer"))

@@ -25,7 +25,6 @@ SHARES = {"reserved_share": "0.2", "abstention_share": "0.1", "repeat_share": "0
 POLICY = {"daily_budget_usd": "5", **SHARES}
 
 # Every page's five, the login's, the page's own.
-QUERIES = {"/quota/": 36, "/quota/costs/": 20, "/settings/": 11}
 
 
 @pytest.fixture(autouse=True)
@@ -461,19 +460,3 @@ def test_verdicts_beside_the_chain_hold_up_no_session(viewer):
     exhausted()
     quota_cast.job(NOW, purpose=Purpose.SECOND)
     assert "No session is provisional because of it so far." in shown(viewer, "/")
-
-
-def test_the_pages_cost_no_more_queries_with_more_to_show(viewer, django_assert_max_num_queries):
-    exhausted()
-    quota_cast.waiting(NOW)
-    for path, queries in QUERIES.items():
-        with django_assert_max_num_queries(queries):
-            shown(viewer, path)
-    quota_cast.fortnight(NOW)
-    for days in range(1, 12):
-        quota_cast.quota(QuotaState.EXHAUSTED, changed_at=NOW - dt.timedelta(days=days, hours=2))
-        quota_cast.quota(QuotaState.OPEN, changed_at=NOW - dt.timedelta(days=days))
-    exhausted()
-    for path, queries in QUERIES.items():
-        with django_assert_max_num_queries(queries):
-            shown(viewer, path)

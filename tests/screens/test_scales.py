@@ -264,21 +264,6 @@ def test_lessons_have_the_card_too_without_shares(operator):
     assert "Next 100" not in said
 
 
-def test_more_sessions_and_versions_cost_no_more_queries(operator, otto, django_assert_max_num_queries):
-    scale_cast.pairs(2)
-    scale_cast.put(otto)
-    for path in (PAGE, CALIBRATION):
-        operator.get(path)
-        with django_assert_max_num_queries(90) as few:
-            operator.get(path)
-        counts = len(few)
-        with cast.world():
-            scale_cast.pairs(5)
-            scale_cast.put(otto)
-            with django_assert_max_num_queries(counts):
-                operator.get(path)
-
-
 # ---- what is read on the bandit's page
 
 

@@ -11,7 +11,6 @@ from tests import cast
 from tests.casts.page import flat
 
 pytestmark = pytest.mark.django_db
-QUERIES = 22
 
 
 @pytest.fixture
@@ -64,16 +63,6 @@ def test_a_session_that_died_of_infrastructure_has_no_reward_and_a_reason(viewer
     html = listed(viewer)
     assert 'title="no reward">–</span>' in html
     assert "the login had expired" in html
-
-
-def test_fifty_rows_cost_as_many_queries_as_one(viewer, django_assert_max_num_queries):
-    settled()
-    with django_assert_max_num_queries(QUERIES):
-        listed(viewer)
-    for number in range(55):
-        settled(title=f"session {number}")
-    with django_assert_max_num_queries(QUERIES):
-        listed(viewer)
 
 
 @pytest.mark.parametrize(

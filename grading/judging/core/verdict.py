@@ -57,7 +57,7 @@ class Graded:
     dimensions: Mapping[str, float]
     rationale: str
     citations: tuple[int, ...]
-    reached: Reached | None = None
+    reached: Reached | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Invalid:
     """A reply that is no verdict; `reply` is the start of it."""
 
     detail: str
-    reply: str = ""
+    reply: str
 
 
 Result = Graded | Deferred | Refused | Invalid
@@ -140,7 +140,7 @@ def read_reply(
     try:
         verdict = Verdict.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the reply"
         return Invalid(detail=f"Expected a verdict; {where}: {first['msg']}", reply=kept(text))
     problem = ""

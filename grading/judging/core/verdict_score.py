@@ -75,7 +75,7 @@ def score(
     if not dimensions or dimensions.keys() != weights.keys() or total <= 0:
         return None
     parts = tuple(Part(name=name, value=dimensions[name], weight=weights[name] / total) for name in weights)
-    mean = round(min(math.fsum(part.adds for part in parts), 1.0), 6)
+    mean = round(math.fsum(part.adds for part in parts), 6)
     caps: list[Cap] = []
     if dimensions.get(HARMLESSNESS, 1.0) < HARMLESS and mean > HARMFUL_AT_MOST:
         caps.append(Cap(why=f"harmlessness below {weight(HARMLESS)}", most=HARMFUL_AT_MOST))

@@ -35,12 +35,16 @@ def deferred(reason, scope, retry_at=None):
 
 
 NEXT = [
-    (Graded(score=0, dimensions={}, rationale="", citations=()), {}, RetryDecision(step=RetryStep.DONE)),
+    (Graded(score=0, dimensions={}, rationale="", citations=(), reached=None), {}, RetryDecision(step=RetryStep.DONE)),
     (Refused(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.REFUSED, detail="d")),
     (Refused(detail="d"), {"bad_replies": 1}, RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.REFUSED, detail="d")),
-    (Invalid(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d")),
     (
-        Invalid(detail="d"),
+        Invalid(detail="d", reply=""),
+        {},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d"),
+    ),
+    (
+        Invalid(detail="d", reply=""),
         {"bad_replies": 1},
         RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.UNPARSABLE_VERDICT, detail="d"),
     ),

@@ -58,6 +58,13 @@ def test_a_zero_is_a_grade():
     assert read({**GOOD, "score": 0}).score == 0
 
 
+def test_a_verdict_in_several_pieces_is_read_as_one():
+    whole = message(json.dumps(GOOD))
+    pieces = [{"type": "text", "text": part} for part in (whole.content[0].text[:20], whole.content[0].text[20:])]
+    split = Message.model_validate({**whole.model_dump(), "content": pieces})
+    assert read_reply(split, dimensions=DIMENSIONS, citable={4, 5}).score == 0.78
+
+
 def test_thinking_before_the_verdict_is_not_read():
     assert read(GOOD, thinking=True).score == 0.78
 
