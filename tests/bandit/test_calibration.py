@@ -124,9 +124,20 @@ class TestFitting:
         scale = fit(on_a_line(each=10) + [silent("a", 0.3)] * 6, START)
         assert Scale.from_json(scale.as_json()) == scale
 
-    def test_numbers_out_of_range_are_refused(self):
+    def test_the_start_goes_through_json(self):
+        assert Scale.from_json(START.as_json()) == START
+
+    def test_pairs_are_counted_in_whole_numbers(self):
+        line = line_of(fit(on_a_line(each=10), START))
+        assert {type(n) for n in line.pairs.values()} == {int}
+
+    @pytest.mark.parametrize(("fallback", "judge"), [(1.2, 0.5), (-0.1, 0.5), (0.5, 1.2), (0.5, -0.1)])
+    def test_numbers_out_of_range_are_refused(self, fallback, judge):
         with pytest.raises(ValueError, match="two grades in"):
-            pair("a", 1.2, 0.5)
+            pair("a", fallback, judge)
+
+    def test_the_ends_of_the_range_are_grades(self):
+        assert (pair("a", 1, 0).fallback, pair("a", 0, 1).judge) == (1, 1)
 
 
 class TestReading:
@@ -237,6 +248,7 @@ class TestSilence:
     def test_too_few_judged_ones_say_nothing(self):
         scale = fit([each for each in self.pairs() if each.source != ABSTAINED] + [silent("a", 0.1)] * 4, START)
         assert not scale.reads_abstentions
+        assert fit(self.pairs(), START).reads_abstentions
         rows = [row("a", 0.8, source="judge", n=40), row("a", 0, source=ABSTAINED, view="nothing_observable", n=60)]
         assert read(rows, scale).alpha.tobytes() == read(rows[:1], scale).alpha.tobytes()
 

@@ -45,6 +45,31 @@ STEEP = {
     "news": [(0.3, 0.9), (0.31, 0.95), (0.32, 1.0)] * 5,
 }
 EXACT = {"code": [(0.2, 0.2), (0.4, 0.4), (0.6, 0.6)] * 9, "infra": [(0.5, 0.5), (0.7, 0.7), (0.9, 0.9)] * 9}
+# A slope that surely is above nothing, and below 1.
+GENTLE = {
+    "code": [(0.08, 0.15), (0.12, 0.17), (0.1, 0.16)] * 8,
+    "infra": [(0.33, 0.3), (0.37, 0.32), (0.35, 0.31)] * 8,
+    "news": [(0.58, 0.45), (0.62, 0.47), (0.6, 0.46)] * 8,
+    "triage": [(0.83, 0.6), (0.87, 0.62), (0.85, 0.61)] * 8,
+}
+# Arms too near each other to say which way a line goes.
+NEAR_AND_FALLING = {
+    "code": [(0.2, 0.9), (0.2, 0.88)] * 8,
+    "infra": [(0.21, 0.7), (0.21, 0.72)] * 8,
+    "news": [(0.22, 0.5), (0.22, 0.47)] * 8,
+    "triage": [(0.23, 0.3), (0.23, 0.33)] * 8,
+}
+NEAR_AND_RISING = {
+    "code": [(0.2, 0.3), (0.2, 0.32)] * 8,
+    "infra": [(0.21, 0.33), (0.21, 0.35)] * 8,
+    "news": [(0.22, 0.35), (0.22, 0.37)] * 8,
+    "triage": [(0.23, 0.38), (0.23, 0.4)] * 8,
+}
+# The better of an arm's sessions have the worse verdicts.
+AGAINST = {
+    "code": [(0.1, 0.5), (0.2, 0.4), (0.3, 0.3)] * 8,
+    "infra": [(0.5, 0.9), (0.6, 0.8), (0.7, 0.7)] * 8,
+}
 # What abstentions were worth.
 SILENT = {"code": [0.3, 0.35, 0.25], "news": [0.2, 0.1], "idle": [0.4]}
 
@@ -394,6 +419,51 @@ LINES = {
         "offsets": {"code": 0.041348812, "infra": 0.027711725, "news": 0.052656228, "triage": -0.121716765},
         "pairs": {"code": 6, "infra": 4, "news": 5, "triage": 3},
     },
+    ("gentle", "full"): {
+        "slope": 0.982918809,
+        "intercept": -0.081886434,
+        "low": 0.766887682,
+        "high": 1.198949936,
+        "centre": 0.475,
+        "doubt": 0.003045889,
+        "slope_doubt": 0.017249565,
+        "spread": 0.01176689,
+        "residual": 0.01,
+        "widened": 1.462704361,
+        "backwards": False,
+        "offsets": {"code": 0.138683749, "infra": 0.046227916, "news": -0.046227916, "triage": -0.138683749},
+        "pairs": {"code": 24, "infra": 24, "news": 24, "triage": 24},
+    },
+    ("near and falling", "full"): {
+        "slope": 0.0,
+        "intercept": 0.6,
+        "low": -1.187070855,
+        "high": 1.187070855,
+        "centre": 0.215,
+        "doubt": 0.008547759,
+        "slope_doubt": 0.520833333,
+        "spread": 0.033566038,
+        "residual": 0.01,
+        "widened": 1.494540658,
+        "backwards": False,
+        "offsets": {"code": 0.284698903, "infra": 0.107989239, "news": -0.112897841, "triage": -0.279790301},
+        "pairs": {"code": 16, "infra": 16, "news": 16, "triage": 16},
+    },
+    ("near and rising", "full"): {
+        "slope": 1.153110048,
+        "intercept": 0.10208134,
+        "low": -0.033960808,
+        "high": 2.340180903,
+        "centre": 0.215,
+        "doubt": 0.001424175,
+        "slope_doubt": 0.520833333,
+        "spread": 0.005071698,
+        "residual": 0.01,
+        "widened": 1.494540658,
+        "backwards": False,
+        "offsets": {"code": -0.020212504, "infra": -0.003769877, "news": 0.003769877, "triage": 0.020212504},
+        "pairs": {"code": 16, "infra": 16, "news": 16, "triage": 16},
+    },
 }
 WEIGHTS = {
     # case: what each source weighs, the verdicts' variance within arms, what a failure is read as at least
@@ -414,6 +484,12 @@ WEIGHTS = {
     "silent": ({"journal": 0.0, "trajectory": 0.292883296}, 0.022862014, 0.0),
     "two views": ({"journal": 0.0, "trajectory": 0.456342089}, 0.026901916, 0.0),
     "journals": ({"journal": 0.292883296, "trajectory": 0.292883296}, 0.012738095, 0.0),
+    "gentle": ({"journal": 0.0, "trajectory": 0.839285714}, 0.003984314, 0.0),
+    "near and falling": ({"journal": 0.0, "trajectory": 0.025}, 0.005862857, 0.0),
+    "near and rising": ({"journal": 0.0, "trajectory": 0.025}, 0.005805714, 0.0),
+    "against": ({"journal": 0.0, "trajectory": 0.03030303}, 0.012857143, 0.0),
+    "two": ({"journal": 0.0, "trajectory": 0.142857143}, 0.036731818, 0.0),
+    "three": ({"journal": 0.0, "trajectory": 0.181393585}, 0.034538889, 0.0),
 }
 LINE = CalibrationLine(
     source="trajectory",
@@ -491,6 +567,12 @@ CASES = {
     "steep": judged(STEEP),
     "exact": judged(EXACT),
     "exact and many": judged({arm: pairs * 7 for arm, pairs in EXACT.items()}),
+    "gentle": judged(GENTLE),
+    "near and falling": judged(NEAR_AND_FALLING),
+    "near and rising": judged(NEAR_AND_RISING),
+    "against": judged(AGAINST),
+    "two": judged({"code": RISING["code"][:2]}),
+    "three": judged({"code": RISING["code"][:3]}),
     "many silent": judged(ONE) + silent({arm: verdicts * 5 for arm, verdicts in SILENT.items()}),
     "a few silent": judged(ONE) + silent({arm: verdicts * 5 for arm, verdicts in SILENT.items()})[:29],
     "four silent": judged(ONE) + silent(SILENT)[:4],

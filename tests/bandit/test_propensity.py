@@ -78,7 +78,7 @@ def test_p_best_is_a_distribution_and_the_same_again(arms):
     assert chance.tobytes() == p_best(alpha, beta).tobytes()
 
 
-@pytest.mark.parametrize(("alpha", "beta"), [([], []), ([1.0, 0.0], [1.0, 1.0])])
+@pytest.mark.parametrize(("alpha", "beta"), [([], []), ([1.0, 0.0], [1.0, 1.0]), ([1.0, 1.0], [1.0, 0.0])])
 def test_p_best_refuses_what_is_no_beta(alpha, beta):
     with pytest.raises(ValueError, match="at least one arm"):
         p_best(np.array(alpha), np.array(beta))

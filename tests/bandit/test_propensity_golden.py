@@ -84,3 +84,11 @@ def test_the_exact_function_is_asked_for_at_the_ends_of_blocks_alone(arms, exact
     alpha, beta = 30.0 + np.arange(arms) % 7, 30.0 + np.arange(arms) % 5
     golden.hold_unversioned(rounded(p_best(alpha, beta)[:3]), expected, what=WHAT)
     assert sum(asked) == exact
+
+
+def test_a_last_block_of_a_single_step_counts():
+    """So many arms are worked on in blocks of 64 points, and most of what these four kinds weigh is close to 1."""
+    number = np.arange(4_096)
+    alpha, beta = np.where(number % 2, 0.1, 0.3), np.where(number % 3, 0.1, 0.2)
+    found = p_best(alpha, beta, points=66)
+    golden.hold_unversioned(rounded(found[:4]), (0.00007369, 0.000266568, 0.000409591, 0.000039111), what=WHAT)

@@ -40,6 +40,41 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "explained = float(ry**2 / (rr * yy)) if rr > 0 and yy >= 0 and ry > 0 else 0.0",
             "where verdicts do not scatter nothing goes together with them: ry is 0 too",
         ),
+        (
+            "explained = float(ry**2 / (rr * yy)) if rr > 0 and yy > 0 and ry > 0 else 0.0",
+            "explained = float(ry**2 / (rr * yy)) if rr >= 0 and yy > 0 and ry > 0 else 0.0",
+            "nor where the fallbacks do not",
+        ),
+        (
+            "explained = float(ry**2 / (rr * yy)) if rr > 0 and yy > 0 and ry > 0 else 0.0",
+            "explained = float(ry**2 / (rr * yy)) if rr > 0 and yy > 0 and ry >= 0 else 0.0",
+            "where ry is 0, so is its square",
+        ),
+        (
+            "x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y / whole",
+            "x, y = arms.x - trust @ arms.x / whole, arms.y - trust @ arms.y * whole",
+            "the same as with its sign: where the middle of y is makes no difference",
+        ),
+        (
+            "if arms.xy <= 0 or arms.xx <= 0:",
+            "if arms.xy <= 0 or arms.xx < 0:",
+            "where fallbacks do not scatter nothing goes together with them: xy is 0 too",
+        ),
+        (
+            "n = np.bincount(at).astype(np.float64)",
+            "n = np.bincount(at).astype(None)",
+            "a type that is not said is that of a float",
+        ),
+        (
+            'return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("", line.centre)',
+            "return 0.0 if line is None or line.n < LEAST_FLOOR else line.value(None, line.centre)",
+            "no arm is named so, and so none has an offset",
+        ),
+        (
+            'return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("", line.centre)',
+            'return 0.0 if line is None or line.n < LEAST_FLOOR else line.value("XXXX", line.centre)',
+            "the same",
+        ),
     ),
     "bandit/core/propensity.py": (
         (
@@ -56,6 +91,11 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             "before = others_before = np.zeros((len(alpha), 1))",
             "before = others_before = np.zeros((len(alpha), 2))",
             "at the first point nobody is the best: what is multiplied there is negligible",
+        ),
+        (
+            "mass = np.diff(cdf, axis=1, prepend=before)",
+            "mass = np.diff(cdf, prepend=before)",
+            "the last axis is taken where none is named",
         ),
     ),
     "bandit/core/posterior.py": (
