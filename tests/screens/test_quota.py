@@ -24,8 +24,6 @@ ACTIONS = ("/quota/pause/", "/quota/resume/", "/quota/probe/", "/quota/policy/")
 SHARES = {"reserved_share": "0.2", "abstention_share": "0.1", "repeat_share": "0.05", "second_share": "0.25"}
 POLICY = {"daily_budget_usd": "5", **SHARES}
 
-# Every page's five, the login's, the page's own.
-
 
 @pytest.fixture(autouse=True)
 def judge(settings):
