@@ -116,6 +116,11 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             'def classify_said(kind: str, said: str, now: dt.datetime, *, code: str = "XXXX") -> Deferred:',
             "neither is the code of a spend limit",
         ),
+        (
+            'return _classify(error.status_code, said, error.error_code or "", retry_at, now)',
+            'return _classify(error.status_code, said, error.error_code or "XXXX", retry_at, now)',
+            "the same",
+        ),
     ),
     "grading/judging/core/verdict.py": (
         (

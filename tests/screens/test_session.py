@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -26,10 +27,20 @@ def reviewer(client):
     return client
 
 
-def shown(client, session, query="") -> str:
+def opened(client, session, query=""):
+    """The page, whose `context` says what it shows."""
     response = client.get(f"/sessions/{session.pk}/{query}")
     assert response.status_code == 200
-    return flat(response)
+    return response
+
+
+def shown(client, session, query="") -> str:
+    return flat(opened(client, session, query))
+
+
+def tiles_of(page) -> dict:
+    """The links of the chain, by source."""
+    return {tile["source"]: tile for tile in page.context["tiles"]}
 
 
 def sent(name: str, *, metadata: dict | None = None, **files) -> Session:
@@ -65,15 +76,16 @@ def test_the_tiles_are_the_steps_of_the_settlement(reviewer):
     cast.grade(session, Source.TRAJECTORY, None, Reason.STUB_NO_TOOL_CALLS)
     cast.grade(session, Source.JOURNAL, 0.32, detail="“Submitted PR” found")
     rewards.settle(session)
-    html = shown(reviewer, session)
-    assert html.count('role="listitem"') == 6
-    assert 'class="tile c-judge failed"' in html
-    assert "Quota exhausted" in html
-    assert "Stub transcript: no tool calls in it" in html
-    assert 'class="tile c-journal decides prov"' in html
-    assert '<h2 id="reward">Reward .32, provisional.</h2>' in html
-    assert 'class="join rule"><span>max</span>' in html
-    assert 'class="join rule over"><span>overrides</span>' in html
+    page = opened(reviewer, session)
+    tiles = tiles_of(page)
+    assert (tiles["judge"]["css"], tiles["judge"]["reason"]) == ("failed", Reason.QUOTA_EXHAUSTED)
+    assert tiles["trajectory"]["reason"] == Reason.STUB_NO_TOOL_CALLS
+    assert (tiles["journal"]["css"], tiles["journal"]["value"]) == ("decides prov", 0.32)
+    held = page.context["settlement"]
+    assert (held.value, held.final) == (0.32, False)
+    html = flat(page)
+    assert html.count('role="listitem"') == len(page.context["tiles"]) == 6
+    assert (html.count('class="join rule"'), html.count('class="join rule over"')) == (1, 1)
 
 
 def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
@@ -100,15 +112,18 @@ def test_nothing_but_the_stored_steps_explains_a_reward(reviewer):
 def test_a_floor_is_a_dash_and_decides_nothing(reviewer):
     session = cast.session()
     rewards.settle(session)
-    html = shown(reviewer, session)
-    assert '<div class="tile c-floor skipped slim" role="listitem">' in html
-    assert 'title="Not graded yet; never learned"' in html
+    page = opened(reviewer, session)
+    floor = tiles_of(page)["floor"]
+    assert (floor["css"], floor["value"]) == ("skipped slim", None)
+    html = flat(page)
     assert '<span class="rw none">' in html
     assert ".10</div>" not in html
 
 
 def test_a_session_without_settlement_says_so(reviewer):
-    assert "Not settled yet" in shown(reviewer, cast.session())
+    page = opened(reviewer, cast.session())
+    assert (page.context["settlement"], page.context["tiles"]) == (None, [])
+    assert 'class="empty"' in flat(page)
 
 
 def test_consumption_shows_its_sum(reviewer):
@@ -140,17 +155,13 @@ def test_hostile_evidence_is_text(reviewer):
 def test_a_long_transcript_comes_in_pages(reviewer):
     session = cast.session()
     received(session, EvidenceKind.TRANSCRIPT, gptme_log(250), "conversation.jsonl")
-    first = shown(reviewer, session, "?tab=transcript")
-    assert 'id="e1"' in first
-    assert 'id="e100"' in first
-    assert 'id="e101"' not in first
-    assert 'href="?event=101#transcript"' in first
-    second = shown(reviewer, session, "?event=118")
-    assert 'id="e118"' in second
-    assert 'href="?event=1#transcript"' in second
-    assert 'href="?event=201#transcript"' in second
-    last = shown(reviewer, session, "?event=250")
-    assert "Later" not in last
+    events = {at: re.findall(r'id="e(\d+)"', shown(reviewer, session, f"?event={at}")) for at in (1, 118, 250)}
+    assert {at: (found[0], found[-1]) for at, found in events.items()} == {
+        1: ("1", "100"), 118: ("101", "200"), 250: ("201", "251"),
+    }  # fmt: skip
+    neighbours = re.findall(r'href="\?event=(\d+)#transcript"', shown(reviewer, session, "?event=118"))
+    assert set(neighbours) == {"1", "201"}
+    assert 'event=101#transcript"' in shown(reviewer, session, "?tab=transcript")
 
 
 @pytest.mark.parametrize("event", ["-5", "abc", "0", "99999999999999999999", "NaN", "²"])
@@ -163,7 +174,9 @@ def test_an_absurd_event_number_shows_the_start(reviewer, event):
 def test_an_event_beyond_the_end_is_said_in_words(reviewer):
     session = cast.session()
     received(session, EvidenceKind.TRANSCRIPT, gptme_log(2), "conversation.jsonl")
-    assert "No event has such a number" in shown(reviewer, session, "?event=5000")
+    page = opened(reviewer, session, "?event=5000")
+    assert page.context["transcript"].problem
+    assert page.context["transcript"].problem in flat(page)
 
 
 def test_a_huge_message_is_bounded(reviewer):
@@ -177,8 +190,9 @@ def test_a_huge_message_is_bounded(reviewer):
 def test_evidence_that_cannot_be_parsed_is_said_in_words(reviewer):
     session = cast.session()
     received(session, EvidenceKind.TRANSCRIPT, b"\x00\xff\xfe not a transcript at all", "x.bin")
-    html = shown(reviewer, session, "?tab=transcript")
-    assert "The transcript could not be read" in html
+    page = opened(reviewer, session, "?tab=transcript")
+    assert page.context["transcript"].problem
+    assert "x.bin" in flat(page)
     assert 'class="did"' in shown(reviewer, session)
 
 
@@ -197,10 +211,9 @@ def test_a_refused_file_is_named_with_its_reason(reviewer):
         session, EvidenceKind.TRANSCRIPT, b"{}", "cc-last-session-log.txt",
         problem=Reason.LOG_OVERWRITTEN, detail="Expected session 71a3; the log says 5e0c.",
     )  # fmt: skip
-    html = shown(reviewer, session)
-    assert "Transcript refused." in html
-    assert "The log belongs to another session" in html
-    assert "the log says 5e0c" in html
+    page = opened(reviewer, session)
+    assert [row.problem for row in page.context["refused"]] == [Reason.LOG_OVERWRITTEN]
+    assert "the log says 5e0c" in flat(page)
 
 
 def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
@@ -208,15 +221,14 @@ def test_history_tells_everything_and_the_bandits_show_what_is_live(reviewer):
     cast.grade(session, Source.TRAJECTORY, 0.41)
     rewards.settle(session)
     review.record_correction(session, cast.person("ron", "reviewer"), value=0.8, reason="merged since")
-    html = shown(reviewer, session)
-    for text in (
-        "Session received", "Trajectory: .41", "Settled at .41, provisional", "Human by ron: .80", "merged since",
-        "Settled at .80, final", "Unlearned by the category bandit", "Learned by the category bandit",
-    ):  # fmt: skip
-        assert text in html
+    page = opened(reviewer, session)
+    lines = page.context["history"]
+    assert sorted(line.source for line in lines if line.source) == ["human", "human", "trajectory", "trajectory"]
+    assert len(lines) == 1 + 2 + 2 + 6  # it came in, two grades, two settlements, what the bandits did
     grade = Grade.objects.get(source=Source.HUMAN)
-    assert f'href="/grades/{grade.pk}/undo/"' in html
-    assert '<td class="right">.80</td><td class="right">1</td>' in html
+    assert [(line.undo, line.detail) for line in lines if line.undo] == [(grade.pk, "merged since")]
+    assert [(row["entry"].value, row["weight"]) for row in page.context["live"]] == [(0.8, 1)] * 2
+    assert f'href="/grades/{grade.pk}/undo/"' in flat(page)
     assert LedgerEntry.objects.count() == 6
 
 
@@ -227,9 +239,11 @@ def test_attempts_say_how_each_call_ended(reviewer):
         job=job, lease_token="12345678123456781234567812345678", started_at=cast.NOON, finished_at=cast.NOON,
         outcome="deferred", reason=Reason.QUOTA_EXHAUSTED, http_status=400,
     )  # fmt: skip
-    html = shown(reviewer, session, "?tab=judge")
-    assert "Deferred: quota exhausted" in html
-    assert "<b>queued</b>" in html
+    page = opened(reviewer, session, "?tab=judge")
+    (attempt,) = page.context["attempts"]
+    assert (attempt.outcome, attempt.reason) == ("deferred", Reason.QUOTA_EXHAUSTED)
+    assert page.context["job"] == job
+    assert "<b>queued</b>" in flat(page)
 
 
 def test_an_unknown_session_is_a_404(reviewer):
@@ -242,9 +256,9 @@ def test_a_failed_grade_has_its_words_in_the_history(reviewer):
         session=session, source=Source.JUDGE, status=Status.FAILED, reason=Reason.TIMEOUT, detail="after 120 s"
     )
     rewards.settle(session)
-    html = shown(reviewer, session)
-    assert "Judge: failed" in html
-    assert "after 120 s" in html
+    (line,) = (line for line in opened(reviewer, session).context["history"] if line.source == "judge")
+    assert "failed" in line.what
+    assert "after 120 s" in line.detail
 
 
 def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
@@ -253,10 +267,12 @@ def test_the_judge_says_why_and_its_citations_lead_to_the_events(reviewer):
     said = {"rationale": "The guard holds.", "citations": [3, 118], "dimensions": {"goal_fit": 0.8}}
     cast.grade(session, Source.JUDGE, 0.76, evidence=said)
     rewards.settle(session)
-    html = shown(reviewer, session, "?tab=transcript")
+    page = opened(reviewer, session, "?tab=transcript")
+    assert page.context["citations"] == [3, 118]
+    assert page.context["dimensions"] == [("Goal fit", 0.8)]
+    html = flat(page)
     assert "The guard holds." in html
-    assert 'href="?event=118#e118">event 118</a>' in html
-    assert "<span>Goal fit</span>" in html
+    assert 'href="?event=118#e118"' in html
     assert '<rect class="f-judge" width="80" height="4"/>' in html
     assert 'class="ev cited c-judge" id="e3"' in html
     assert "cited" in shown(reviewer, session, "?event=118").partition('id="e118"')[0].rpartition("<div")[2]
@@ -267,9 +283,9 @@ def test_a_trajectory_shows_the_terms_of_its_sum(reviewer):
     terms = [{"kind": "commit", "count": 3, "units": 1.0, "adds": 2.0}]
     cast.grade(session, Source.TRAJECTORY, 0.61, evidence={"terms": terms, "penalty": 0.04})
     rewards.settle(session)
-    html = shown(reviewer, session)
-    assert "<h2>Why .61</h2>" in html
-    assert '<td class="right">−.04</td>' in html
+    page = opened(reviewer, session)
+    assert [(card.name, card.decides) for card in page.context["cards"]] == [("sum", True)]
+    assert '<td class="right">−.04</td>' in flat(page)
 
 
 def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(reviewer, settings):
@@ -283,7 +299,6 @@ def test_an_abstained_session_is_a_dash_and_says_what_would_make_it_gradable(rev
     assert page.context["comes"].words == "has it in the queue"
     assert page.context["cards"] == []
     html = flat(page)
-    assert '<div class="val">–<small>nothing observable</small></div>' in html
     assert "tile c-trajectory failed" not in html
     assert html.count('class="btn primary"') == 1
 
@@ -379,7 +394,7 @@ def test_a_failure_shows_its_evidence(reviewer):
     session = sent("7777", transcript=logs.claude("7777", ("pytest -q", "2 failed, 6 passed in 1.4s")))
     html = shown(reviewer, session)
     assert '<use href="#i-cross"/>' in html
-    assert "The last run of pytest failed" in html
+    assert "pytest" in html
 
 
 def test_what_consumption_decides_comes_first(reviewer):
@@ -388,8 +403,8 @@ def test_what_consumption_decides_comes_first(reviewer):
     cast.grade(session, Source.CONSUMPTION, 0.6, evidence={"terms": []})
     rewards.settle(session)
     cards = reviewer.get(f"/sessions/{session.pk}/").context["cards"]
-    assert [(card.name, card.title, card.decides) for card in cards] == [
-        ("consumption", "Why .60", True), ("judge", "The judge’s .20", False),
+    assert [(card.name, card.decides) for card in cards] == [
+        ("consumption", True), ("judge", False),
     ]  # fmt: skip
 
 
@@ -413,8 +428,7 @@ def test_signals_of_another_version_do_not_break_the_page(reviewer):
 def test_the_list_shows_an_abstention_as_a_dash(reviewer):
     sent("2f7b", transcript=logs.claude("2f7b", ("cat notes.md", "one")))
     html = flat(reviewer.get("/sessions/"))
-    assert '<span class="chip c-none none" title="not graded yet (floor)">–</span>' in html
-    assert "nothing observable" in html
+    assert re.search(r'<span class="chip c-none none"[^>]*>–</span>', html)
 
 
 def test_what_was_carried_over_is_shown_with_where_it_came_from(reviewer):
