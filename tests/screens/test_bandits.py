@@ -7,9 +7,9 @@ import re
 import pytest
 import time_machine
 from django.contrib.auth.models import User
-from django.template.defaultfilters import floatformat
 from django.utils import timezone
 
+from bandit.core.advice import AdviceKind
 from bandit.models import Arm, Bandit, LedgerEntry, Rectifier, Selection
 from bandit.reading import posterior_of
 from bandit.selection import complete, preview, select, what_if_without
@@ -40,10 +40,15 @@ def reviewer(client):
     return client
 
 
-def read(client, path=PAGE):
+def opened(client, path=PAGE):
+    """The page, whose `context` says what it shows."""
     response = client.get(path)
     assert response.status_code == 200
-    return entities.unescape(flat(response))
+    return response
+
+
+def read(client, path=PAGE):
+    return entities.unescape(flat(opened(client, path)))
 
 
 def graded(value=0.6, *, ago=DAY, source=Source.JUDGE, **fields):
@@ -76,21 +81,20 @@ def row_of(html, arm):
 
 def test_now_is_said_as_now(reviewer):
     graded()
-    html = read(reviewer)
-    assert "You are looking at the past" not in html
-    assert "What we believed at <b data-words>now</b>" in html
-    assert "Back to now" not in html
+    page = opened(reviewer)
+    assert not page.context["moments"].is_past
+    assert flat(page).count("<b data-words>now</b>") == 2
+    assert 'class="note at-past"' not in flat(page)
 
 
 def test_a_day_of_the_past_leaves_out_what_happened_later(reviewer):
     graded(0.2, ago=9 * DAY)
     graded(0.9, ago=DAY)
     html = read(reviewer, f"{PAGE}?at=2026-03-25")
-    assert "You are looking at the past" in html
-    assert "the sessions of the days up to 25 Mar 2026, with all that is known now" in html
+    assert 'class="note at-past"' in html
     assert f">{mean('cross-repo', cast.NOON - 6 * DAY)}<" in row_of(html, "cross-repo")
     assert f"Since then: cross-repo from {mean('cross-repo', cast.NOON - 6 * DAY)} to {mean('cross-repo')}" in html
-    assert "Back to now" in html
+    assert 'href="/bandits/category/">Back to now' in html
 
 
 def test_what_was_known_then_leaves_out_a_later_correction(reviewer):
@@ -103,9 +107,8 @@ def test_what_was_known_then_leaves_out_a_later_correction(reviewer):
     assert believed[0] > believed[1]
     assert f">{believed[0]}<" in row_of(hindsight, "cross-repo")
     assert f">{believed[1]}<" in row_of(then, "cross-repo")
-    assert "with what was known by 26 Mar, 00:00" in then
-    assert 'href="?at=2026-03-25&known=2026-03-26T00:00">With what we knew then' in hindsight
-    assert 'href="?at=2026-03-25">With all we know now' in then
+    assert 'href="?at=2026-03-25&known=2026-03-26T00:00"' in hindsight
+    assert 'href="?at=2026-03-25"' in then
 
 
 def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
@@ -116,14 +119,13 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
         offsets=[{"arm": "cross-repo", "source": "judge", "stratum": "", "offset": 0.3}],
     )  # fmt: skip
     version = helpers.policy(half_life_days=7.0)
-    html = read(reviewer, f"{PAGE}?known=2026-03-28T00:00")
-    assert "no recalibration" in html
-    assert "half-life 21 d" in html
-    later = read(reviewer, f"{PAGE}?known=2026-03-30T00:00")
-    assert "recalibration version 1" in later
-    assert "half-life 21 d" in later
-    assert "half-life 7 d" in read(reviewer)
-    assert f"policy version {version.version}" not in later
+    earlier, later, now = (
+        opened(reviewer, f"{PAGE}{query}").context["belief"]
+        for query in ("?known=2026-03-28T00:00", "?known=2026-03-30T00:00", "")
+    )
+    assert (earlier.rectifier, earlier.version.half_life_days) == (None, 21)
+    assert (later.rectifier.version, later.version.half_life_days) == (1, 21)
+    assert (now.version, now.version.half_life_days) == (version, 7)
 
 
 @pytest.mark.parametrize(
@@ -152,16 +154,18 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
 )
 def test_what_cannot_be_shown_is_refused_in_words_and_the_page_stays(reviewer, query, said):
     graded()
-    html = read(reviewer, f"{PAGE}?{query}")
-    (problem,) = re.findall(r'role="alert">(.*?)</p>', html)
+    page = opened(reviewer, f"{PAGE}?{query}")
+    (problem,) = page.context["problems"]
     assert said in problem
-    assert '<div class="name">cross-repo</div>' in html
+    assert flat(page).count('role="alert"') == 1
+    assert "cross-repo" in [row.arm.name for row in page.context["rows"]]
 
 
 def test_a_value_that_is_no_grade_is_refused(reviewer):
     session = graded()
     for value in ("", "good", "1.5", "-0.1", "nan", "inf"):
-        assert "A grade is a number from 0 to 1" in read(reviewer, f"{PAGE}?session={session.pk}&value={value}")
+        context = opened(reviewer, f"{PAGE}?session={session.pk}&value={value}").context
+        assert (context["question"], len(context["problems"])) == (None, 1)
 
 
 def test_text_of_the_address_is_shown_as_text(reviewer):
@@ -174,10 +178,11 @@ def test_outages_stand_on_the_line_with_their_words(reviewer, settings):
     quota_cast.use(settings)
     quota_cast.quota(QuotaState.EXHAUSTED, changed_at=cast.NOON - dt.timedelta(hours=5))
     graded()
-    card = read(reviewer).partition('class="travel"')[2].partition("</section>")[0]
-    assert 'class="f-alarm"' in card
-    assert "since 07:00" in card
-    assert "Outages on the line" in card
+    sliders = opened(reviewer).context["sliders"]
+    (mark,) = sliders.marks
+    assert mark.since == cast.NOON - dt.timedelta(hours=5)
+    assert sliders.last == mark.words
+    assert 'class="f-alarm"' in sliders.picture
 
 
 # ---- what if
@@ -263,25 +268,24 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewe
 
 def test_the_draw_says_what_a_decision_of_that_id_would_say(reviewer):
     graded(0.9)
-    html = read(reviewer, f"{PAGE}?draw=3")
+    page = opened(reviewer, f"{PAGE}?draw=3")
     assert not Selection.objects.exists()
     made = select(bandit="category", decision_id="preview-3", supply=None, now=cast.NOON)
-    card = html.partition('id="draw"')[2].partition("</section>")[0]
+    drawn = page.context["draw"]
+    assert (drawn.chosen, list(drawn.sentences)) == (str(made.arm), made.explanation["sentences"])
+    card = flat(page).partition('id="draw"')[2].partition("</section>")[0]
     assert f"<strong>{made.arm}</strong>" in card
-    for sentence in made.explanation["sentences"]:
-        assert sentence in card
-    assert "nothing is written" in card
     assert '<input type="hidden" name="draw" value="4">' in card
 
 
 def test_a_hundred_draws_stand_beside_what_is_expected(reviewer):
     graded(0.9)
-    rows = read(reviewer, f"{PAGE}?draw=1").partition("A hundred draws")[2].partition("</table>")[0]
-    drawn = re.findall(r'<td class="right strong">(\d+)</td>', rows)
-    expected = re.findall(r'<td class="right">([\d.]+)</td>\s*<td class="right strong">', rows)
-    assert sum(map(int, drawn)) == 100
-    assert sum(map(float, expected)) == pytest.approx(100, abs=0.5)
-    assert rows.count("<svg") == Arm.objects.of("category").count()
+    page = opened(reviewer, f"{PAGE}?draw=1")
+    arms = page.context["draw"].arms
+    assert sum(arm.drawn for arm in arms) == 100
+    assert sum(arm.expected for arm in arms) == pytest.approx(100)
+    card = flat(page).partition('id="draw"')[2].partition("</section>")[0]
+    assert card.count("<svg") == len(arms) == Arm.objects.of("category").count()
 
 
 def test_a_preview_writes_nothing_and_repeats():
@@ -295,7 +299,8 @@ def test_a_preview_writes_nothing_and_repeats():
 
 def test_with_every_arm_left_out_the_draw_says_why(reviewer):
     Arm.objects.of("category").update(paused=True)
-    assert "has nothing to choose from" in read(reviewer, f"{PAGE}?draw=1")
+    drawn = opened(reviewer, f"{PAGE}?draw=1").context["draw"]
+    assert (drawn.chosen, len(drawn.sentences)) == ("", 1)
 
 
 # ---- advice
@@ -304,15 +309,18 @@ def test_with_every_arm_left_out_the_draw_says_why(reviewer):
 def test_advice_stands_with_its_numbers_and_a_link(reviewer):
     for minutes in range(6):
         graded(0.3, ago=dt.timedelta(hours=1, minutes=minutes), source=Source.JOURNAL)
-    card = read(reviewer).partition('id="advice"')[2].partition("</section>")[0]
-    assert "fallback-heavy" in card
-    assert "cross-repo 100 % of the evidence" in card
-    assert 'href="/sessions/?category=cross-repo"' in card
-    assert "uncalibrated" in card
+    page = opened(reviewer)
+    pieces = {piece["advice"].kind: piece for piece in page.context["advice"]}
+    assert AdviceKind.UNCALIBRATED in pieces
+    fallback = pieces[AdviceKind.FALLBACK]
+    assert (fallback["advice"].arms, fallback["url"]) == (("cross-repo",), "/sessions/?category=cross-repo")
+    assert "cross-repo 100 %" in fallback["advice"].seen
+    assert f'href="{fallback["url"]}"' in flat(page)
 
 
 def test_without_a_reward_there_is_nothing_to_advise_on(reviewer):
-    assert "No reward yet, so that there is nothing to advise on." in read(reviewer)
+    context = opened(reviewer).context
+    assert (context["advice"], context["is_known"]) == ([], False)
 
 
 def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
@@ -320,9 +328,8 @@ def test_an_arm_left_out_for_want_of_work_is_supply_bound_i97(reviewer):
         supply = {arm.name: 1 for arm in Arm.objects.of("category")}
         supply["research"] = 0
         select(bandit="category", decision_id=f"d-{number}", supply=supply, now=cast.NOON)
-    html = read(reviewer)
-    assert "supply-bound" in html
-    assert "research 20 of 20 decisions" in html
+    pieces = {piece["advice"].kind: piece["advice"] for piece in opened(reviewer).context["advice"]}
+    assert "research 20 of 20" in pieces[AdviceKind.SUPPLY].seen
 
 
 # ---- the log
@@ -337,41 +344,42 @@ def decided(number, arm, ran=None):
     return row
 
 
-def agreement(client):
-    return read(client).partition("<h2>Decisions</h2>")[2].partition('<p class="note')[2].partition("</p>")[0]
+def log_of(client):
+    return opened(client).context["log"]
 
 
 def test_what_ran_as_something_else_is_counted_and_from_a_quarter_on_it_is_much_a11(reviewer):
     decided(0, "code", "code")
-    assert "The one that came to an end ran as chosen." in agreement(reviewer)
+    assert not log_of(reviewer).is_much
     for number in range(1, 16):
         decided(number, "code", "code")
-    assert "All of the last 16 that ended ran as chosen." in agreement(reviewer)
+    assert "16" in log_of(reviewer).agreement
     for number in range(16, 20):
         decided(number, "content", "code")
-    said = agreement(reviewer)
-    assert "Of the last 20 that came to an end 4 ran as something else (20 %), 4 times code for content." in said
-    assert "at-much" not in said
+    log = log_of(reviewer)
+    assert "(20 %), 4 times code for content" in log.agreement
+    assert not log.is_much
     decided(20, "content", "code")
-    said = agreement(reviewer)
-    assert "5 ran as something else (25 %)" in said
-    assert "choosing says little about what is done" in said
-    assert "at-much" in said
+    log = log_of(reviewer)
+    assert "(25 %), 5 times code for content" in log.agreement
+    assert log.is_much
+    assert "at-much" in read(reviewer)
 
 
 def test_running_decisions_say_nothing_of_agreement(reviewer):
     decided(0, "code")
-    assert "None of them has come to an end yet" in agreement(reviewer)
+    log = log_of(reviewer)
+    assert ([line.session for line in log.lines], log.is_much) == ([None], False)
 
 
 def test_expected_chosen_and_executed_are_counted(reviewer):
     rows = [decided(0, "code", "infra"), decided(1, "code")]
-    table = read(reviewer).partition("Expected, chosen and executed: the last 2")[2].partition("</table>")[0]
-    numbers = dict(re.findall(r'<th scope="row">([\w-]+)</th><td class="right">([\d.]+)</td>', table))
-    for arm in ("code", "infra"):
-        assert numbers[arm] == floatformat(sum(row.eligible[arm] for row in rows), 1)
-    assert re.search(r'code</th><td class="right">[\d.]+</td><td class="right">2</td><td class="right">0</td>', table)
-    assert re.search(r'infra</th><td class="right">[\d.]+</td><td class="right">0</td><td class="right">1</td>', table)
+    log = log_of(reviewer)
+    shares = {share.title: share for share in log.shares}
+    assert len(log.counted) == 2
+    for arm, chosen, ran in (("code", 2, 0), ("infra", 0, 1)):
+        assert shares[arm].expected == pytest.approx(sum(row.eligible[arm] for row in rows))
+        assert (shares[arm].chosen, shares[arm].ran) == (chosen, ran)
 
 
 def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link(reviewer):
@@ -385,7 +393,7 @@ def test_an_insistence_and_a_substitution_are_marked_and_the_whole_log_is_a_link
 
 def test_decisions_of_later_days_are_not_of_the_past(reviewer):
     decided(0, "code")
-    assert "No decision had been made by then." in read(reviewer, f"{PAGE}?at=2026-03-20")
+    assert opened(reviewer, f"{PAGE}?at=2026-03-20").context["log"].lines == []
 
 
 # ---- numbers
