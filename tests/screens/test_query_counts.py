@@ -164,19 +164,18 @@ def shadow_of_a_short_memory(site: World) -> object:
     return shadow(policies.proposed(Bandit.objects.get(name="category"), {"half_life_days": 5.0}), NOW)
 
 
-# Calls of the API, posts of a page, jobs, and what they and the pages read: so many queries at most
-# (PostgreSQL takes one more than SQLite to take a session in), to ask this.
+# Calls of the API, posts of a page, jobs, and what they and the pages read: so many queries at most, to ask this.
 CALLS: dict[str, tuple[int, Callable[[World], object]]] = {
-    "submit a session": (126, submit("z", "Found nothing.")),
-    "submit a copy": (191, submit("a", JOURNAL)),
+    "submit a session": (130, submit("z", "Found nothing.")),
+    "submit a copy": (195, submit("a", JOURNAL)),
     "read a session": (7, get("api:read_session", lambda site: site["session_pk"])),
     "read a bandit": (8, get("api:read_bandit", lambda site: "category")),
     "select": (15, post("api:select", bandit="category", decision_id="d-9")),
     "assign": (9, post("api:assign", decision_id="d-9", lessons=["read-the-diff"])),
     "preview of a correction of many": (76, preview_of_many),
-    "sweep": (265, lambda site: judging.sweep()),
+    "sweep": (275, lambda site: judging.sweep()),
     "prioritise": (26, lambda site: tasks.prioritise()),
-    "at night": (197, lambda site: tasks.at_night()),
+    "at night": (210, lambda site: tasks.at_night()),
     "look at every session": (12, lambda site: monitoring.refresh()),
     "who is next": (4, lambda site: list(lanes.one_by_one(NOW, [JudgeRole.FIRST]))),
     "plan a run": (9, lambda site: plans.plan(Session.objects.all(), Rubric.objects.in_force())),
