@@ -52,6 +52,13 @@ def test_a_sentence_and_a_guard_stay_as_they_are():
     assert not any("strict=False" in text or "strict=None" in text for text in mutants("zip(a, b, strict=True)"))
 
 
+def test_a_pattern_that_ignores_case_is_not_put_into_another():
+    assert "f = re.compile(r'NO', re.A)" in mutants("f = re.compile(r'no', re.A)")
+    made = mutants("f = re.compile(r'no', re.IGNORECASE | re.A)")
+    assert "f = re.compile(r'XXnoXX', re.IGNORECASE | re.A)" in made
+    assert "f = re.compile(r'NO', re.IGNORECASE | re.A)" not in made
+
+
 def test_of_some_sources_only_the_pure_part_is_changed():
     text = "A = 1\ndef f(): return 2\ndef g(): return {}\ndef h(): return 3"
     assert mutants(text.format(5), "g") == {text.format(6), text.format(None)}

@@ -128,7 +128,7 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
             'message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = "XXXX"',
             "no rationale that is long enough to be looked for stands in four letters",
         ),
-        ('return ""', "return None", "a problem is only asked whether there is any"),
+        ('problem = ""', "problem = None", "a problem is only asked whether there is any"),
     ),
     "grading/judging/core/verdict_score.py": (
         (
