@@ -300,7 +300,7 @@ def test_the_effect_shows_before_and_after_for_each_bandit_and_saves_nothing(rev
     found = reply.context["effect"]
     assert (found.held, found.moves, found.needs_reason) == (0.32, pytest.approx(0.48), True)
     assert found.band["name"] == "strong"
-    assert [change.arm for change in found.changes] == ["cross-repo", "claude-code"]
+    assert [move.arm for move, _ in found.arms] == ["cross-repo", "claude-code"]
     assert 'data-names="Submit .80"' in text(reply)
     assert text(reply).count('class="change"') == 2
     assert buckets() == before
@@ -308,14 +308,14 @@ def test_the_effect_shows_before_and_after_for_each_bandit_and_saves_nothing(rev
 
 def test_the_effect_says_what_saving_then_does(reviewer, session):
     """To the last digit that is shown."""
-    promised = effect(reviewer, session, ".83").context["effect"].changes
+    promised = [move for move, _ in effect(reviewer, session, ".83").context["effect"].arms]
     send(reviewer, session, value=".83", reason="merged")
     now = timezone.now()
-    assert [change.bandit for change in promised] == ["category", "harness"]
-    for change in promised:
-        outlook = posterior_of(change.bandit, now)
-        assert mean3(change.mean) == mean3(outlook.arms[change.arm].mean)
-        assert change.share == round(outlook.share_of_next_100(change.arm))
+    assert [move.bandit for move in promised] == ["category", "harness"]
+    for move in promised:
+        outlook = posterior_of(move.bandit, now)
+        assert mean3(move.mean_after) == mean3(outlook.arms[move.arm].mean)
+        assert round(move.share_after) == round(outlook.share_of_next_100(move.arm))
 
 
 @pytest.mark.parametrize("value", ["NaN", "2", "<b>"])
@@ -323,14 +323,14 @@ def test_the_effect_of_no_grade_says_so(reviewer, session, value):
     reply = effect(reviewer, session, value)
     found = reply.context["effect"]
     assert found.say
-    assert (found.value, found.changes) == (None, ())
+    assert (found.value, found.arms) == (None, ())
     assert "<b>" not in text(reply)
 
 
 def test_a_session_without_an_arm_can_be_graded_too(reviewer):
     session = cast.session(category=None, harness=None, category_claimed="gardening")
     rewards.settle(session)
-    assert effect(reviewer, session, ".8").context["effect"].changes == ()
+    assert effect(reviewer, session, ".8").context["effect"].arms == ()
     assert "gardening" in text(reviewer.get(f"/review/{session.pk}/"))
     send(reviewer, session, value=".8")
     assert rewards.live(session).value == 0.8
@@ -339,7 +339,7 @@ def test_a_session_without_an_arm_can_be_graded_too(reviewer):
 def test_the_preview_button_works_without_script(reviewer, session):
     reply = send(reviewer, session, value=".8", preview="yes")
     found = reply.context["effect"]
-    assert (found.names, found.changes[0].arm) == ("Submit .80", "cross-repo")
+    assert (found.names, found.arms[0][0].arm) == ("Submit .80", "cross-repo")
     assert "Submit .80" in text(reply)
     assert not ReviewAnswer.objects.exists()
 
@@ -358,7 +358,7 @@ def test_until_a_person_graded_nothing_tells_the_judges_answer(reviewer):
     reply = effect(reviewer, session, ".90")
     html = text(reply)
     assert ".17" not in html
-    assert [change.mean_before for change in reply.context["effect"].changes] == [None, None]
+    assert reply.context["effect"].blind
     mean = mean3(posterior_of("category", timezone.now()).arms["news"].mean)
     assert mean not in html
 

@@ -67,7 +67,7 @@ def told(response) -> list[str]:
 
 
 def banner(client, path="/"):
-    return opened(client, path).context["house"].banner
+    return opened(client, path).context["common"].banner
 
 
 def exhausted(**fields) -> Quota:
@@ -142,7 +142,7 @@ def test_the_other_judges_have_a_line_each_and_decide_no_pill(viewer, settings):
     assert (second.trouble, second.quote) == (True, "402: pay first")
     assert "402: pay first" in flat(response)
     assert response.context["first"].heading == "Open"
-    assert response.context["house"].judge.open
+    assert response.context["common"].judge.open
     assert 'id="judge-banner"' not in shown(viewer, "/sessions/")
 
 
@@ -420,7 +420,7 @@ def test_while_the_judge_is_out_every_page_says_what_since_when_until_when_and_f
     quota_cast.waiting(NOW)
     quota_cast.waiting(NOW)
     response = opened(viewer, path)
-    said = response.context["house"].banner
+    said = response.context["common"].banner
     assert (said.what, said.until, said.sessions) == ("Quota exhausted", "until 00:00 UTC", 2)
     assert said.since == NOW - dt.timedelta(hours=7, minutes=36)
     line = flat(response).partition('<div class="banner" role="status" id="judge-banner">')[2].partition("</div>")[0]
