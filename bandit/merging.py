@@ -14,7 +14,7 @@ from bandit import ledger
 from bandit.arms import Act, done, in_turn
 from bandit.core.posterior import Outlook
 from bandit.core.posterior import outlook as outlook_on
-from bandit.models import Arm, LedgerEntry, LedgerEntryQuerySet
+from bandit.models import Arm, BanditKind, LedgerEntry, LedgerEntryQuerySet
 from bandit.reading import evidence_of, outlook, site_day
 from bandit.whatif import row_of
 
@@ -84,7 +84,13 @@ def unmerge(arm: Arm, *, by: str, why: str = "") -> Unmerged:
             )
         moved = {entry.observation for entry in _live_by(into, settlement)}
         past = _reversed_by(held, settlement)
-        back = [entry for entry, at in past if entry.observation in moved or not _changed_since(entry, at, settlement)]
+        # Where one arm was chosen an observation has one reward: what the merge did not move has it elsewhere, or none.
+        stays = held.bandit.kind != BanditKind.CHOICE
+        back = [
+            entry
+            for entry, at in past
+            if entry.observation in moved or (stays and not _changed_since(entry, at, settlement))
+        ]
         given = [ledger.copy_to(held, entry, entry.settlement) for entry in back]
         ledger.rewrite(held.bandit, undone=_live_by(into, settlement), given=given, settlement=settlement)
         # The arms that had been merged into this one before go back with it.
@@ -129,9 +135,13 @@ def _mergeable(arm: Arm, into: Arm) -> Arm:
 
 
 def _to_move(arm: Arm, target: Arm) -> tuple[list[LedgerEntry], list[LedgerEntry]]:
-    """The arm's live entries: those to move, and those of observations that the target has a live one of."""
+    """The arm's live entries: those to move, and those of observations that the target has a live one of; or, where
+    one arm was chosen, any other arm, as a site of before may have it.
+    """
     own = _live(arm)
-    there = _live(target).filter(observation__in=own.values("observation"))
+    others = LedgerEntry.objects.filter(bandit=arm.bandit_id).exclude(arm=arm).live()
+    there = others if arm.bandit.kind == BanditKind.CHOICE else others.filter(arm=target)
+    there = there.filter(observation__in=own.values("observation"))
     taken = set(there.values_list("observation", flat=True))
     entries = list(own)
     moving = [entry for entry in entries if entry.observation not in taken]

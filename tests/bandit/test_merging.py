@@ -10,7 +10,7 @@ from hypothesis.extra.django import TestCase
 from bandit import arms, audit, ledger
 from bandit.erasure import permit
 from bandit.merging import merge, preview_merge, unmerge
-from bandit.models import Arm, ArmEvent, Bandit, Bucket, LedgerEntry
+from bandit.models import Arm, ArmEvent, Bandit, BanditKind, Bucket, LedgerEntry
 from bandit.reading import baseline_of
 from bandit.selection import posterior_of, select
 from tests.bandit.helpers import DAY, lessons, policy, reward, with_cost
@@ -111,6 +111,19 @@ def test_a_correction_that_was_taken_back_leaves_no_second_reward():
     reward("s1", news=0.5)
     assert [row[0] for row in live("news")] == ["s1"]
     assert live("social") == []
+
+
+@pytest.mark.parametrize("into", ["social", "code"])
+def test_a_session_that_counted_twice_on_a_site_of_before_can_be_merged_and_parted(into):
+    Bandit.objects.filter(name="category").update(kind=BanditKind.MANY)
+    reward("s1", news=0.5)
+    reward("s1", news=0.5, social=0.5)
+    Bandit.objects.filter(name="category").update(kind=BanditKind.CHOICE)
+    done = merge(arm("news"), arm(into), by="otto")
+    assert (done.moved, done.kept) == (0, 1)
+    assert audit.doubled() == []
+    assert unmerge(arm("news"), by="otto").again == ("s1",)
+    assert (live("news"), live("social")) == ([], [("s1", "s")])
 
 
 def test_an_observation_with_rewards_on_both_keeps_the_others():
