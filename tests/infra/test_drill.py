@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from bandit.models import Bandit, Grader, LedgerEntry
+from bandit.models import Bandit, BanditKind, Grader, LedgerEntry
 from benchmarks.drill import checks
 from benchmarks.drill.checks import Sent
 from benchmarks.drill.findings import Outage, broken_promises
@@ -107,8 +107,10 @@ def test_two_verdicts_in_the_chain_are_double_and_a_parallel_one_is_not():
 def test_two_live_rewards_in_one_bandit_are_double():
     session = judged()
     assert checks.double([NAME]) == set()
+    bandit = Bandit.objects.filter(name="category")
+    bandit.update(kind=BanditKind.MANY)  # else the database refuses it
     LedgerEntry.objects.create(
-        bandit=Bandit.objects.get(name="category"),
+        bandit=bandit.get(),
         arm=cast.session(category="infra").category,
         observation=session.observation,
         revision=1,
@@ -119,6 +121,7 @@ def test_two_live_rewards_in_one_bandit_are_double():
         settlement="x",
         policy_version="x",
     )
+    bandit.update(kind=BanditKind.CHOICE)
     assert checks.double([NAME]) == {NAME}
 
 
