@@ -9,7 +9,7 @@ from benchmarks.drill.scene import Scene, Script
 from benchmarks.drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
 from grading import wakeup
 from grading.judging.allowance import quota
-from grading.models import JudgeAttempt, JudgeJob
+from grading.models import JudgeAttempt, JudgeJob, Quota
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 
 OK = 200
@@ -64,9 +64,21 @@ def credit_gone(scene: Scene) -> Script:
 def key_refused(scene: Scene) -> Script:
     yield scene.pause(2)
     scene.site.order(mode="auth")
+    yield from refusal_known()
     yield scene.pause(3)
     back(scene)
     quota.probe_now()
+
+
+def refusal_known() -> Script:
+    """Until the site knows that it is refused, and no call is under way that would tell it once more after the probe.
+
+    Only a person asks again then. Not for ever: on a slow machine half a minute.
+    """
+    for _ in range(300):
+        if Quota.objects.out().exists() and not JudgeJob.objects.filter(state=JobState.LEASED).exists():
+            return
+        yield 0.1
 
 
 def paused(scene: Scene) -> Script:
