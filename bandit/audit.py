@@ -6,9 +6,10 @@ Nobody is held up meanwhile. Rows of the ledger never change, so nearly all of i
 bandit's writers then wait while the few rows that came in since are added, and its buckets looked at.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from operator import add
 
 from django.db import transaction
@@ -69,30 +70,31 @@ class DoubledReward:
 
 def doubled() -> list[DoubledReward]:
     """Every observation that counts more than once where one arm was chosen. The database refuses new ones."""
-    found = []
-    for bandit in Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name"):
-        entries = LedgerEntry.objects.filter(bandit=bandit).order_by()
-        live = entries.values_list("observation").annotate(live=Sum(sign_of_entry())).filter(live__gt=1)
-        held = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])
-        by_observation: dict[str, list[LedgerEntry]] = {}
-        for entry in held.order_by("observation", "pk"):
-            by_observation.setdefault(entry.observation, []).append(entry)
-        found += [
-            DoubledReward(bandit=bandit, observation=name, entries=tuple(own)) for name, own in by_observation.items()
-        ]
-    return found
+    return [each for bandit in _choosing() for each in _doubled(bandit)]
 
 
 def undouble() -> int:
     """Reverse all but the latest of the live rewards of each such observation; how many rewards those were."""
     undone = 0
-    for bandit in {each.bandit for each in doubled()}:
+    for bandit in _choosing():
         with transaction.atomic():
             held = Bandit.objects.locked(bandit.name)
-            extra = [entry for each in doubled() if each.bandit == held for entry in each.entries[:-1]]
+            extra = [entry for each in _doubled(held) for entry in each.entries[:-1]]
             ledger.rewrite(held, undone=extra, given=[], settlement="replay")
             undone += len(extra)
     return undone
+
+
+def _choosing() -> Iterable[Bandit]:
+    return Bandit.objects.filter(kind=BanditKind.CHOICE).order_by("name")
+
+
+def _doubled(bandit: Bandit) -> Iterator[DoubledReward]:
+    entries = LedgerEntry.objects.filter(bandit=bandit).order_by()
+    live = entries.values_list("observation").annotate(live=Sum(sign_of_entry())).filter(live__gt=1)
+    held = ledger.live_entries_of(bandit.name, [observation for observation, _live in live])
+    for name, own in groupby(held.order_by("observation", "pk"), key=lambda entry: entry.observation):
+        yield DoubledReward(bandit=bandit, observation=name, entries=tuple(own))
 
 
 def audit() -> list[BucketMismatch]:

@@ -90,7 +90,6 @@ def add(session: Session, files: Iterable[ReceivedFile]) -> AddedEvidence:
         row, read = file.row, file.reading
         kind, is_log = EvidenceKind(row.kind), row.kind == EvidenceKind.TRANSCRIPT and not read.problem
         if (kind, row.sha256) in known:
-            telling = read if is_log else telling
             continue
         row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
         row.problem, row.detail = read.problem, read.detail
