@@ -239,7 +239,8 @@ class _Checked(io.RawIOBase):
             raise Damaged(f"{self._row} cannot be decompressed; restore it from a backup") from error
         self._digest.update(buffer[:count])
         self._size += count
-        if count == 0 and (self._size, self._digest.hexdigest()) != (self._row.size, self._row.sha256):
+        is_other = count == 0 and (self._size, self._digest.hexdigest()) != (self._row.size, self._row.sha256)
+        if is_other or self._size > self._row.size:
             raise Damaged(f"{self._row} is not what was stored: {self._size:,} bytes; restore it from a backup")
         return count
 

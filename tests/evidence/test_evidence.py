@@ -94,6 +94,17 @@ def test_other_bytes_under_the_same_name_are_noticed():
         store.open(row).read()
 
 
+def test_a_blob_that_is_larger_than_its_row_says_is_not_read_to_its_end():
+    row, large = kept(b"mine"), store.store(Endless(60 * 2**20))
+    blob(row).write_bytes(blob(Evidence(kind="transcript", sha256=large.sha256, size=large.size)).read_bytes())
+    tracemalloc.start()
+    with pytest.raises(store.Damaged, match="is not what was stored"):
+        store.open(row)
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12 * 2**20
+
+
 def test_a_missing_blob_is_said_in_words():
     row = kept(b"gone")
     blob(row).unlink()
