@@ -14,7 +14,8 @@ def ledger_is_append_only(
     **kwargs: Any,  # noqa: ARG001 - Django's signature
 ) -> list[CheckMessage]:
     """The triggers are there. SQLite drops a table's triggers when a migration rebuilds the table."""
-    tables = ["bandit_ledgerentry", "bandit_rectifier", "bandit_policyversion", "bandit_armevent"]
+    record = ("ledgerentry", "rectifier", "policyversion", "armevent", "breakdecision")
+    tables = [f"bandit_{name}" for name in record]
     return [
         Error(
             f"the database {alias!r} no longer refuses changes to its record: trigger {name} is missing",

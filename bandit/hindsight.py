@@ -91,7 +91,7 @@ class VariantReading:
         """The odds among these arms; asked again, those worked out before."""
         if eligible not in self._odds:
             best = self.posterior.chance_of_best(eligible)
-            self._odds[eligible] = chances(best, self.posterior.policy.floor, self.factors)
+            self._odds[eligible] = chances(best, self.posterior.policy, self.factors)
         return self._odds[eligible]
 
 

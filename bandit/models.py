@@ -106,13 +106,27 @@ class PolicyVersion(models.Model):
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="policies")
     version = models.PositiveIntegerField()
-    half_life_days = models.FloatField(default=21, help_text="Evidence this old counts half.")
+    half_life_days = models.FloatField(default=45, help_text="Evidence this old counts half.")
     long_run_half_life_days = models.FloatField(default=180, help_text="The same, for an arm's long-run mean.")
     prior_strength = models.FloatField(default=12, help_text="Pseudo-observations behind the long-run mean, from 5.")
     evidence_scale = models.FloatField(
         null=True, blank=True, help_text="Pseudo-observations a grade is worth, 1 to 8. Empty: estimated from grades."
     )
-    floor = models.FloatField(default=0.01, help_text="The least chance of an eligible arm.")
+    exploration = models.FloatField(
+        null=True,
+        blank=True,
+        default=0.03,
+        help_text="The chance that all eligible arms share, whatever is known of them. Empty: each has the floor.",
+    )
+    floor = models.FloatField(
+        default=0.01, help_text="The least chance of an eligible arm, where there is no exploration to share."
+    )
+    sharpness = models.FloatField(
+        default=2, help_text="The power of P(best) that arms are chosen by: 1 is Thompson sampling, 2 tries less."
+    )
+    follows_change = models.BooleanField(
+        default=True, help_text="What an arm was before it broke does not count, and what drifts is forgotten sooner."
+    )
     weights = models.JSONField(default=dict, blank=True)
     caps = models.JSONField(default=first_caps, blank=True)
     evidence_cap = models.FloatField(
@@ -160,6 +174,16 @@ class PolicyVersion(models.Model):
                 condition=Q(floor__gte=0, floor__lte=1),
                 name="bandit_floor_0_to_1",
                 violation_error_message="The floor is a chance from 0 to 1.",
+            ),
+            models.CheckConstraint(
+                condition=Q(exploration__isnull=True) | Q(exploration__gte=0, exploration__lte=0.5),
+                name="bandit_exploration_0_to_half",
+                violation_error_message="Exploration is a chance from 0 to .5, or empty for a floor of each arm.",
+            ),
+            models.CheckConstraint(
+                condition=Q(sharpness__gte=1, sharpness__lte=4),
+                name="bandit_sharpness_1_to_4",
+                violation_error_message="The sharpness is a power from 1 to 4.",
             ),
             models.CheckConstraint(
                 condition=Q(evidence_cap__isnull=True) | Q(evidence_cap__gt=0),
@@ -580,6 +604,29 @@ class CalibrationVersion(SwitchedVersion):
     scale = models.JSONField(default=dict, blank=True)
     target = models.CharField(max_length=300, blank=True)
     accepted = models.BooleanField(default=False)
+
+
+class BreakDecision(models.Model):
+    """What a person said of a break: it stands, or it is taken back. Never changed; of an arm's day the latest counts.
+
+    `day` is the first that counts after the break. One that is `kept` stands whatever later rewards say; one that is
+    taken back is none, and up to the day of the decision the arm has no other.
+    """
+
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="break_decisions")
+    arm = models.ForeignKey(Arm, models.PROTECT, related_name="break_decisions")
+    day = models.DateField()
+    kept = models.BooleanField()
+    by = models.CharField(max_length=200)
+    note = models.CharField(max_length=500, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        constraints = [models.CheckConstraint(condition=~Q(by=""), name="bandit_break_decision_says_who")]
+
+    def __str__(self) -> str:
+        return f"{self.arm}, {self.day}: {'kept' if self.kept else 'taken back'}"
 
 
 class Selection(models.Model):

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import IntegerField
+from django.db.models import BooleanField, IntegerField
 from django.utils import timezone
 
 from bandit.core.evidence import EvidenceTable
@@ -23,15 +23,23 @@ from bandit.versions import require_next
 
 ABOUT = frozenset({"id", "bandit", "version", "note", "by", "created_at"})
 FIELDS = [field for field in PolicyVersion._meta.concrete_fields if field.name not in ABOUT]  # noqa: SLF001 - public API
-# Everything of a version that is not about it, and what of it is counted.
+# Everything of a version that is not about it, what of it is counted, and what is on or off.
 NUMBERS = tuple(field.name for field in FIELDS)
 COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
+SWITCHES = frozenset(field.name for field in FIELDS if isinstance(field, BooleanField))
 SHARES = ("weights", "caps")
 # A site that has no reward to show has no evidence: the floor never enters.
 NEVER = "floor"
 MOST = 1_000_000.0
 # A day's traffic is the mean of so many days before today.
 TRAFFIC_DAYS = 28
+
+
+# What a new site's policies began with, by release; a number that is not named had its column's default.
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "0.1": {"half_life_days": 21.0, "exploration": None, "sharpness": 1.0, "follows_change": False},
+    "0.2": {"half_life_days": 45.0, "exploration": 0.03, "sharpness": 2.0, "follows_change": True},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +95,10 @@ def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody ye
     for name, value in said.items():
         if name in SHARES or value is None:
             continue
+        if name in SWITCHES:
+            if not isinstance(value, bool):
+                raise ValidationError({name: f"Expected true or false; got {value!r}."})
+            continue
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
             raise ValidationError({name: f"Expected a number up to {MOST:,.0f}; got {value!r}."})
         if name in COUNTS and value != int(value):
@@ -95,6 +107,11 @@ def proposed(bandit: Bandit, numbers: Mapping[str, Any], *, by: str = "nobody ye
     # A version keeps what differs from the site's own weights.
     said["weights"] = {source: each for source, each in weights.items() if each != settings.EVIDENCE_WEIGHTS[source]}
     said["caps"] = _by_source(said["caps"], "caps", "above 0", lambda value: 0 < value <= MOST)
+    if said["exploration"] is not None and said["floor"] != held.floor:
+        shared = f"{said['exploration']:g} is shared by all arms"
+        raise ValidationError(
+            {"floor": f"No arm has a floor of its own while {shared}: change that, or leave it empty."}
+        )
     version = PolicyVersion(bandit=bandit, version=held.version + 1, by=by, note=note, **said)
     version.full_clean()
     return version

@@ -4,6 +4,7 @@ There are two clocks. A reading of the day `today` leaves out what happened late
 out what was learnt later: rewards, corrections, policies and rectifiers alike, whatever they were about.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -16,6 +17,7 @@ from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
 from bandit import calibrating, rectifying
+from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
 from bandit.core.posterior import Outlook, Posterior, fold
 from bandit.core.posterior import outlook as outlook_on
@@ -107,23 +109,46 @@ def weights_of(version: PolicyVersion) -> dict[str, float]:
 
 
 def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
-    """The policy in force with its rectifier and its calibration, or what was in force then: three queries."""
+    """The policy in force with its rectifier and its calibration, or what was in force then: four queries."""
     return policy_with(version_of(bandit, known_by), known_by)
 
 
 def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
-    """A version of a policy, saved or not, with what else is in force, now or then: two queries."""
+    """A version of a policy, saved or not, with what else is in force, now or then: three queries."""
     bandit = version.bandit
-    return policy_from(version, rectifying.in_force(bandit, known_by), calibrating.in_force(bandit, known_by))
+    rectifier, calibration = rectifying.in_force(bandit, known_by), calibrating.in_force(bandit, known_by)
+    return policy_from(version, rectifier, calibration, _decided_breaks(version, known_by))
+
+
+def _decided_breaks(version: PolicyVersion, known_by: datetime | None) -> list[DecidedBreak]:
+    """What people said of the breaks of arms, or had said by then: the last of each arm and day. None where the version
+    knows no breaks; else one query.
+    """
+    if not version.follows_change:
+        return []
+    said = version.bandit.break_decisions.select_related("arm").order_by("created_at", "pk")
+    if known_by is not None:
+        said = said.filter(created_at__lte=known_by)
+    latest = {(each.arm.name, each.day): each for each in said}
+    return [
+        DecidedBreak(arm=arm, day=day, kept=each.kept, decided=site_day(each.created_at))
+        for (arm, day), each in sorted(latest.items())
+    ]
 
 
 def policy_from(
-    version: PolicyVersion, rectifier: Rectifier | None = None, calibration: CalibrationVersion | None = None
+    version: PolicyVersion,
+    rectifier: Rectifier | None = None,
+    calibration: CalibrationVersion | None = None,
+    decisions: Sequence[DecidedBreak] = (),
 ) -> Policy:
     """A version of a policy as the core reads it, saved or not."""
     names = [str(version)]
     names += [] if rectifier is None else [f"rectifier/{rectifier.version}"]
     names += [] if calibration is None else [f"calibration/{calibration.version}"]
+    if decisions:
+        text = "\n".join(repr(each) for each in decisions)
+        names.append(f"breaks/{hashlib.sha256(text.encode()).hexdigest()[:8]}")
     return Policy(
         half_life=version.half_life_days,
         long_run_half_life=version.long_run_half_life_days,
@@ -139,6 +164,10 @@ def policy_from(
         cost_weight=version.cost_weight,
         standings=settings.STANDING_WEIGHTS,
         scale=calibrating.scale_of(calibration),
+        exploration=version.exploration,
+        sharpness=version.sharpness,
+        follows_change=version.follows_change,
+        decisions=tuple(decisions),
     )
 
 
@@ -182,9 +211,14 @@ def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: dateti
 KEY = (
     "arm__name",
     *(f"grader__{name}" for name in ("source", "stratum", "context", "salience")),
-    *(f"grader__{name}" for name in ("version", "view", "witness", "standing", "agent")),
+    *(f"grader__{name}" for name in ("model", "route", "rubric", "version", "view", "witness", "standing", "agent")),
     "effective_day",
 )
+
+
+def judge_of(model: str, route: str, rubric: str) -> str:
+    """A name for exactly this judge; "" where none is told."""
+    return f"{model} {route} {rubric}".strip()
 
 
 def sign_of_entry() -> Case:
@@ -207,6 +241,9 @@ def _row(  # noqa: PLR0917 - a row of the query
     stratum: str,
     context: str,
     salience: int,
+    model: str,
+    route: str,
+    rubric: str,
     version: str,
     view: str,
     witness: str,
@@ -226,6 +263,7 @@ def _row(  # noqa: PLR0917 - a row of the query
         stratum=stratum,
         context=context,
         salience=salience,
+        judge=judge_of(model, route, rubric),
         version=version,
         view=view,
         witness=witness,

@@ -202,7 +202,7 @@ def _choose(
     moved = consumption_feedback(their_rows, consuming, version, today)
     factors = {name: moved[name].factor for name in moved}
     best = reading.posterior.chance_of_best(arms.keys() - left_out.keys())
-    odds = chances(best, policy.floor, factors)
+    odds = chances(best, policy, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
     drawn = draw(odds, uniform(bandit.name, decision_id)) if odds else None

@@ -11,7 +11,7 @@ from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
 from bandit.ledger import GraderKey
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
-from bandit.reading import evidence_of, outlook, policy_of, rows_of, site_day, with_baseline
+from bandit.reading import evidence_of, judge_of, outlook, policy_of, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +135,7 @@ def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: i
         stratum=grader.stratum,
         context=grader.context,
         salience=grader.salience,
+        judge=judge_of(grader.model, grader.route, grader.rubric),
         version=grader.version,
         view=grader.view,
         witness=grader.witness,

@@ -9,7 +9,11 @@ runs moved the oracle's regret by 3 % and the ratios by .02 at most (the floor's
 
 Then seed 000's: what reading is worth, and how often it is chosen, where commits are counted and where artifacts are.
 
-    python benchmarks/regret.py [--quick | --smoke] [--runs N] [--workers N] [--reads N] [--days N]
+With `--policies` something else: version 0.1.0's policy, today's and rivals, side by side in one run, in worlds that
+stay the same, drift, break and change places, with ten sessions a day, with thirty arms, without a judge, and with
+those faults; in each, today's regret beside version 0.1.0's.
+
+    python benchmarks/regret.py [--policies] [--quick | --smoke] [--runs N] [--workers N] [--reads N] [--days N]
 """
 
 import json
@@ -24,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
 from benchmarks.scratch import Size
-from benchmarks.simulation import figures, stories
+from benchmarks.simulation import figures, policies, stories
 from benchmarks.simulation.regimes import (
     ADVISED,
     FLOOR,
@@ -83,9 +87,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; their number changes no figure")
     parser.add_argument("--reads", type=int, default=1, choices=[n for n in range(1, A_DAY + 1) if A_DAY % n == 0])
     parser.add_argument("--days", type=int, help="of a run")
+    parser.add_argument("--policies", action="store_true", help="compare policies in changing worlds instead")
     given = parser.parse_args()
     usual_runs, usual_days = SIZES[given.size]
     seeds, days = range(given.runs or usual_runs), given.days or usual_days
+    if given.policies:
+        compared = policies.contests(seeds, days=days, workers=given.workers)
+        print(policies.report(compared))
+        print(json.dumps(policies.measured(compared)))
+        return
     found = runs(seeds, REGIMES, days=days, reads=given.reads, workers=given.workers)
     told = stories.stories(seeds[::READING_EVERY], days=days, workers=given.workers)
     print(report(found, told))

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
+from bandit.core.change import Changes, changes
 from bandit.core.policy import Policy
 from bandit.core.rectify import rectified
 from bandit.core.table import ABSTAINED, MICRO, NO_LINE, Flags, Floats, RewardRow, Table, joined, tabulate
@@ -38,6 +39,7 @@ class EvidenceTable:
     lines: tuple[CalibrationLine, ...]
     policy: Policy
     today: date
+    changes: Changes | None = None
 
     @classmethod
     def read(cls, rows: Iterable[RewardRow], names: tuple[str, ...], policy: Policy, today: date) -> Self:
@@ -48,6 +50,19 @@ class EvidenceTable:
         an arm not in `names`.
         """
         held = [row for row in rows if 0 <= (today - row.day).days <= policy.days_read]
+        changed = None
+        if policy.follows_change:
+            changed = changes(
+                held,
+                names,
+                today,
+                offsets=policy.rectifier,
+                contexts=policy.baseline,
+                counted=policy.standings,
+                decisions=policy.decisions,
+            )
+            since = {arm: each.day for arm, each in changed.breaks.items()}
+            held = [row for row in held if row.day >= since.get(row.arm, date.min)]
         kinds = {(row.source, row.standing) for row in held}
         sources = tuple(sorted({source for source, _standing in kinds}))
         lines = () if policy.scale is None else _lines(policy.scale, held, sources, today)
@@ -66,7 +81,7 @@ class EvidenceTable:
                 silent.append((table, way))
             else:
                 tables.append(_mapped(table, lines[way[0]], way))
-        spoken = cls(table=joined(tables), lines=lines, policy=policy, today=today)
+        spoken = cls(table=joined(tables), lines=lines, policy=policy, today=today, changes=changed)
         if not silent:
             return spoken
         said = spoken.means()
@@ -118,6 +133,34 @@ class EvidenceTable:
             over = total > most
             weight = weight * np.where(over, most / np.where(over, total, 1.0), 1.0)
         return self._with_silent(self._earned(weight), decay) if self.lines else weight
+
+    def kept(self, half_life: float) -> Floats:
+        """What drift leaves of each row, in (0, 1]. With N what an arm's evidence amounts to on a day, in rewards of
+        variance σ² decayed by λ, and κσ² the variance of a day's step (`bandit.core.change`), g days leave of it
+
+            N' = λ^g·N / (1 + κ·N·(1 − λ^g)/(1 − λ))
+
+        as a Kalman filter does, whose 1/N is the variance in σ²; λ^g is the decay's own.
+        """
+        table = self.table
+        if self.changes is None or not self.changes.drift.any():
+            return np.ones(len(table.n))
+        drift, decay = self.changes.drift, math.exp2(-1 / half_life)
+        amount = self._before_decay() * table.n
+        arms = len(table.names)
+        total, lost, lost_before = np.zeros(arms), np.zeros(arms), np.zeros(len(table.n))
+        order = np.argsort(-table.age, kind="stable")
+        days, first = np.unique(-table.age[order], return_index=True)
+        ages = np.append(-days, 0.0)
+        for number, rows in enumerate(np.split(order, first[1:])):
+            lost_before[rows] = lost[table.arm[rows]]
+            total += np.bincount(table.arm[rows], weights=amount[rows], minlength=arms)
+            left = decay ** (ages[number] - ages[number + 1])
+            fading = 1 + drift * total * (1 - left) / (1 - decay)
+            lost += np.log(fading)
+            total *= left / fading
+        kept: Floats = np.exp(lost_before - lost[table.arm])
+        return kept
 
     def sums(self, weight: Floats) -> Sums:
         """Σw·N, Σw·S and Σw·(N − S) of each arm. What lines read is clipped once for each (arm, source)."""

@@ -1,10 +1,11 @@
 """How a bandit's evidence is read: the numbers of one policy."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bandit.core.calibration import Scale
+from bandit.core.change import DecidedBreak
 from bandit.core.rectify import Stratum, check_offsets
 
 # Evidence older than this many long half-lives is left out: a thousandth of its mass.
@@ -26,6 +27,11 @@ class Policy:
     still move the mean. `cost_weight` is reward lost per dollar of a session's cost. `standings` maps a standing
     to what it leaves of a weight, in [0, 1]; all, where it is not named. `scale` None: every source is read as it
     stands.
+
+    `exploration` in [0, 1]: the chance that is shared by all arms there are to choose from, whatever is known of them;
+    None: each of them has the `floor`. `sharpness` ≥ 1 is the power of P(best) that an arm is chosen by: with 2, as
+    often as two draws from the posterior agree on it. `follows_change`: what an arm was before it broke does not
+    count, and what drifts is forgotten sooner (`bandit.core.change`); `decisions` are people's on breaks.
     Raises ValueError for an offset out of range, or of human grades: those are never moved.
     """
 
@@ -45,10 +51,18 @@ class Policy:
     cost_weight: float = field(default=0.0, repr=False)
     standings: Mapping[str, float] = field(default_factory=dict, repr=False)
     scale: Scale | None = field(default=None, repr=False)
+    exploration: float | None = field(default=None, repr=False)
+    sharpness: float = field(default=1.0, repr=False)
+    follows_change: bool = field(default=False, repr=False)
+    decisions: Sequence[DecidedBreak] = field(default=(), repr=False)
 
     # What the rows to be read are chosen by: how many days back, and whether abstentions are among them.
     days_read: int = field(init=False, repr=False, compare=False, default=0)
     reads_abstentions: bool = field(init=False, repr=False, compare=False, default=False)
+
+    def least_chance(self, arms: int) -> float:
+        """The least chance of each of so many arms, from 1 up."""
+        return self.floor if self.exploration is None else self.exploration / arms
 
     def __post_init__(self) -> None:
         check_offsets(self.rectifier)

@@ -31,6 +31,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaincinv
 
+from bandit.core.change import Changes
 from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
 from bandit.core.propensity import p_best, propensities
@@ -84,6 +85,7 @@ class Posterior:
     day: date
     policy: Policy
     evidence: Mapping[str, tuple[SourceEvidence, ...]]
+    changes: Changes | None = None
 
     @cached_property
     def arms(self) -> Mapping[str, ArmPosterior]:
@@ -146,17 +148,20 @@ class Outlook:
 
 def outlook(posterior: Posterior, choosable: Iterable[str]) -> Outlook:
     """What follows from a posterior where these of its arms can be chosen."""
-    arms, chosen = posterior.arms, chances(posterior.chance_of_best(choosable), posterior.policy.floor)
+    arms, chosen = posterior.arms, chances(posterior.chance_of_best(choosable), posterior.policy)
     by_arm = {name: (arm.mean, 100 * chosen.get(name, 0.0)) for name, arm in arms.items()}
     return Outlook(posterior=posterior, chances=chosen, arms=arms, by_arm=by_arm)
 
 
-def chances(best: Mapping[str, float], floor: float, factors: Mapping[str, float] | None = None) -> dict[str, float]:
-    """π over the arms of `best`: P(best), times an arm's factor if it has one, above the floor. Empty for no arms."""
+def chances(best: Mapping[str, float], policy: Policy, factors: Mapping[str, float] | None = None) -> dict[str, float]:
+    """π over the arms of `best`: P(best) to the power of the policy's sharpness, times an arm's factor if it has one,
+    above the chance that every arm has. Empty for no arms.
+    """
     if not best:
         return {}
-    scaled = np.array([chance * (factors or {}).get(name, 1.0) for name, chance in best.items()])
-    return dict(zip(best, propensities(scaled, floor=floor).tolist(), strict=True))
+    sharpened = np.array(list(best.values())) ** policy.sharpness
+    scaled = sharpened * np.array([(factors or {}).get(name, 1.0) for name in best])
+    return dict(zip(best, propensities(scaled, floor=policy.least_chance(len(best))).tolist(), strict=True))
 
 
 def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, today: date) -> Posterior:
@@ -164,7 +169,8 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
     count, are left out.
 
     The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum; with a
-    scale: and version and view): rows of zeros, their order and how they are split make no difference. Raises KeyError
+    scale: and version and view; where change is followed: and judge, witness and standing): rows of zeros, their order
+    and how they are split make no difference. Raises KeyError
     for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
@@ -172,6 +178,7 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
     scale = policy.evidence_scale or read.scale()
     charged = read.charged()
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
+    short = short * charged.kept(policy.half_life)
     if policy.evidence_cap is not None:
         short = _newest(read.table, short, policy.evidence_cap / scale)
     prior = policy.prior_strength
@@ -192,6 +199,7 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
         day=today,
         policy=policy,
         evidence=_by_source(read, short, scale),
+        changes=read.changes,
     )
 
 

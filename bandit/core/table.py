@@ -33,7 +33,8 @@ class RewardRow:
     `stratum` is the caller's own further division of them, "" for none; `context` the circumstance that a baseline is
     taken from them for, "" for none. `salience` in percent says how much of these sessions was this arm's doing.
     `cost` is Σ of what is known of their cost, in micro-dollars, and `costed` of how many rewards it is known.
-    `version`, `view`, `witness`, `standing` and `agent` say who graded what, as in the ledger; nothing is read by them.
+    `judge` names a judge by all that makes it one, "" where there is none to tell apart. `version`, `view`, `witness`,
+    `standing` and `agent` say who graded what, as in the ledger.
     """
 
     arm: str
@@ -47,6 +48,7 @@ class RewardRow:
     salience: int = 100
     cost: int = 0
     costed: int = 0
+    judge: str = ""
     version: str = ""
     view: str = ""
     witness: str = ""

@@ -14,14 +14,23 @@ CENTRAL = (0.05, 0.95)
 
 def ratio(found: Found, regime: Regime) -> float:
     """The mean regret ÷ the oracle's."""
-    return float(_regrets(found, regime).sum() / _regrets(found, ORACLE).sum())
+    return ratio_of(_regrets(found, regime), _regrets(found, ORACLE))
 
 
 def interval(found: Found, regime: Regime) -> tuple[float, float]:
     """The central 90 % of the ratio over resampled seeds; each seed's regret stays with its oracle's."""
-    mine, oracle = _regrets(found, regime), _regrets(found, ORACLE)
+    return interval_of(_regrets(found, regime), _regrets(found, ORACLE))
+
+
+def ratio_of(mine: Floats, others: Floats) -> float:
+    """The mean regret ÷ another's, (runs,) each."""
+    return float(mine.sum() / others.sum())
+
+
+def interval_of(mine: Floats, others: Floats) -> tuple[float, float]:
+    """The central 90 % of that ratio over resampled runs, which are paired."""
     picks = np.random.default_rng(0).integers(0, len(mine), (RESAMPLED, len(mine)))
-    low, high = np.quantile(mine[picks].sum(axis=1) / oracle[picks].sum(axis=1), CENTRAL)
+    low, high = np.quantile(mine[picks].sum(axis=1) / others[picks].sum(axis=1), CENTRAL)
     return float(low), float(high)
 
 

@@ -5,14 +5,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
-from bandit.core.propensity import propensities
+from bandit.core.policy import Policy
+from bandit.core.posterior import chances
 from bandit.core.recalibration import MachineHumanPair
 from bandit.core.thompson import draw, uniform
 from benchmarks.simulation import people
 from benchmarks.simulation.regimes import Regime
-from benchmarks.simulation.site import Site
+from benchmarks.simulation.site import PLAIN, Site
 from benchmarks.simulation.world import A_DAY, ARMS, DAYS, MEANS, VICTIM, World, world
 
 WEEK = 7
@@ -47,14 +46,20 @@ def runs(
 
 def in_world(seed: int, regimes: Sequence[Regime], days: int, reads: int) -> list[Outcome]:
     """The outcomes of the regimes in this seed's world, in their order."""
-    made = world(seed, days)
-    draws = [[uniform(f"simulation-{seed}", f"{day}/{slot}") for slot in range(A_DAY)] for day in range(days)]
+    made, draws = world(seed, days), draws_of(seed, days)
     return [outcome(made, draws, regime, reads) for regime in regimes]
 
 
-def outcome(world: World, draws: Sequence[Sequence[float]], regime: Regime, reads: int) -> Outcome:
+def draws_of(seed: int, days: int) -> list[list[float]]:
+    """The draws of a run, by day and slot: the same for whatever is compared."""
+    return [[uniform(f"simulation-{seed}", f"{day}/{slot}") for slot in range(A_DAY)] for day in range(days)]
+
+
+def outcome(
+    world: World, draws: Sequence[Sequence[float]], regime: Regime, reads: int = 1, policy: Policy = PLAIN
+) -> Outcome:
     """What becomes of a regime in a world, `reads` a day; `draws` are by day and slot."""
-    site, pairs = Site(regime), list[MachineHumanPair]()
+    site, pairs = Site(regime, policy), list[MachineHumanPair]()
     for day in range(world.days):
         if regime.rejudged_after is not None:
             site.rejudge(day - regime.rejudged_after)
@@ -82,6 +87,4 @@ def _live(site: Site, world: World, day: int, draws: Sequence[float], reads: int
 
 
 def _odds(site: Site, day: int) -> Mapping[str, float]:
-    best = site.posterior(day).chance_of_best(ARMS)
-    shares = propensities(np.array(list(best.values())), floor=site.policy.floor)
-    return dict(zip(best, shares.tolist(), strict=True))
+    return chances(site.posterior(day).chance_of_best(ARMS), site.policy)

@@ -13,22 +13,16 @@ from benchmarks.simulation.sessions import Session, chain_policy, credit, finish
 from benchmarks.simulation.world import ARMS, Facts
 from grading.vocabulary import Source
 
-HALF_LIFE, EVIDENCE_SCALE, FLOOR = 21.0, 6.0, 0.01
+# By what the regimes are compared: an evidence scale that is right here, and nothing that reacts to change.
+PLAIN = Policy(weights={}, half_life=21.0, evidence_scale=6.0, floor=0.01)
 
 
 class Site:
     """Grade rows come, the chain decides, the buckets move: for one regime in one world."""
 
-    def __init__(self, regime: Regime) -> None:
+    def __init__(self, regime: Regime, policy: Policy) -> None:
         self.regime, self.chain = regime, chain_policy(regime.name, regime.weights)
-        self.policy = Policy(
-            weights=regime.weights,
-            caps=regime.caps,
-            half_life=HALF_LIFE,
-            evidence_scale=EVIDENCE_SCALE,
-            floor=FLOOR,
-            version=regime.name,
-        )
+        self.policy = replace(policy, weights=regime.weights, caps=regime.caps, version=regime.name)
         self.sessions: list[Session] = []
         self._buckets = Buckets()
         self._unjudged: deque[Session] = deque()

@@ -66,7 +66,7 @@ def test_a_new_version_holds_from_now_on_and_keeps_what_was_not_said():
 def test_taking_back_appends_the_earlier_numbers():
     teach()
     first = posterior_of("category", NOW).posterior
-    put({"half_life_days": 7, "caps": {"journal": 5}, "floor": 0.02})
+    put({"half_life_days": 7, "caps": {"journal": 5}, "exploration": 0.02})
     assert posterior_of("category", NOW).posterior.alpha.tobytes() != first.alpha.tobytes()
     earlier = earlier_of(category(), 1)
     back = put_in_force("category", numbers_of(earlier), version=3, by="rita")
@@ -77,11 +77,11 @@ def test_taking_back_appends_the_earlier_numbers():
 
 
 def test_a_stale_page_changes_nothing():
-    put({"floor": 0.02})
+    put({"exploration": 0.02})
     with pytest.raises(StaleVersion, match="the next one is 3: somebody changed it meanwhile"):
-        put({"floor": 0.03})
+        put({"exploration": 0.04})
     with pytest.raises(StaleVersion):
-        put({"floor": 0.03}, version=4)
+        put({"exploration": 0.04}, version=4)
     with pytest.raises(UnknownBandit):
         put_in_force("moods", {}, version=1, by="otto")
     assert category().policies.count() == 2

@@ -233,10 +233,25 @@ def test_what_would_be_chosen_follows_from_what_is_believed():
 
 
 def test_a_factor_moves_a_chance_before_the_floor_does():
-    assert chances({}, 0.1) == {}
-    assert chances({"b": 0.75, "a": 0.25}, 0.1) == pytest.approx({"b": 0.7, "a": 0.3})
-    assert chances({"b": 0.75, "a": 0.25}, 0.0, {"a": 3.0}) == pytest.approx({"b": 0.5, "a": 0.5})
-    assert chances({"b": 0.5, "a": 0.5}, 0.0, {"a": 3.0}) == pytest.approx({"b": 0.25, "a": 0.75})
+    floored, free = replace(POLICY, floor=0.1), replace(POLICY, floor=0.0)
+    assert chances({}, floored) == {}
+    assert chances({"b": 0.75, "a": 0.25}, floored) == pytest.approx({"b": 0.7, "a": 0.3})
+    assert chances({"b": 0.75, "a": 0.25}, free, {"a": 3.0}) == pytest.approx({"b": 0.5, "a": 0.5})
+    assert chances({"b": 0.5, "a": 0.5}, free, {"a": 3.0}) == pytest.approx({"b": 0.25, "a": 0.75})
+
+
+def test_exploration_is_shared_by_all_arms_there_are():
+    policy = replace(POLICY, exploration=0.2)
+    assert chances({"b": 1.0, "a": 0.0}, policy) == pytest.approx({"b": 0.9, "a": 0.1})
+    some = dict.fromkeys("abcdefghij", 0.0) | {"a": 1.0}
+    assert chances(some, policy)["a"] == pytest.approx(0.82)
+    assert min(chances(some, policy).values()) == pytest.approx(0.02)
+
+
+def test_a_sharper_policy_tries_less_of_what_is_less_likely_the_best():
+    two_draws_agree = {"a": 0.9**2 / (0.9**2 + 0.1**2), "b": 0.1**2 / (0.9**2 + 0.1**2)}
+    sharp = replace(POLICY, exploration=0.0, sharpness=2.0)
+    assert chances({"a": 0.9, "b": 0.1}, sharp) == pytest.approx(two_draws_agree)
 
 
 def test_a_row_of_an_unknown_arm_is_refused():

@@ -35,7 +35,7 @@ class TestWhatIsRemembered:
     def test_a_second_reading_asks_for_no_buckets(self, django_assert_num_queries):
         reward("s1", code=0.5)
         first = posterior_of("category", NOW)
-        with django_assert_num_queries(5):
+        with django_assert_num_queries(6):
             assert posterior_of("category", NOW).posterior is first.posterior
 
     def test_every_change_is_seen_at_once(self):

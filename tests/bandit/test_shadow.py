@@ -35,17 +35,17 @@ def test_a_policy_is_its_own_shadow():
 def test_a_variant_is_asked_with_what_was_known_then():
     """A correction that came after the last draw changes what was earned, and no odds."""
     live(12)
-    before = shadow(variant(floor=0.1), NOW)
+    before = shadow(variant(exploration=0.4), NOW)
     with time_machine.travel(NOW, tick=False):
         grade("060-0", "code", START, worth=0.1)
-    after = shadow(variant(floor=0.1), NOW)
+    after = shadow(variant(exploration=0.4), NOW)
     assert after.shares == before.shares
     assert after.comparison.estimates.earned.mean < before.comparison.estimates.earned.mean
 
 
 def test_the_report_says_what_a_variant_would_do_and_earn():
     live(48)
-    report = shadow(variant(floor=0.2), NOW)
+    report = shadow(variant(exploration=0.5), NOW)
     assert report.bandit == "category"
     assert report.variant == "category/2"
     assert report.comparison.doubt == ""
@@ -62,7 +62,7 @@ def test_the_report_says_what_a_variant_would_do_and_earn():
 
 def test_too_small_a_sample_tells_nothing():
     live(12)
-    assert shadow(variant(floor=0.2), NOW).sentence.startswith("Cannot tell yet: effective sample 1")
+    assert shadow(variant(exploration=0.5), NOW).sentence.startswith("Cannot tell yet: effective sample 1")
 
 
 def test_a_reading_now_and_then_says_nearly_the_same():

@@ -19,6 +19,8 @@ NUMBERS = {
     "prior-strength": "prior_strength",
     "evidence-scale": "evidence_scale",
     "evidence-cap": "evidence_cap",
+    "exploration": "exploration",
+    "sharpness": "sharpness",
     "floor": "floor",
     "cost-weight": "cost_weight",
     "consumption-boost": "consumption_boost",

@@ -1,0 +1,93 @@
+"""Worlds in which arms stay what they are, drift, break or change places, and what each session would be worth.
+
+Eight arms of the usual means, fifty sessions a day for sixty days, but where a world says otherwise; half-way through,
+where something happens at once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.simulation.world import A_DAY, CONCENTRATION, DAYS, JUDGE_NOISE, MEANS, Floats
+
+# What a drifting mean is held between, what is left of the best arm where it breaks, and thirty arms' means.
+LOWEST, HIGHEST = 0.05, 0.95
+BROKEN = 0.35
+THIRTY = (0.65, *np.linspace(0.58, 0.35, 29).tolist())
+# What a trajectory reads of quality, and its noise; each arm has a level of its own about the first.
+LEVEL, LEVEL_SPREAD, SLOPE, NOISE = 0.05, 0.03, 0.45, 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is so in a world: arms' `means`, sessions `a_day`, the standard deviation of a day's `drift`.
+
+    `breaks`: the best arm falls to .35. `switches`: the order of the arms is turned about. `judged`: all sessions are
+    graded by a judge; else by a trajectory alone, on its own scale.
+    """
+
+    means: tuple[float, ...] = MEANS
+    a_day: int = A_DAY
+    drift: float = 0.0
+    breaks: bool = False
+    switches: bool = False
+    judged: bool = True
+
+
+WORLDS: Mapping[str, Change] = {
+    "stationary": Change(),
+    "drift": Change(drift=0.01),
+    "drift2": Change(drift=0.02),
+    "switch": Change(switches=True),
+    "breaks": Change(breaks=True),
+    "ten_a_day": Change(a_day=10),
+    "arms30": Change(means=THIRTY),
+    "no_judge": Change(judged=False),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChangingWorld:
+    """`means` by day and arm, on the scale of `rewards`, which are by day, slot and arm; `draws` in [0, 1) by day and
+    slot.
+    """
+
+    means: Floats
+    rewards: Floats
+    draws: Floats
+    source: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"arm-{number:02}" for number in range(self.means.shape[1]))
+
+
+def changing(change: Change, seed: int, days: int = DAYS) -> ChangingWorld:
+    """The world of a seed: arms in any order, and every session that could be."""
+    dice = np.random.default_rng([13, seed])
+    start = dice.permutation(np.array(change.means))
+    means = start + np.cumsum(dice.normal(0, change.drift, (days, len(start))), axis=0)
+    # Reflected at both ends.
+    means = HIGHEST - np.abs(HIGHEST - (LOWEST + np.abs(means - LOWEST)))
+    if change.switches:
+        means[days // 2 :] = start.min() + start.max() - start
+    if change.breaks:
+        means[days // 2 :, start.argmax()] = BROKEN
+    shape = days, change.a_day, len(start)
+    quality = dice.beta(*(CONCENTRATION * each[:, None] for each in (means, 1 - means)), shape)
+    noise, level = dice.normal(0, 1, shape), LEVEL + dice.normal(0, LEVEL_SPREAD, len(start))
+    told = quality + JUDGE_NOISE * noise if change.judged else level + SLOPE * quality + NOISE * noise
+    rewards = np.clip(told, 0, 1)
+    if not change.judged:
+        # On the trajectory's own scale nothing else is known to be right.
+        sample = dice.beta(*(CONCENTRATION * each for each in (start, 1 - start)), (20_000, len(start)))
+        means = np.tile(
+            np.clip(level + SLOPE * sample + NOISE * dice.normal(0, 1, sample.shape), 0, 1).mean(0), (days, 1)
+        )
+    return ChangingWorld(
+        means=means,
+        rewards=rewards,
+        draws=dice.random((days, change.a_day)),
+        source="judge" if change.judged else "trajectory",
+    )
