@@ -40,6 +40,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "0.1": {"half_life_days": 21.0, "exploration": None, "sharpness": 1.0, "follows_change": False},
     "0.2": {"half_life_days": 45.0, "exploration": 0.03, "sharpness": 2.0, "follows_change": True},
 }
+RELEASE = "0.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,12 @@ def put_in_force(bandit: str, numbers: Mapping[str, Any], *, version: int, by: s
         made.save(force_insert=True)
         touch(row)
     return made
+
+
+def of_a_new_site(held: PolicyVersion) -> dict[str, Any]:
+    """What this version says otherwise than the one that a new site begins with; empty for nothing."""
+    latest = DEFAULTS[RELEASE]
+    return {name: value for name, value in latest.items() if getattr(held, name) != value}
 
 
 def earlier_of(bandit: Bandit, version: int) -> PolicyVersion:

@@ -117,10 +117,10 @@ def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Pol
     """A version of a policy, saved or not, with what else is in force, now or then: three queries."""
     bandit = version.bandit
     rectifier, calibration = rectifying.in_force(bandit, known_by), calibrating.in_force(bandit, known_by)
-    return policy_from(version, rectifier, calibration, _decided_breaks(version, known_by))
+    return policy_from(version, rectifier, calibration, decided_breaks(version, known_by))
 
 
-def _decided_breaks(version: PolicyVersion, known_by: datetime | None) -> list[DecidedBreak]:
+def decided_breaks(version: PolicyVersion, known_by: datetime | None) -> list[DecidedBreak]:
     """What people said of the breaks of arms, or had said by then: the last of each arm and day. None where the version
     knows no breaks; else one query.
     """

@@ -89,7 +89,8 @@ def seen(world: World) -> Posted:
 
 # The numbers of the first policy of a bandit that chooses, but for its half-life.
 POLICY = (
-    "half_life_days=14&long_run_half_life_days=180&prior_strength=12&floor=.01&cost_weight=0&probation_sessions=3"
+    "half_life_days=14&follows_change=True&long_run_half_life_days=180&prior_strength=12&exploration=.03&sharpness=2"
+    "&floor=.01&cost_weight=0&probation_sessions=3"
     "&probation_per_day=1&consumption_per_day=2&consumption_boost=1.1&consumption_penalty=.8"
     "&consumption_window_days=14&consumption_min_samples=5&weight_human=1&weight_judge=1&weight_consumption=1"
     "&weight_trajectory=.3&weight_journal=.3&cap_journal=12"
@@ -141,6 +142,7 @@ SCREENS: dict[str, Address] = {
             f"?{POLICY}&preview=yes",
             f"?{POLICY}&preview=yes&log=yes",
             "?to=1",
+            "?new-site",
             "?preview=yes&half_life_days=eve",
         ),
     ),

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from bandit.core.change import JudgeShift
+from bandit.core.estimate import signed
 from bandit.core.posterior import Posterior, fold
 from bandit.core.table import MICRO, RewardRow
 
@@ -19,8 +21,8 @@ ENOUGH = 50
 FLAT_SHARE, BAND, FEWEST = 0.8, 0.02, 3
 # Frozen: not even one reward of 0 or 1 moves the mean by so much.
 STIRS = 0.002
-# Starved: less than this share of the leader's rewards once that has so many.
-STARVED_SHARE, LEADS = 0.05, 100
+# Starved: less than this share of the leader's rewards once that has so many, and too few to know it to be worse.
+STARVED_SHARE, LEADS, KNOWN = 0.05, 100, 12
 # Decisions for an arm since it last finished: worth a word, then worth a worry.
 WAITED, WAITED_LONG = 5, 10
 # Fallback: more than this share of the evidence, of at least so many rewards.
@@ -47,6 +49,7 @@ class AdviceKind(StrEnum):
     DRAINED = "drained"
     SUPPLY = "supply-bound"
     UNCALIBRATED = "uncalibrated"
+    JUDGE_MOVED = "judge moved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +81,13 @@ class ArmFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BanditFacts:
     """`decisions`: how many of the latest were looked at for supply. `pairs`: people's blind grades of sessions that a
-    machine graded too, None where that is not this bandit's to say.
+    machine graded too, None where that is not this bandit's to say. `shifts` of judges, of which no arm broke.
     """
 
     arms: Sequence[ArmFacts]
     decisions: int = 0
     pairs: int | None = None
+    shifts: Sequence[JudgeShift] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +157,7 @@ def starved(facts: BanditFacts) -> Advice | None:
     leader = max(facts.arms, key=lambda arm: arm.rewards, default=None)
     if leader is None or leader.rewards < LEADS:
         return None
-    few = STARVED_SHARE * leader.rewards
+    few = min(STARVED_SHARE * leader.rewards, KNOWN)
     found = [arm for arm in facts.arms if arm.live and not arm.tried and arm.rewards < few]
     if not found:
         return None
@@ -162,7 +166,7 @@ def starved(facts: BanditFacts) -> Advice | None:
         arms=_names(found),
         seen=f"{_listed(found, lambda arm: _count(arm.rewards, 'reward'))}, where {leader.name} has {leader.rewards}: "
         f"under {100 * STARVED_SHARE:g} %. A winner was found before the others were tried.",
-        do="Raise the floor, see that there is work for it, or retire it.",
+        do="Raise the exploration, see that there is work for it, or retire it.",
     )
 
 
@@ -267,6 +271,18 @@ def uncalibrated(facts: BanditFacts) -> Advice | None:
     )
 
 
+def judge_moved(facts: BanditFacts) -> Advice | None:
+    last = max(facts.shifts, key=lambda shift: shift.day, default=None)
+    if last is None:
+        return None
+    return Advice(
+        kind=AdviceKind.JUDGE_MOVED,
+        seen=f"On {last.day:%-d %B %Y} what one judge gives moved by {signed(last.shift)}, of {last.arm} as of the "
+        "others: that is the judge, so no arm's past was left out for it.",
+        do="See whether its model changed behind the same name, and re-grade what it gave since.",
+    )
+
+
 RULES: tuple[Callable[[BanditFacts], Advice | None], ...] = (
     unfinished,
     not_learning,
@@ -278,6 +294,7 @@ RULES: tuple[Callable[[BanditFacts], Advice | None], ...] = (
     drained,
     supply_bound,
     uncalibrated,
+    judge_moved,
 )
 
 

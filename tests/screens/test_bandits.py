@@ -123,8 +123,8 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
         opened(reviewer, f"{PAGE}{query}").context["belief"]
         for query in ("?known=2026-03-28T00:00", "?known=2026-03-30T00:00", "")
     )
-    assert (earlier.rectifier, earlier.version.half_life_days) == (None, 21)
-    assert (later.rectifier.version, later.version.half_life_days) == (1, 21)
+    assert (earlier.rectifier, earlier.version.half_life_days) == (None, 45)
+    assert (later.rectifier.version, later.version.half_life_days) == (1, 45)
     assert (now.version, now.version.half_life_days) == (version, 7)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import pytest
 import time_machine
 
-from bandit.models import Bandit, PolicyVersion
+from bandit.models import Arm, Bandit, PolicyVersion
 from bandit.reading import version_of
 from bandit.selection import posterior_of, select
 from grading import review
@@ -50,12 +50,12 @@ def read(client, **query):
 
 
 def preview(client, **numbers):
-    return read(client, **NUMBERS | {"half_life_days": "21"} | numbers, preview="yes")
+    return read(client, **NUMBERS | {"half_life_days": "45"} | numbers, preview="yes")
 
 
 def moved(client, **numbers):
     """What the preview shows of each arm."""
-    query = NUMBERS | {"half_life_days": "21"} | numbers | {"preview": "yes"}
+    query = NUMBERS | {"half_life_days": "45"} | numbers | {"preview": "yes"}
     return {move.arm: move for move in client.get(PAGE, query).context["moves"]}
 
 
@@ -71,12 +71,12 @@ def messages(client, data):
 
 def test_the_page_shows_each_number_with_what_it_does(operator):
     page = read(operator)
-    assert 'name="half_life_days" inputmode="decimal" autocomplete="off" value="21"' in page
+    assert 'name="half_life_days" inputmode="decimal" autocomplete="off" value="45"' in page
     assert "Evidence this old counts half." in page
     assert 'name="weight_journal"' in page
     assert 'name="cap_journal"' in page
     assert "weight_floor" not in page
-    assert "remembers 30.8 days of its traffic" in page
+    assert "remembers 65.4 days of its traffic" in page
     assert "the numbers it began with" in page
     assert 'name="holdout"' not in page
 
@@ -85,9 +85,9 @@ def test_a_preview_says_what_it_does_in_words_and_changes_nothing(operator):
     teach()
     page = preview(operator, half_life_days="7")
     before = posterior_of("category", cast.NOON)
-    assert "Half-life 21 → 7 days. It remembers 10.6 days of its traffic. Nothing is saved yet." in page
+    assert "Half-life 45 → 7 days. It remembers 10.6 days of its traffic. Nothing is saved yet." in page
     (promised,) = re.findall(r"Put version 2 in force: ([^<]+)<", page)
-    assert re.fullmatch(r"\w+ from \.\d+ to \.\d+, \d+ to \d+ of 100; \d+ more arms? moves?", promised)
+    assert re.fullmatch(r"\w+ from \.\d+ to \.\d+(, \d+ to \d+ of 100)?; \d+ more arms? moves?", promised)
     assert f"<h1>Version 2: {promised}</h1>" in page
     assert moved(operator, half_life_days="7")["infra"].mean_before == before.arms["infra"].mean
     assert PolicyVersion.objects.filter(bandit__name="category").count() == 1
@@ -98,7 +98,7 @@ def test_putting_it_in_force_does_what_the_preview_promised(operator):
     page = preview(operator, half_life_days="7", weight_journal=".1", cap_journal="5")
     promised = moved(operator, half_life_days="7", weight_journal=".1", cap_journal="5")["infra"].mean_after
     (said,) = messages(operator, hidden(page) | {"note": "newer is truer"})
-    assert said == ("Version 2 is in force: half-life 21 → 7 days; weight of journal .3 → .1; cap of journal 12 → 5.")
+    assert said == ("Version 2 is in force: half-life 45 → 7 days; weight of journal .3 → .1; cap of journal 12 → 5.")
     row = version_of(Bandit.objects.get(name="category"))
     assert (row.version, row.by, row.note) == (2, "otto", "newer is truer")
     assert (row.half_life_days, row.weights, row.caps) == (7, {"journal": 0.1}, {"journal": 5})
@@ -112,11 +112,11 @@ def test_an_earlier_version_is_previewed_and_put_back_as_one_more(operator):
     messages(operator, hidden(preview(operator, half_life_days="7")))
     assert "?to=1" in read(operator)
     page = read(operator, to="1")
-    assert "Half-life 7 → 21 days." in page
+    assert "Half-life 7 → 45 days." in page
     assert 'value="Back to version 1."' in page
     messages(operator, hidden(page) | {"note": "Back to version 1."})
     row = version_of(Bandit.objects.get(name="category"))
-    assert (row.version, row.half_life_days, row.note) == (3, 21, "Back to version 1.")
+    assert (row.version, row.half_life_days, row.note) == (3, 45, "Back to version 1.")
     assert posterior_of("category", cast.NOON).posterior.alpha.tobytes() == first
 
 
@@ -145,9 +145,13 @@ def test_a_memory_of_a_day_is_refused_at_its_field_with_the_number(operator):
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [
-        ({"half_life_days": "soon"}, "Half-life is a number (days), usually 21."),
+        ({"half_life_days": "soon"}, "Half-life is a number (days), usually 45."),
         ({"floor": ""}, "Floor is a number (of 1), usually .01."),
-        ({"floor": "2"}, "The floor is a chance from 0 to 1."),
+        ({"floor": "2", "exploration": ""}, "The floor is a chance from 0 to 1."),
+        ({"floor": ".02"}, "No arm has a floor of its own while 0.03 is shared by all arms"),
+        ({"exploration": ".6"}, "Exploration is a chance from 0 to .5"),
+        ({"sharpness": "9"}, "The sharpness is a power from 1 to 4."),
+        ({"follows_change": "sometimes"}, "Breaks and drift are followed, or not."),
         ({"weight_judge": "1.5"}, "Of judge: expected a number from 0 to 1; got 1.5."),
         ({"weight_judge": ""}, "The weight of judge is a share from 0 to 1"),
         ({"cap_judge": "-1"}, "Of judge: expected a number above 0; got -1.0."),
@@ -190,8 +194,9 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
     """I97: a weight was raised from 1.0 to 1.5 for an empty lane, and nothing came of it."""
     teach()
     for i in range(20):
-        select(bandit="category", decision_id=f"d{i}", supply={"code": 1, "infra": 0}, now=cast.NOON)
-    page = preview(operator, half_life_days="7")
+        work = dict.fromkeys(Arm.objects.of("category").values_list("name", flat=True), 1) | {"code": 0}
+        select(bandit="category", decision_id=f"d{i}", supply=work, now=cast.NOON)
+    page = preview(operator, exploration=".4")
     assert page.count("supply-bound") == 1
     assert "supply-bound: no work in 20 of the latest 20 decisions" in page
 

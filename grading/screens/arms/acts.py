@@ -1,11 +1,12 @@
 """What people do to one arm: the words of each act, and of those that are asked about before they are done."""
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Any
 
 from django.utils import timezone
 
-from bandit import arms, merging
+from bandit import arms, breaks, merging
 from bandit.core.moves import moves
 from bandit.models import Arm, BanditKind
 from bandit.selection import posterior_of
@@ -21,7 +22,9 @@ PLAIN: dict[str, tuple[Callable[..., Any], str]] = {
     "try": (arms.put_on_probation, "is on probation"),
     "pass": (arms.end_probation, "is not on probation any more"),
 }
-ACTS = (*PLAIN, "rename", "alias", "unalias", "merge", "part")
+# Those on a break, each with whether it stands then.
+BREAKS = {"keep": True, "take_back": False}
+ACTS = (*PLAIN, *BREAKS, "rename", "alias", "unalias", "merge", "part")
 # Those that are asked about before they are done.
 ASKED = ("merge", "retire", "part")
 
@@ -32,6 +35,10 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         change, now = PLAIN[act]
         change(arm, by=by, why=why)
         return f"{arm} {now}."
+    if act in BREAKS:
+        said = breaks.decide(arm, _day(post), kept=BREAKS[act], by=by, why=why)
+        counts = "counts no more, whatever its rewards say" if said.kept else "counts again"
+        return f"What {arm} earned before {said.day:%-d %B %Y} {counts}."
     if act == "rename":
         return f"It is called {arms.rename(arm, post.get('title', ''), by=by, why=why)} now."
     if act == "alias":
@@ -49,6 +56,13 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         again = f"; {len(parted.again)} that had changed since were settled again" if parted.again else ""
         return f"{arm} is an arm of its own again: {rewards(parted.moved)} came back{again}."
     raise ValueError(f"Nothing was done: expected one of {', '.join(ACTS)}.")
+
+
+def _day(said: Mapping[str, str]) -> date:
+    try:
+        return date.fromisoformat(said.get("day", ""))
+    except ValueError:
+        raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
 
 
 def _other(arm: Arm, said: Mapping[str, str]) -> Arm:

@@ -117,6 +117,8 @@ def detail(request: HttpRequest, name: str, pk: int) -> HttpResponse:
             messages.success(request, acts.do(request.POST.get("do", ""), arm, request.POST, by=by, why=why))
         except ValueError as error:
             messages.error(request, str(error))
+        if request.POST.get("do") in acts.BREAKS:
+            return redirect("admin:bandit", name=name)
         return redirect("admin:arm", name=name, pk=pk)
     asked = request.GET.get("do", "")
     if asked in acts.ASKED:

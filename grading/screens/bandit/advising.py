@@ -34,6 +34,7 @@ def pieces(
         AdviceKind.STARVED: ("The arms", reverse("admin:arms", args=[bandit])),
         AdviceKind.FLAT: ("Calibration", reverse("admin:calibration")),
         AdviceKind.UNCALIBRATED: ("Review", reverse("admin:review")),
+        AdviceKind.JUDGE_MOVED: ("Calibration", reverse("admin:calibration")),
     }
     found = []
     for advice in advise(facts(belief, arms, log, at, pairs)):
@@ -74,7 +75,8 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
             unsupplied=bound.get(name, 0),
         )
         found.append(fact)
-    return BanditFacts(arms=found, decisions=LATEST, pairs=pairs)
+    shifts = () if posterior.changes is None else posterior.changes.shifts
+    return BanditFacts(arms=found, decisions=LATEST, pairs=pairs, shifts=shifts)
 
 
 def ledger_of(arm: Arm | None) -> str:

@@ -11,7 +11,9 @@ from bandit.core.table import ABSTAINED
 from bandit.models import Arm
 from bandit.selection import Outlook
 from grading.screens import charts
+from grading.screens.bandit import breaks
 from grading.screens.bandit.advising import ledger_of
+from grading.screens.bandit.breaks import ArmBreak
 from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
 from grading.screens.bandit.what_if import UNJUDGED
@@ -37,6 +39,7 @@ class ArmRow:
     """One arm on the page: `half_width` is half the central 90 % interval; `pending` counts verdicts still to come.
 
     `fallback` is the percentage of its evidence that no judge, person or artifact stands behind, None without any.
+    `wanders`: by how much its level moves a day, as a standard deviation in reward, where that is worth a word.
     """
 
     arm: Arm
@@ -51,6 +54,8 @@ class ArmRow:
     record: Record
     ledger: str
     move: ArmMove | None = None
+    broke: ArmBreak | None = None
+    wanders: float | None = None
     is_tried: bool = False
 
     @property
@@ -82,6 +87,7 @@ def arm_rows(
         drawn = charts.ridges(_betas(shown), _betas(others), beside.css)
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
+    broke, wanders = breaks.of_arms(belief, arms), breaks.wanderings(belief)
     rows = []
     for name, arm in shown.items():
         graded = sum(weights[name].values())
@@ -100,6 +106,8 @@ def arm_rows(
             ledger=ledger_of(arms[name]),
             move=None if beside is None else beside.moves[name],
             is_tried=belief.is_tried(arms[name]),
+            broke=broke.get(name),
+            wanders=wanders.get(name),
         )
         rows.append(row)
     return sorted(rows, key=lambda row: (row.arm.retired_at is not None, -row.share, row.arm.name))

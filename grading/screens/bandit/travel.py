@@ -16,7 +16,7 @@ from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRow
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
-from bandit.reading import abstentions_of, outlook, policy_from, rows_of, version_of, with_baseline
+from bandit.reading import abstentions_of, decided_breaks, outlook, policy_from, rows_of, version_of, with_baseline
 from bandit.selection import Outlook
 from grading.days import midnight
 from grading.judging.outlook.standing import JudgeStanding
@@ -74,6 +74,7 @@ class Belief:
     version: PolicyVersion
     rectifier: Rectifier | None
     calibration: CalibrationVersion | None
+    known_by: dt.datetime | None
     rows: list[RewardRow]
     ungraded: Mapping[str, int]
     outlook: Outlook
@@ -197,17 +198,19 @@ def _refuse_early(found: dt.date, text: str) -> None:
 def read(bandit: Bandit, at: Moments) -> Belief:
     """What the bandit believed then: policy, recalibration and calibration as in force, and the rewards then known.
 
-    Some seven queries, and four more with a baseline.
+    Some eight queries, and four more with a baseline.
     """
     version, rectifier = version_of(bandit, at.known_by), rectifying.in_force(bandit, at.known_by)
     calibration = calibrating.in_force(bandit, at.known_by)
-    policy = with_baseline(bandit, policy_from(version, rectifier, calibration), at.day, at.known_by)
+    read_by = policy_from(version, rectifier, calibration, decided_breaks(version, at.known_by))
+    policy = with_baseline(bandit, read_by, at.day, at.known_by)
     rows = rows_of(bandit, policy, at.day, at.known_by)
     return Belief(
         bandit=bandit,
         version=version,
         rectifier=rectifier,
         calibration=calibration,
+        known_by=at.known_by,
         rows=rows,
         ungraded=abstentions_of(bandit, policy, at.day, at.known_by),
         outlook=outlook(bandit, policy, rows, at.day),

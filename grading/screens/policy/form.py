@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 
 from bandit.core.caps import CapAdvice
 from bandit.models import Bandit, BanditKind, PolicyVersion
-from bandit.policies import NEVER, numbers_of
+from bandit.policies import NEVER, SWITCHES, numbers_of
 from bandit.reading import weights_of
 from grading.templatetags.gradingsite_tags import plain
 from grading.vocabulary import Source
@@ -19,7 +19,7 @@ SOURCES = tuple(source.value for source in Source if source.value != NEVER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """One number: `unit` stands behind its value, `empty` for an empty field where it may be."""
+    """One number: `unit` stands behind its value, `empty` for an empty field where it may be. A `switch`: yes or no."""
 
     name: str
     label: str
@@ -27,6 +27,7 @@ class Number:
     unit: str = ""
     empty: str = ""
     whole: bool = False
+    switch: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +39,19 @@ class FieldGroup:
     kinds: frozenset[str] = frozenset({BanditKind.CHOICE, BanditKind.MANY})
 
 
+SWITCH = (("True", "followed"), ("False", "not followed"))
 CHOICE, MANY = frozenset({BanditKind.CHOICE}), frozenset({BanditKind.MANY})
 GROUPS = (
     FieldGroup(
         title="Memory",
         numbers=(
             Number(name="half_life_days", label="Half-life", unit="days", help="Evidence this old counts half."),
+            Number(
+                name="follows_change",
+                label="Breaks and drift",
+                switch=True,
+                help="What an arm earned before it broke does not count, and what drifts is forgotten sooner.",
+            ),
             Number(
                 name="long_run_half_life_days",
                 label="Long-run half-life",
@@ -87,7 +95,25 @@ GROUPS = (
         title="Choosing",
         kinds=CHOICE,
         numbers=(
-            Number(name="floor", label="Floor", unit="of 1", help="The least chance of an arm that may be chosen."),
+            Number(
+                name="exploration",
+                label="Exploration",
+                unit="of 1",
+                empty="a floor for each arm",
+                help="The chance that all arms share, whatever is known of them: with 8 arms and .03 each has .004.",
+            ),
+            Number(
+                name="sharpness",
+                label="Sharpness",
+                unit="power of P(best)",
+                help="1 chooses as often as an arm may be the best; 2 as often as two draws agree that it is. To 4.",
+            ),
+            Number(
+                name="floor",
+                label="Floor",
+                unit="of 1",
+                help="The least chance of an arm that may be chosen, where the exploration is empty.",
+            ),
             Number(
                 name="probation_sessions",
                 label="A probation ends with",
@@ -170,6 +196,15 @@ class BanditPolicyForm(forms.Form):
         self.bandit = held.bandit
         for group in groups_of(held.bandit):
             for number in group.numbers:
+                if number.switch:
+                    self.fields[number.name] = forms.TypedChoiceField(
+                        choices=SWITCH,
+                        coerce=lambda said: said == "True",
+                        label=number.label,
+                        help_text=number.help,
+                        error_messages=_errors(f"{number.label} are followed, or not."),
+                    )
+                    continue
                 usual = getattr(PolicyVersion(), number.name)
                 example = "for example 500" if usual is None else f"usually {plain(usual)}"
                 kind = "whole number" if number.whole else "number"
@@ -215,13 +250,14 @@ class BanditPolicyForm(forms.Form):
 def typed(version: PolicyVersion) -> dict[str, Any]:
     """A version's numbers under the names of the form's fields."""
     said = {name: value for name, value in numbers_of(version).items() if name not in {"weights", "caps"}}
+    said |= {name: str(said[name]) for name in SWITCHES}
     weights = weights_of(version)
     said |= {f"weight_{source}": weights[source] for source in SOURCES}
     return said | {f"cap_{source}": version.caps.get(source) for source in SOURCES}
 
 
 def _errors(wrong: str) -> dict[str, str]:
-    return dict.fromkeys(("required", "invalid"), wrong)
+    return dict.fromkeys(("required", "invalid", "invalid_choice"), wrong)
 
 
 def changes(before: PolicyVersion, after: PolicyVersion) -> list[str]:
@@ -239,9 +275,11 @@ def changes(before: PolicyVersion, after: PolicyVersion) -> list[str]:
         else:
             label = number.label[0].lower() + number.label[1:]
             moved = f"{_said(was[name], number.empty)} → {_said(will[name], number.empty)}"
-            found.append(f"{label} {moved} {number.unit}")
+            found.append(f"{label} {moved} {number.unit}".rstrip())
     return found
 
 
-def _said(value: float | None, empty: str) -> str:
+def _said(value: float | str | None, empty: str) -> str:
+    if isinstance(value, str):
+        return dict(SWITCH)[value]
     return empty if value is None else plain(value)

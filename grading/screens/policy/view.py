@@ -29,8 +29,9 @@ AT_DECISIONS = ("consumption_", "probation_")
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:
-    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would; with `log`, also
-    what they would have earned on past decisions. A POST puts them in force.
+    """The form; with `preview` what its numbers would do, with `to` what an earlier version's would, with `new-site`
+    those that a new site begins with; with `log`, also what they would have earned on past decisions. A POST puts them
+    in force.
     """
     bandit = bandit_or_404(name)
     if bandit.kind == BanditKind.NAMES:
@@ -51,6 +52,13 @@ def show(request: HttpRequest, name: str) -> HttpResponse:
             messages.error(request, f"Version {to} cannot be put back as it was. {' '.join(error.messages)}")
             return redirect("admin:policy", name=bandit.name)
         return _preview_page(request, seen, f"Back to version {earlier.version}.")
+    if "new-site" in request.GET:
+        try:
+            seen = policies.preview(bandit.name, policies.of_a_new_site(held), timezone.now())
+        except ValidationError as error:
+            messages.error(request, f"They cannot be put beside your numbers. {' '.join(error.messages)}")
+            return redirect("admin:policy", name=bandit.name)
+        return _preview_page(request, seen, "The numbers that a new site begins with.")
     form = BanditPolicyForm(request.GET or None, held=held)
     if "preview" in request.GET and form.is_valid():
         try:
@@ -128,6 +136,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         if cost.n
     ]
     # The dearest first.
+    differs = bandit.kind == BanditKind.CHOICE and bool(policies.of_a_new_site(held))
     costs.sort(key=lambda of: (-(of[1].each or 0.0), of[0]))
     context = {
         "title": f"{bandit} policy",
@@ -140,6 +149,7 @@ def _form_page(request: HttpRequest, form: BanditPolicyForm, held: PolicyVersion
         "memory": policies.memory_of(held, now),
         "costs": costs,
         "history": history(bandit),
+        "news": changes(held, policies.proposed(bandit, policies.of_a_new_site(held))) if differs else [],
     }
     return TemplateResponse(request, "policy/policy.html", context)
 
