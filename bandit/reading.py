@@ -109,38 +109,40 @@ def weights_of(version: PolicyVersion) -> dict[str, float]:
 
 
 def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
-    """The policy in force with its rectifier and its calibration, or what was in force then: four queries."""
+    """The policy in force with its rectifier and its calibration, or what was in force then: four queries, or three."""
     return policy_with(version_of(bandit, known_by), known_by)
 
 
 def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
-    """A version of a policy, saved or not, with what else is in force, now or then: three queries."""
+    """A version of a policy, saved or not, with what else is in force, now or then: three queries; where it knows no
+    breaks, two.
+    """
     bandit = version.bandit
     rectifier, calibration = rectifying.in_force(bandit, known_by), calibrating.in_force(bandit, known_by)
     return policy_from(version, rectifier, calibration, decided_breaks(version, known_by))
 
 
-def decided_breaks(version: PolicyVersion, known_by: datetime | None) -> list[DecidedBreak]:
+def decided_breaks(version: PolicyVersion, known_by: datetime | None = None) -> tuple[DecidedBreak, ...]:
     """What people said of the breaks of arms, or had said by then: the last of each arm and day. None where the version
     knows no breaks; else one query.
     """
     if not version.follows_change:
-        return []
+        return ()
     said = version.bandit.break_decisions.select_related("arm").order_by("created_at", "pk")
     if known_by is not None:
         said = said.filter(created_at__lte=known_by)
     latest = {(each.arm.name, each.day): each for each in said}
-    return [
+    return tuple(
         DecidedBreak(arm=arm, day=day, kept=each.kept, decided=site_day(each.created_at))
         for (arm, day), each in sorted(latest.items())
-    ]
+    )
 
 
 def policy_from(
     version: PolicyVersion,
     rectifier: Rectifier | None = None,
     calibration: CalibrationVersion | None = None,
-    decisions: Sequence[DecidedBreak] = (),
+    decisions: tuple[DecidedBreak, ...] = (),
 ) -> Policy:
     """A version of a policy as the core reads it, saved or not."""
     names = [str(version)]
@@ -167,7 +169,7 @@ def policy_from(
         exploration=version.exploration,
         sharpness=version.sharpness,
         follows_change=version.follows_change,
-        decisions=tuple(decisions),
+        decisions=decisions,
     )
 
 

@@ -227,8 +227,8 @@ def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBre
     breaks = {each.arm: Break(arm=each.arm, day=each.day, kept=True) for each in decisions if each.kept}
     if not len(series.day):
         return Changes(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
-    cut, barred = _decided(series, names, decisions)
-    plain, likelihood, shifts = cut.copy(), _likelihood(series, cut), list[JudgeShift]()
+    cut, plain, barred = _decided(series, names, decisions)
+    likelihood, shifts = _likelihood(series, cut), list[JudgeShift]()
     rejected: set[tuple[int, int]] = set()
     for _ in range(ROUNDS):
         fresh = [each for each in _candidates(series, cut, barred) if (each.series, each.at) not in rejected]
@@ -269,17 +269,21 @@ def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBre
     return Changes(breaks=breaks, shifts=tuple(shifts), drift=own @ STEPS / own.sum(axis=1))
 
 
-def _decided(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> tuple[Flags, Flags]:
-    """The days at which people cut the series, and those that are no candidates, as flags."""
-    cut, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(2))
+def _decided(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> tuple[Flags, Flags, Flags]:
+    """The days at which people cut the series, those of them at which nothing broke, and those that are no candidates,
+    as flags.
+    """
+    cut, plain, barred = (np.zeros(len(series.day), dtype=np.bool_) for _ in range(3))
     arms = positions(names)
     for said in decisions:
         own = series.arm == arms[said.arm]
-        cut[_first_days(series, own, said.day.toordinal())] = True
+        first = _first_days(series, own, said.day.toordinal())
+        cut[first] = True
         if not said.kept:
+            plain[first] = True
             within = (series.day >= said.day.toordinal()) & (series.day <= said.decided.toordinal())
             barred |= own[series.of_day] & within
-    return cut, barred
+    return cut, plain, barred
 
 
 def _first_days(series: Series, of: Flags, day: int) -> list[int]:

@@ -39,7 +39,7 @@ def graded(arm, value, n, source=Source.JUDGE):
         rewards.settle(made)
 
 
-def silent(arm, n, *, ago=2 * DAY, **fields):
+def silent(arm, n, *, ago=DAY, **fields):
     found = []
     for number in range(n):
         made = cast.session(category=arm, ended_at=cast.NOON - ago - number * HOUR, **fields)
@@ -151,7 +151,7 @@ def test_who_knows_the_sessions_but_not_the_key_does_not_know_which(settings):
     def drawn():
         with cast.world():
             for number in range(23):
-                silent("code", 1, external_id=f"s-{number}", ago=2 * DAY + number * HOUR)
+                silent("code", 1, external_id=f"s-{number}", ago=DAY + number * HOUR)
             graded("code", 0.8, 17)
             graded("infra", 0.7, 17)
             graded("news", 0.2, 17)

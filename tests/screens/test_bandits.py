@@ -488,3 +488,54 @@ def test_a_merged_arm_is_not_a_row_of_its_own(reviewer):
     arms = Arm.objects.of("category")
     arms.filter(name="social").update(merged_into=arms.get(name="news"))
     assert '<div class="name">social</div>' not in read(reviewer)
+
+
+class TestBreaks:
+    def teach(self):
+        today = cast.NOON.date()
+        for age in range(30, 0, -1):
+            for each in range(3):
+                value = (0.2 if age <= 10 else 0.7) + (each - 1) / 10
+                helpers.reward(f"c{age}-{each}", day=today - age * DAY, code=round(value, 6))
+            helpers.reward(f"i{age}", day=today - age * DAY, infra=0.5)
+
+    def of_code(self, client):
+        return next(row for row in opened(client, PAGE).context["rows"] if row.arm.name == "code").broke
+
+    def act(self, client, do, day="2026-03-21"):
+        arm = Arm.objects.resolve("category", "code")
+        return client.post(
+            f"/bandits/category/arms/{arm.pk}/", {"do": do, "day": day, "why": "hard tickets"}, follow=True
+        )
+
+    def test_an_arm_that_broke_says_since_when_and_why(self, reviewer):
+        self.teach()
+        assert self.of_code(reviewer).sentence == (
+            "Since 21 March 2026 it is not what it was: the mean of its 60 rewards before was .700, that of the 30 "
+            "since is .200. What it earned before counts no more."
+        )
+        assert "Take it back" not in str(flat(reviewer.get(PAGE)))
+
+    def test_an_operator_takes_it_back_and_lets_it_stand(self, client):
+        client.force_login(cast.person("otto", "operator"))
+        self.teach()
+        response = self.act(client, "take_back")
+        assert response.redirect_chain == [("/bandits/category/", 302)]
+        assert self.of_code(client).sentence == (
+            "A break on 21 March 2026 was taken back by otto (hard tickets): what it earned before counts."
+        )
+        self.act(client, "keep")
+        assert self.of_code(client).sentence == (
+            "What it earned before 21 March 2026 counts no more: otto kept that break (hard tickets)."
+        )
+
+    @pytest.mark.parametrize("day", ["2026-03-01", "x", ""])
+    def test_a_break_that_is_none_is_refused_in_words(self, client, day):
+        client.force_login(cast.person("otto", "operator"))
+        self.teach()
+        (said,) = [str(message) for message in self.act(client, "keep", day).context["messages"]]
+        assert "no break on" in said or "name the day of the break" in said
+
+    def test_a_reviewer_may_not(self, reviewer):
+        self.teach()
+        assert self.act(reviewer, "keep").status_code == 403
