@@ -47,7 +47,13 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
         )
     for bandit in BANDITS:
         outlook = posterior_of(bandit, now)
-        seldom = [arm for arm in outlook.chances if outlook.share_of_next_100(arm) <= SELDOM]
+        best = max((outlook.arms[arm].mean for arm in outlook.chances), default=0.0)
+        # One that is surely worse than the best is seldom chosen by right.
+        seldom = [
+            arm
+            for arm in outlook.chances
+            if outlook.share_of_next_100(arm) <= SELDOM and outlook.arms[arm].high >= best
+        ]
         if not seldom:
             continue
         ran = Session.objects.filter(**{f"{bandit}__name__in": seldom}).order_by().values_list(f"{bandit}__name")
