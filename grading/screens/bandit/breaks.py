@@ -9,8 +9,8 @@ from bandit.models import Arm, BreakDecision
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import thousandths
 
-# A day's step of an arm's level that is worth a word, as a standard deviation in reward.
-WANDERS = 0.005
+# A day's step of an arm's level that is worth a word, as a standard deviation in reward; of so many rewards on.
+WANDERS, TOLD_FROM = 0.005, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,4 +69,5 @@ def wanderings(belief: Belief) -> dict[str, float]:
         return {}
     coin = posterior.mean * (1 - posterior.mean)
     steps = (posterior.changes.drift * coin / posterior.evidence_scale) ** 0.5
-    return {name: step for name, step in zip(posterior.names, steps.tolist(), strict=True) if step >= WANDERS}
+    told = zip(posterior.names, steps.tolist(), strict=True)
+    return {name: step for name, step in told if step >= WANDERS and belief.rewarded(name) >= TOLD_FROM}
