@@ -217,14 +217,17 @@ def _choose(
         override=None
         if forced is None
         else {"arm": forced.name, "drawn": drawn, "left_out": left_out.get(forced.name, "")},
-        remarks=tuple(_remarks(arm, situation)),
+        remarks=tuple(_remarks(arm, situation, reading.posterior)),
     )
 
 
-def _remarks(arm: Arm, situation: Circumstances) -> Iterator[str]:
+def _remarks(arm: Arm, situation: Circumstances, posterior: Posterior) -> Iterator[str]:
     if situation.is_on_probation(arm):
         had, need = situation.rewarded.get(arm.name, 0), situation.version.probation_sessions
         yield f"{arm.name} is on probation: {had} of the {need} rewarded sessions that end it."
+    broke = None if posterior.changes is None else posterior.changes.breaks.get(arm.name)
+    if broke is not None:
+        yield f"{arm.name} broke on {broke.day}: what it earned before counts no more."
     if is_unfinished(arm):
         yield f"None of {arm.name}'s last {UNFINISHED} decisions came to a finished session."
 

@@ -202,7 +202,10 @@ class SourceOut(Schema):
 
 
 class ArmOut(Schema):
-    """One arm's Beta(alpha, beta): its mean, its central 90 %, and its share of the next hundred selections."""
+    """One arm's Beta(alpha, beta): its mean, its central 90 %, and its share of the next hundred selections.
+
+    `since`: the day on which it broke, before which what it earned counts no more; null where it did not.
+    """
 
     arm: str
     alpha: float
@@ -211,6 +214,7 @@ class ArmOut(Schema):
     low: float
     high: float
     share_of_next_100: float
+    since: dt.date | None
     evidence: list[SourceOut]
 
 

@@ -175,10 +175,13 @@ def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
     """What a bandit believes of each arm now, and what that rests on."""
     del request
     outlook = selection.posterior_of(name, timezone.now())
+    changes = outlook.posterior.changes
+    broke = {} if changes is None else {arm: each.day for arm, each in changes.breaks.items()}
     arms = [
         {
             **{field: getattr(arm, field) for field in ("arm", "alpha", "beta", "mean", "low", "high", "evidence")},
             "share_of_next_100": outlook.share_of_next_100(arm.arm),
+            "since": broke.get(arm.arm),
         }
         for arm in outlook.arms.values()
     ]

@@ -251,6 +251,7 @@ def test_a_bandit_can_be_read(bob):
     assert {"code", "news"} <= arms.keys()
     assert 0 < arms["code"]["low"] < arms["code"]["mean"] < arms["code"]["high"] < 1
     assert round(sum(arm["share_of_next_100"] for arm in said["arms"])) == 100
+    assert arms["code"]["since"] is None
 
 
 def test_an_unknown_bandit_is_not_found(bob):

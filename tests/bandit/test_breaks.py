@@ -10,6 +10,7 @@ from bandit import audit, breaks, ledger
 from bandit.ledger import Credit, GraderKey
 from bandit.models import Arm, Bandit, BreakDecision
 from bandit.reading import posterior_of
+from bandit.selection import select
 from tests.bandit.helpers import policy, reward
 
 pytestmark = pytest.mark.django_db
@@ -145,3 +146,9 @@ def test_every_decision_is_seen_at_once():
     revision = Bandit.objects.get(name="category").revision
     breaks.decide(code(), BREAK, kept=True, by="rita")
     assert Bandit.objects.get(name="category").revision != revision
+
+
+def test_a_decision_for_an_arm_that_broke_says_so():
+    teach()
+    said = select(bandit="category", decision_id="d1", supply={"code": 1}, now=NOW).explanation["sentences"]
+    assert "code broke on 2026-03-21: what it earned before counts no more." in said
