@@ -5,10 +5,11 @@ out what was learnt later: rewards, corrections, policies and rectifiers alike, 
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -175,12 +176,12 @@ def policy_from(
     )
 
 
-def parts_of(bandit: Bandit) -> dict[str, tuple[str, str]]:
+def parts_of(bandit: Bandit, merging: Mapping[str, str] = MappingProxyType({})) -> dict[str, tuple[str, str]]:
     """The two parts of each arm, by its name first/second; of an arm that is only a first part of others, that alone.
     An arm without either is left out. One query.
 
     A part that was merged into another counts as that: the first is an arm of this bandit, the second of one that holds
-    names.
+    names. `merging` names first parts that are to be merged, and into which, for a preview.
     """
     arms = Arm.objects.filter(Q(bandit=bandit) | Q(bandit__kind=BanditKind.NAMES))
     names: list[str] = []
@@ -190,13 +191,13 @@ def parts_of(bandit: Bandit) -> dict[str, tuple[str, str]]:
         names += [name] * own
         if merged_into is not None:
             current[not own][name] = merged_into
-    apart = {name: name.partition(PART) for name in names}
-    first = {current[0].get(one, one) for one, mark, _ in apart.values() if mark}
-    return {
-        name: (current[0].get(one, one), current[1].get(other, other))
-        for name, (one, mark, other) in apart.items()
-        if mark or current[0].get(one, one) in first
-    }
+    parts = {}
+    for name in names:
+        one, _, other = name.partition(PART)
+        one = current[0].get(one, one)
+        parts[name] = merging.get(one, one), current[1].get(other, other)
+    first = {one for one, other in parts.values() if other}
+    return {name: both for name, both in parts.items() if both[0] in first}
 
 
 def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[RewardRow]:

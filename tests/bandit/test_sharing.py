@@ -113,6 +113,20 @@ def test_a_merged_harness_or_model_counts_as_what_it_was_merged_into():
     assert made.keys() <= found.keys()
 
 
+@pytest.mark.parametrize(("one", "into"), [("clyde", "codex"), ("clyde/opus", "codex/opus")])
+def test_the_preview_of_a_merge_is_what_comes_of_it(one, into):
+    made = pairs(*PAIRS, "clyde/opus", "clyde/haiku", "clyde")
+    teach()
+    for age in range(1, 6):
+        for name, value in (("clyde/opus", 0.1), ("clyde/haiku", 0.2)):
+            reward(f"{name}-{age}", bandit="harness", day=DAY - timedelta(days=age), **{name: value})
+    target = Arm.objects.get(bandit__name="harness", name=into)
+    seen = merging.preview_merge(made[one], target, NOW)
+    assert bits(seen.before.posterior) == bits(believed())
+    merging.merge(made[one], target, by="otto")
+    assert bits(seen.after.posterior) == bits(believed())
+
+
 def test_a_name_is_parted_at_its_first_stroke():
     pairs("codex/openrouter/terra")
     assert parts_of(harness())["codex/openrouter/terra"] == ("codex", "openrouter/terra")
