@@ -42,7 +42,7 @@ DRAWN, RESAMPLED = 100_000, 2000
 # Seeds below were used to find the grid and the priors of `bandit.core.pooling`.
 FIRST = 1000
 # Runs of each world and number of decisions.
-SIZES = {Size.FULL: 100, Size.QUICK: 8, Size.SMOKE: 1}
+SIZES = {Size.FULL: 40, Size.QUICK: 4, Size.SMOKE: 1}
 # What a new site begins with (`bandit.policies.DEFAULTS`).
 INDEPENDENT = Policy(weights={"judge": 1.0}, half_life=45.0, exploration=0.03, sharpness=2.0, follows_change=True)
 POOLED = replace(INDEPENDENT, parts=PARTS)
@@ -58,7 +58,7 @@ class Played:
 
 
 def main() -> None:
-    parser = scratch.parser(__doc__, quick="8 runs instead of 100", smoke="one run of eight days")
+    parser = scratch.parser(__doc__, quick="4 runs instead of 40", smoke="one run of eight days")
     parser.add_argument("--runs", type=int, help="how many runs of each world, each with a seed of its own")
     parser.add_argument("--first", type=int, default=FIRST, help="the first seed")
     given = parser.parse_args()
