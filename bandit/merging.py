@@ -15,7 +15,7 @@ from bandit.arms import Act, done, in_turn
 from bandit.core.posterior import Outlook
 from bandit.core.posterior import outlook as outlook_on
 from bandit.models import Arm, BanditKind, LedgerEntry, LedgerEntryQuerySet
-from bandit.reading import evidence_of, outlook, site_day
+from bandit.reading import evidence_of, outlook, parts_of, site_day
 from bandit.whatif import row_of
 
 MERGE = "merge:"
@@ -110,7 +110,8 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     without = [*rows, *(row_of(entry, sign=-1) for entry in doubles)]
     moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
     before = outlook(row, policy, rows, today)
-    posterior = outlook(row, policy, moved, today).posterior
+    merged = replace(policy, parts=parts_of(row, {arm.name: target.name})) if policy.parts else policy
+    posterior = outlook(row, merged, moved, today).posterior
     after = outlook_on(posterior, before.chances.keys() - {arm.name})
     return MergePreview(merged=_counted(moving, doubles), before=before, after=after)
 

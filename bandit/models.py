@@ -142,6 +142,9 @@ class PolicyVersion(models.Model):
     probation_per_day = models.PositiveIntegerField(default=1, help_text="Sessions a day of an arm on probation.")
     salience_floor = models.FloatField(default=0.3, help_text="What a lesson that had no part in a session counts.")
     holdout = models.FloatField(default=0.1, help_text="Chance with which a matched lesson is held out.")
+    pooling = models.BooleanField(
+        default=False, help_text="Arms of two parts, first/second, share what is known of them."
+    )
     note = models.CharField(max_length=500, blank=True)
     by = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)

@@ -36,11 +36,13 @@ TRAFFIC_DAYS = 28
 
 
 # What a new site's policies began with, by release; a number that is not named had its column's default.
-DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+DEFAULTS: Mapping[str, dict[str, Any]] = {
     "0.1": {"half_life_days": 21.0, "exploration": None, "sharpness": 1.0, "follows_change": False},
     "0.2": {"half_life_days": 45.0, "exploration": 0.03, "sharpness": 2.0, "follows_change": True},
 }
 RELEASE = "0.2"
+# The bandit whose arms are pairs, harness and model.
+OF_PARTS = "harness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +149,7 @@ def put_in_force(bandit: str, numbers: Mapping[str, Any], *, version: int, by: s
 
 def of_a_new_site(held: PolicyVersion) -> dict[str, Any]:
     """What this version says otherwise than the one that a new site begins with; empty for nothing."""
-    latest = DEFAULTS[RELEASE]
+    latest = DEFAULTS[RELEASE] | ({"pooling": True} if held.bandit.name == OF_PARTS else {})
     return {name: value for name, value in latest.items() if getattr(held, name) != value}
 
 

@@ -5,14 +5,15 @@ out what was learnt later: rewards, corrections, policies and rectifiers alike, 
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
-from django.db.models import BigIntegerField, Case, Sum, Value, When
+from django.db.models import BigIntegerField, Case, Q, Sum, Value, When
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
@@ -26,6 +27,7 @@ from bandit.core.table import ABSTAINED, MOMENTS, RewardRow
 from bandit.models import (
     Arm,
     Bandit,
+    BanditKind,
     Bucket,
     CalibrationVersion,
     LedgerEntry,
@@ -36,6 +38,8 @@ from bandit.models import (
 
 # Readings that a process remembers.
 REMEMBERED = 16
+# What stands between the two parts of an arm's name.
+PART = "/"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,9 +118,7 @@ def policy_of(bandit: Bandit, known_by: datetime | None = None) -> Policy:
 
 
 def policy_with(version: PolicyVersion, known_by: datetime | None = None) -> Policy:
-    """A version of a policy, saved or not, with what else is in force, now or then: three queries; where it knows no
-    breaks, two.
-    """
+    """A version of a policy, saved or not, with what else is in force, now or then: four queries at most."""
     bandit = version.bandit
     rectifier, calibration = rectifying.in_force(bandit, known_by), calibrating.in_force(bandit, known_by)
     return policy_from(version, rectifier, calibration, decided_breaks(version, known_by))
@@ -144,7 +146,7 @@ def policy_from(
     calibration: CalibrationVersion | None = None,
     decisions: tuple[DecidedBreak, ...] = (),
 ) -> Policy:
-    """A version of a policy as the core reads it, saved or not."""
+    """A version of a policy as the core reads it, saved or not; one query where its arms share by their parts."""
     names = [str(version)]
     names += [] if rectifier is None else [f"rectifier/{rectifier.version}"]
     names += [] if calibration is None else [f"calibration/{calibration.version}"]
@@ -170,7 +172,32 @@ def policy_from(
         sharpness=version.sharpness,
         follows_change=version.follows_change,
         decisions=decisions,
+        parts=parts_of(version.bandit) if version.pooling else {},
     )
+
+
+def parts_of(bandit: Bandit, merging: Mapping[str, str] = MappingProxyType({})) -> dict[str, tuple[str, str]]:
+    """The two parts of each arm, by its name first/second; of an arm that is only a first part of others, that alone.
+    An arm without either is left out. One query.
+
+    A part that was merged into another counts as that: the first is an arm of this bandit, the second of one that holds
+    names. `merging` names first parts that are to be merged, and into which, for a preview.
+    """
+    arms = Arm.objects.filter(Q(bandit=bandit) | Q(bandit__kind=BanditKind.NAMES))
+    names: list[str] = []
+    current: tuple[dict[str, str], dict[str, str]] = {}, {}
+    for of, name, merged_into in arms.values_list("bandit", "name", "merged_into__name").order_by("pk"):
+        own = of == bandit.pk
+        names += [name] * own
+        if merged_into is not None:
+            current[not own][name] = merged_into
+    parts = {}
+    for name in names:
+        one, _, other = name.partition(PART)
+        one = current[0].get(one, one)
+        parts[name] = merging.get(one, one), current[1].get(other, other)
+    first = {one for one, other in parts.values() if other}
+    return {name: both for name, both in parts.items() if both[0] in first}
 
 
 def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[RewardRow]:

@@ -18,13 +18,15 @@ every other bit-identical. A graded reward counts as α += r, β += 1 − r, nev
 A policy may ask for more of the same, each of it nothing unless asked for: offsets for graders that are off and a
 baseline for circumstances that are not the arm's doing (bandit.core.rectify), less weight for an arm that had little to
 do with a session or for a grade that something speaks against, caps on how much evidence may amount to, and a price on
-cost. With a scale (bandit.core.calibration) fallbacks are read on the judge's scale, by weights that they earned.
+cost. With a scale (bandit.core.calibration) fallbacks are read on the judge's scale, by weights that they earned. With
+parts (bandit.core.pooling) μ and κ are an arm's own, by what other arms with its parts have earned. Parts, too, are
+read from the days before t: what they share of a day, they share from the next day on.
 """
 
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
@@ -34,12 +36,15 @@ from scipy.special import betaincinv
 from bandit.core.change import Changes
 from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
+from bandit.core.pooling import PartsPrior, apart, pool
 from bandit.core.propensity import p_best, propensities
 from bandit.core.table import NO_LINE, Floats, RewardRow, Table, positions
 
 TAIL = 0.05
 # Sets of arms chosen among, whose P(best) a posterior remembers.
 REMEMBERED = 16
+# The parts of an arm that is not said to have any.
+ALONE = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +64,21 @@ class SourceEvidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPrior:
+    """What an arm's two `parts` (empty for one that no other arm has) say of it: `mean`, worth `strength` pseudo-
+    observations.
+    """
+
+    parts: tuple[str, str]
+    mean: float
+    strength: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmPosterior:
-    """Beta(`alpha`, `beta`) of one arm; `low` and `high` bound the central 90 %; evidence in order of source."""
+    """Beta(`alpha`, `beta`) of one arm; `low` and `high` bound the central 90 %; evidence in order of source. `shared`
+    where it has parts.
+    """
 
     arm: str
     alpha: float
@@ -70,11 +88,15 @@ class ArmPosterior:
     high: float
     long_run_mean: float
     evidence: tuple[SourceEvidence, ...]
+    shared: SharedPrior | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """The arms' posteriors of one bandit on one day, as columns in the order of `names` (sorted)."""
+    """The arms' posteriors of one bandit on one day, as columns in the order of `names` (sorted).
+
+    Where the policy has parts, `pooled` is what they say of each arm, its `shared` the covariance of the posteriors.
+    """
 
     names: tuple[str, ...]
     alpha: Floats
@@ -86,6 +108,7 @@ class Posterior:
     policy: Policy
     evidence: Mapping[str, tuple[SourceEvidence, ...]]
     changes: Changes | None = None
+    pooled: PartsPrior | None = None
 
     @cached_property
     def arms(self) -> Mapping[str, ArmPosterior]:
@@ -100,6 +123,7 @@ class Posterior:
                 high=float(high[i]),
                 long_run_mean=float(self.long_run_mean[i]),
                 evidence=self.evidence.get(name, ()),
+                shared=self._shared(i, name),
             )
             for i, name in enumerate(self.names)
         }
@@ -108,7 +132,8 @@ class Posterior:
     def version(self) -> str:
         """A name for exactly these numbers: the same bits, day, arms and policy give the same version."""
         text = "\n".join((self.policy.version, repr(self.policy), self.day.isoformat(), *self.names))
-        return hashlib.sha256(text.encode() + self.alpha.tobytes() + self.beta.tobytes()).hexdigest()[:16]
+        shared = b"" if self.pooled is None else self.pooled.shared.tobytes()
+        return hashlib.sha256(text.encode() + self.alpha.tobytes() + self.beta.tobytes() + shared).hexdigest()[:16]
 
     def chance_of_best(self, names: Iterable[str]) -> dict[str, float]:
         """P(best) among `names`, by quadrature, in the order of the names; empty for none. Remembered for a while."""
@@ -117,11 +142,24 @@ class Posterior:
         if found is None:
             position = positions(self.names)
             at = [position[name] for name in chosen]
-            best = p_best(self.alpha[at], self.beta[at]).tolist() if at else []
+            best = self._p_best(at).tolist() if at else []
             if len(self._best) >= REMEMBERED:
                 self._best.clear()
             found = self._best[chosen] = dict(zip(chosen, best, strict=True))
         return dict(found)
+
+    def _p_best(self, at: list[int]) -> Floats:
+        alpha, beta = self.alpha[at], self.beta[at]
+        best = p_best(alpha, beta)
+        if self.pooled is None or len(at) == 1:
+            return best
+        return p_best(*apart(alpha, beta, self.pooled.shared[np.ix_(at, at)], best))
+
+    def _shared(self, i: int, name: str) -> SharedPrior | None:
+        pooled, parts = self.pooled, self.policy.parts.get(name)
+        if pooled is None or parts is None:
+            return None
+        return SharedPrior(parts=parts, mean=float(pooled.mean[i]), strength=float(pooled.strength[i]))
 
     @cached_property
     def _best(self) -> dict[tuple[str, ...], dict[str, float]]:
@@ -187,12 +225,24 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
     n, s = charged.sums(past)[:2] if charged.lines else (past * charged.table.n, past * charged.table.s)
     mean = float((prior / 2 + scale * s.sum()) / (prior + scale * n.sum()))
     n_long, s_long, _ = charged.sums(long)
-    _, s_short, f_short = charged.sums(short)
-    centre = (prior * mean + scale * s_long) / (prior + scale * n_long)
+    n_short, s_short, f_short = charged.sums(short)
+    usual: float | Floats = mean
+    strength: float | Floats = prior
+    pooled = None
+    if policy.parts:
+        parts = [policy.parts.get(name, ALONE) for name in names]
+        n_past, s_past, _ = charged.sums(past * charged.kept(policy.long_run_half_life))
+        pooled = pool(parts, n_past, s_past, mean=mean, scale=scale, least=prior)
+        usual, strength = pooled.mean, pooled.strength
+        # How much of an arm's mean is still what its parts say, in both places where its own rewards come on top.
+        kept = strength / (strength + scale * n_long) * strength / (strength + scale * n_short)
+        pooled = replace(pooled, shared=kept[:, None] * kept * pooled.shared)
+    centre = (strength * usual + scale * s_long) / (strength + scale * n_long)
     return Posterior(
         names=names,
-        alpha=prior * centre + scale * s_short,
-        beta=prior * (1 - centre) + scale * f_short,
+        alpha=strength * centre + scale * s_short,
+        beta=strength * (1 - centre) + scale * f_short,
+        pooled=pooled,
         long_run_mean=centre,
         mean=mean,
         evidence_scale=scale,

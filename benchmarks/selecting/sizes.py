@@ -87,7 +87,7 @@ def choose_from(rows: list[RewardRow], like: Posterior, number: int) -> str:
     from bandit.core.thompson import draw, uniform
 
     found = fold(rows, arms=like.names, policy=like.policy, today=like.day)
-    return draw(chances(found.chance_of_best(like.names), like.policy.floor), uniform("bench", str(number)))
+    return draw(chances(found.chance_of_best(like.names), like.policy), uniform("bench", str(number)))
 
 
 def choose(bandit: str, number: int) -> str:

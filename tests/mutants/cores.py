@@ -44,7 +44,11 @@ CORES = {
     ),
     "posterior": Core(
         sources=("bandit/core/posterior.py",),
-        tests=("tests/bandit/test_posterior_golden.py", "tests/bandit/test_posterior.py"),
+        tests=(
+            "tests/bandit/test_posterior_golden.py",
+            "tests/bandit/test_posterior.py",
+            "tests/bandit/test_pooling.py",
+        ),
     ),
     "propensity": Core(
         sources=("bandit/core/propensity.py",),

@@ -9,6 +9,7 @@ import time_machine
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from bandit import arms
 from bandit.core.advice import AdviceKind
 from bandit.models import Arm, Bandit, LedgerEntry, Rectifier, Selection
 from bandit.reading import posterior_of
@@ -539,3 +540,28 @@ class TestBreaks:
     def test_a_reviewer_may_not(self, reviewer):
         self.teach()
         assert self.act(reviewer, "keep").status_code == 403
+
+
+# ---- what is shared by parts
+
+
+def test_a_pair_says_what_it_shares_of_its_harness_and_its_model(reviewer):
+    for name in ("codex/opus", "codex/haiku", "gptme/opus"):
+        arms.add("harness", name, by="rita")
+    for ago in range(1, 9):
+        day = (cast.NOON - ago * DAY).date()
+        helpers.reward(f"s{ago}", bandit="harness", day=day, **{"codex/haiku": 0.8 + 0.1 * (-1) ** ago})
+    rows = {row.arm.name: row for row in opened(reviewer, HARNESS).context["rows"]}
+    prior = rows["codex/opus"].posterior.shared
+    assert prior.mean > 0.5
+    said = f"shares what is known of codex and opus: {charts.thousandths(prior.mean)}, counted as {prior.strength:.1f}"
+    assert rows["codex/opus"].shared == f"{said} observations"
+    assert said in row_of(read(reviewer, HARNESS), "codex/opus")
+    assert rows["codex"].shared.startswith("shares what is known of codex: ")
+    helpers.policy("harness", pooling=False)
+    assert not any(row.shared for row in opened(reviewer, HARNESS).context["rows"])
+
+
+def test_arms_without_parts_say_nothing_of_sharing(reviewer):
+    graded()
+    assert not any(row.shared for row in opened(reviewer).context["rows"])

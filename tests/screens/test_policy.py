@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import pytest
 import time_machine
 
+from bandit import arms
 from bandit.models import Arm, Bandit, PolicyVersion
 from bandit.reading import version_of
 from bandit.selection import posterior_of, select
@@ -243,3 +244,33 @@ def test_only_operators_come_here(client):
         client.force_login(cast.person(role, role))
         assert client.get(PAGE).status_code == 403
         assert client.post(PAGE, {**NUMBERS, "version": "2"}).status_code == 403
+
+
+def test_harnesses_and_models_share_by_a_switch_with_its_effect_before_it(operator, client):
+    page = "/bandits/harness/policy/"
+    assert "pooling" not in client.get(page).context["form"].fields or version_of(harness()).pooling
+    for name, value in (("codex/opus", 0.8), ("codex/haiku", 0.4), ("gptme/opus", 0.8), ("gptme/haiku", None)):
+        arms.add("harness", name, by="otto")
+        for age in range(1, 10 if value else 0):
+            day = TODAY - dt.timedelta(days=age)
+            reward(f"{name}-{age}", bandit="harness", day=day, **{name: value + 0.1 * (-1) ** age})
+    numbers = NUMBERS | {"half_life_days": "45", "preview": "yes"}
+    held = client.get(page)
+    assert held.context["form"]["pooling"].value() == "True"
+    seen = client.get(page, numbers | {"pooling": "False"})
+    assert "harness and model pooled → not pooled" in seen.context["changes"]
+    assert {"gptme/haiku"} <= {move.arm for move in seen.context["moves"] if move.mean_moves}
+    client.post(page, hidden(html.unescape(flat(seen))) | {"note": "each by itself"})
+    assert not version_of(harness()).pooling
+    # A form that does not send the switch leaves it as it is.
+    assert "harness and model" not in "".join(client.get(page, numbers).context["changes"])
+    assert "harness and model not pooled → pooled" in client.get(page, numbers | {"pooling": "True"}).context["changes"]
+    assert "Harness and model are pooled, or not." in html.unescape(flat(client.get(page, numbers | {"pooling": "2"})))
+
+
+def test_a_bandit_whose_arms_have_no_parts_is_not_asked(operator):
+    assert 'name="pooling"' not in read(operator)
+
+
+def harness():
+    return Bandit.objects.get(name="harness")

@@ -18,6 +18,7 @@ from grading.screens.bandit.record import Record
 from grading.screens.bandit.travel import Belief
 from grading.screens.bandit.what_if import UNJUDGED
 from grading.screens.scale import view as scales
+from grading.templatetags.gradingsite_tags import mean3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,15 @@ class ArmRow:
         """Pseudo-observations, in the order of the legend; what abstentions are read as at the end."""
         found = {each.source: each.pseudo for each in self.posterior.evidence}
         return [found.get(source, 0.0) for source in (*charts.STACK[:-1], ABSTAINED)]
+
+    @property
+    def shared(self) -> str:
+        """What the arm starts from by its parts; empty where it shares nothing."""
+        prior = self.posterior.shared
+        if prior is None:
+            return ""
+        parts = " and ".join(part for part in prior.parts if part)
+        return f"shares what is known of {parts}: {mean3(prior.mean)}, counted as {prior.strength:.1f} observations"
 
     @property
     def mapped(self) -> list[str]:

@@ -1,16 +1,16 @@
 """The numbers of a bandit's policy as people read and type them: what each does, in which unit, and what differs."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
 from bandit.core.caps import CapAdvice
-from bandit.models import Bandit, BanditKind, PolicyVersion
+from bandit.models import BanditKind, PolicyVersion
 from bandit.policies import NEVER, SWITCHES, numbers_of
-from bandit.reading import weights_of
+from bandit.reading import parts_of, weights_of
 from grading.templatetags.gradingsite_tags import plain
 from grading.vocabulary import Source
 
@@ -19,7 +19,9 @@ SOURCES = tuple(source.value for source in Source if source.value != NEVER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """One number: `unit` stands behind its value, `empty` for an empty field where it may be. A `switch`: yes or no."""
+    """One number: `unit` stands behind its value, `empty` in a field that may be empty. A `switch` has words for on and
+    off instead. What is `of_parts` is for bandits whose arms have parts.
+    """
 
     name: str
     label: str
@@ -27,7 +29,8 @@ class Number:
     unit: str = ""
     empty: str = ""
     whole: bool = False
-    switch: bool = False
+    switch: tuple[str, str] | tuple[()] = ()
+    of_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,8 @@ class FieldGroup:
     kinds: frozenset[str] = frozenset({BanditKind.CHOICE, BanditKind.MANY})
 
 
-SWITCH = (("True", "followed"), ("False", "not followed"))
+# A switch as it is sent, on and off.
+ON_OFF = ("True", "False")
 CHOICE, MANY = frozenset({BanditKind.CHOICE}), frozenset({BanditKind.MANY})
 GROUPS = (
     FieldGroup(
@@ -49,7 +53,7 @@ GROUPS = (
             Number(
                 name="follows_change",
                 label="Breaks and drift",
-                switch=True,
+                switch=("followed", "not followed"),
                 help="What an arm earned before it broke does not count, and what drifts is forgotten sooner.",
             ),
             Number(
@@ -88,6 +92,14 @@ GROUPS = (
                 label="Price of a dollar",
                 unit="reward",
                 help="Reward lost for each dollar that a session cost. An unknown cost is taken for the arm’s mean.",
+            ),
+            Number(
+                name="pooling",
+                label="Harness and model",
+                switch=("pooled", "not pooled"),
+                of_parts=True,
+                help="An arm starts where other arms with its harness or its model stand, as far as harness and model "
+                "explain what arms earn; its own rewards come on top.",
             ),
         ),
     ),
@@ -182,8 +194,13 @@ GROUPS = (
 )
 
 
-def groups_of(bandit: Bandit) -> list[FieldGroup]:
-    return [group for group in GROUPS if bandit.kind in group.kinds]
+def groups_of(held: PolicyVersion) -> list[FieldGroup]:
+    shares = held.pooling or bool(parts_of(held.bandit))
+    return [
+        replace(group, numbers=tuple(number for number in group.numbers if shares or not number.of_parts))
+        for group in GROUPS
+        if held.bandit.kind in group.kinds
+    ]
 
 
 class BanditPolicyForm(forms.Form):
@@ -193,16 +210,18 @@ class BanditPolicyForm(forms.Form):
 
     def __init__(self, data: Mapping[str, Any] | None, *, held: PolicyVersion) -> None:
         super().__init__(data, initial=typed(held))
-        self.bandit = held.bandit
-        for group in groups_of(held.bandit):
+        self.groups = groups_of(held)
+        for group in self.groups:
             for number in group.numbers:
                 if number.switch:
                     self.fields[number.name] = forms.TypedChoiceField(
-                        choices=SWITCH,
-                        coerce=lambda said: said == "True",
+                        choices=list(zip(ON_OFF, number.switch, strict=True)),
+                        coerce=lambda said: said == ON_OFF[0],
+                        required=False,
+                        empty_value=None,
                         label=number.label,
                         help_text=number.help,
-                        error_messages=_errors(f"{number.label} are followed, or not."),
+                        error_messages=_errors(f"{number.label} are {number.switch[0]}, or not."),
                     )
                     continue
                 usual = getattr(PolicyVersion(), number.name)
@@ -225,6 +244,8 @@ class BanditPolicyForm(forms.Form):
         """What was typed, as `bandit.policies` takes it. Of a valid form."""
         said = dict(self.cleaned_data)
         said.pop("note")
+        # A switch that was not sent stays as it is.
+        said = {name: value for name, value in said.items() if value is not None or name not in SWITCHES}
         weights = {source: said.pop(f"weight_{source}") for source in SOURCES}
         caps = {source: said.pop(f"cap_{source}") for source in SOURCES}
         return said | {"weights": weights, "caps": {name: cap for name, cap in caps.items() if cap is not None}}
@@ -236,7 +257,7 @@ class BanditPolicyForm(forms.Form):
             self.add_error(name if name in self.fields else None, messages)
 
     def grouped(self) -> Iterator[tuple[FieldGroup, list[tuple[Number, forms.BoundField]]]]:
-        for group in groups_of(self.bandit):
+        for group in self.groups:
             yield group, [(number, self[number.name]) for number in group.numbers]
 
     def by_source(self, advice: Mapping[str, CapAdvice | None]) -> list[dict[str, Any]]:
@@ -272,6 +293,10 @@ def changes(before: PolicyVersion, after: PolicyVersion) -> list[str]:
         if number is None:
             kind, _, source = name.partition("_")
             found.append(f"{kind} of {source} {_said(was[name], 'none')} → {_said(will[name], 'none')}")
+        elif number.switch:
+            words = dict(zip(ON_OFF, number.switch, strict=True))
+            label = number.label[0].lower() + number.label[1:]
+            found.append(f"{label} {words[was[name]]} → {words[will[name]]}")
         else:
             label = number.label[0].lower() + number.label[1:]
             moved = f"{_said(was[name], number.empty)} → {_said(will[name], number.empty)}"
@@ -279,7 +304,5 @@ def changes(before: PolicyVersion, after: PolicyVersion) -> list[str]:
     return found
 
 
-def _said(value: float | str | None, empty: str) -> str:
-    if isinstance(value, str):
-        return dict(SWITCH)[value]
+def _said(value: float | None, empty: str) -> str:
     return empty if value is None else plain(value)
