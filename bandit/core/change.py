@@ -28,6 +28,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
+from typing import Self
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class JudgeShift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Changes:
+class ArmChanges:
     """`breaks` by arm, the last of each; `shifts` of judges; `drift` κ ≥ 0 of each arm, in the order of the names."""
 
     breaks: Mapping[str, Break]
@@ -110,7 +111,7 @@ def changes(
     contexts: Mapping[str, float],
     counted: Mapping[str, float],
     decisions: Collection[DecidedBreak] = (),
-) -> Changes:
+) -> ArmChanges:
     """What changed before `today` in each of the arms `names`, sorted; the rows are in any order.
 
     Read are rewards of judges and people that nothing speaks against: not of a standing that `counted` weighs below 1,
@@ -124,7 +125,23 @@ def changes(
     ]
     verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))
     known = tuple(each for each in verdicts if each.day <= today and each.arm in names)
-    return _changes(_series(said, names, offsets, contexts), names, known)
+    return _changes(Series.of(said, names, offsets, contexts), names, known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """That the series `series` breaks before its day `at`: its means before and after, and of how many rewards."""
+
+    series: int
+    at: int
+    before: float
+    after: float
+    n_before: float
+    n_after: float
+
+    @property
+    def shift(self) -> float:
+        return self.after - self.before
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,6 +159,46 @@ class Series:
     day: Ints
     n: Floats
     x: Floats
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[RewardRow],
+        names: tuple[str, ...],
+        offsets: Mapping[Stratum, float],
+        contexts: Mapping[str, float],
+    ) -> Self:
+        """The series of these rows, moved by offsets and by contexts."""
+        arm_at = positions(names)
+        sums: dict[tuple[int, str, int], tuple[int, int, int]] = {}
+        for row in rows:
+            step = round(
+                (offsets.get((row.arm, row.source, row.stratum), 0.0) + contexts.get(row.context, 0.0)) * MICRO
+            )
+            key = (arm_at[row.arm], f"{row.source} {row.judge}", row.day.toordinal())
+            held_n, held_s, held_q = sums.get(key, (0, 0, 0))
+            squares_moved = row.q + 2 * step * row.s + step**2 * row.n
+            sums[key] = held_n + row.n, held_s + row.s + step * row.n, held_q + squares_moved
+        held = sorted((key, each) for key, each in sums.items() if each[0] > 0)
+        judge_at = positions(tuple(sorted({judge for (_, judge, _), _ in held})))
+        columns = np.array([(arm, judge_at[judge], day, *each) for (arm, judge, day), each in held], dtype=np.int64)
+        arm, judge, day, count, total, squares = columns.reshape(-1, 6).T
+        begins: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
+        n: Floats = count.astype(np.float64)
+        x: Floats = total / MICRO / n
+        # Within days; and where days in a row have one reward each, half the square of their difference.
+        within: Floats = np.maximum(squares / MICRO**2 - n * x**2, 0.0)
+        free: Floats = n - 1
+        single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
+        single[begins] = False
+        within += np.where(single, np.diff(x, prepend=0.0) ** 2 / 2, 0.0)
+        free += single
+        arm, judge = arm[begins], judge[begins]
+        own, freedom = (np.add.reduceat(each, begins) if len(begins) else each for each in (within, free))
+        usual_sum, usual_freedom = (np.bincount(judge, weights=each) for each in (own, freedom))
+        usual = ((usual_sum + NOISE_REWARDS * NOISE) / (usual_freedom + NOISE_REWARDS))[judge]
+        noise: Floats = (own + SERIES_REWARDS * usual) / (freedom + SERIES_REWARDS)
+        return cls(arm=arm, judge=judge, start=begins, noise=noise, day=day, n=n, x=x)
 
     @cached_property
     def count(self) -> Ints:
@@ -161,6 +218,82 @@ class Series:
         found[self.start] = True
         return found
 
+    def first_days(self, of: Flags, day: int) -> list[int]:
+        """The first day from `day` on of each of these series that has one."""
+        found = []
+        for number in np.flatnonzero(of):
+            start, count = int(self.start[number]), int(self.count[number])
+            at = int(np.searchsorted(self.day[start : start + count], day))
+            if at < count:
+                found.append(start + at)
+        return found
+
+    def candidates(self, cut: Flags, barred: Flags) -> Iterator[Candidate]:
+        """Of each part of each series the day where a break is likeliest, if it is likely at all."""
+        parts = np.flatnonzero(self.begins | cut)
+        part = np.repeat(np.arange(len(parts)), np.diff(parts, append=len(self.day)))
+        n, s = self.n, self.n * self.x
+        all_n, all_s = (np.add.reduceat(each, parts) for each in (n, s))
+        n_before, s_before = (np.cumsum(each) - each for each in (n, s))
+        n_before, s_before = (each - each[parts][part] for each in (n_before, s_before))
+        n_after = all_n[part] - n_before
+        able = (n_before >= LEAST) & (n_after >= LEAST) & ~barred
+        before = s_before / np.maximum(n_before, 1)
+        after = (all_s[part] - s_before) / np.maximum(n_after, 1)
+        spread = np.sqrt(self.noise[self.of_day] * (1 / np.maximum(n_before, 1) + 1 / np.maximum(n_after, 1)))
+        z = np.where(able, np.abs(after - before) / spread, 0.0)
+        for number in np.flatnonzero(np.maximum.reduceat(z, parts) > ASKED):
+            end = parts[number + 1] if number + 1 < len(parts) else len(z)
+            at = int(parts[number] + np.argmax(z[parts[number] : end]))
+            yield Candidate(
+                series=int(self.of_day[at]),
+                at=at,
+                before=float(before[at]),
+                after=float(after[at]),
+                n_before=float(n_before[at]),
+                n_after=float(n_after[at]),
+            )
+
+    def likelihood(self, cut: Flags, only: int | None = None) -> Floats:
+        """The logarithm of how likely each series is by each of STEPS, shape (m, steps); of one alone, (1, steps)."""
+        chosen = np.arange(len(self.arm)) if only is None else np.array([only])
+        chosen = chosen[np.argsort(-self.count[chosen], kind="stable")]
+        start, count, noise = self.start[chosen], self.count[chosen], self.noise[chosen]
+        shape = len(chosen), len(STEPS)
+        level, variance, found = np.full(shape, LEVEL), np.full(shape, ANYWHERE), np.zeros(shape)
+        steps = STEPS * noise[:, None]
+        for step in range(int(count[0])):
+            # The longest come first: those that still go on.
+            held = int(np.searchsorted(-count, -step))
+            at = start[:held] + step
+            if step:
+                gap = self.day[at] - self.day[at - 1]
+                grown = np.minimum(variance[:held] + steps[:held] * gap[:, None], ANYWHERE)
+                fresh = cut[at][:, None]
+                variance[:held], level[:held] = np.where(fresh, ANYWHERE, grown), np.where(fresh, LEVEL, level[:held])
+            own = (noise[:held] / self.n[at])[:, None]
+            total, off = variance[:held] + own, self.x[at][:, None] - level[:held]
+            found[:held] -= (np.log(total) + off**2 / total) / 2
+            level[:held] += variance[:held] / total * off
+            variance[:held] *= own / total
+        return found[np.argsort(chosen, kind="stable")]
+
+    def is_the_judges(self, found: Candidate) -> bool:
+        """Whether what the same judge gave other arms, before that day and since, fits this shift better than none."""
+        day, of_day = self.day[found.at], self.of_day
+        others = (self.judge == self.judge[found.series]) & (self.arm != self.arm[found.series])
+        m = len(self.arm)
+        n, s, then = self.n, self.n * self.x, self.day < day
+        n_before, s_before, n_after, s_after = (
+            np.bincount(of_day, weights=each * when, minlength=m) for when in (then, ~then) for each in (n, s)
+        )
+        told = others & (n_before > 0) & (n_after > 0)
+        if n_after[told].sum() < LEAST:
+            return False
+        moved = s_after[told] / n_after[told] - s_before[told] / n_before[told]
+        variance = self.noise[told] * (1 / n_before[told] + 1 / n_after[told])
+        return bool(((moved**2 - (moved - found.shift) ** 2) / variance).sum() > 0)
+
     @cached_property
     def _sums(self) -> tuple[bytes, ...]:
         columns = (self.arm, self.judge, self.start, self.noise, self.day, self.n, self.x)
@@ -173,78 +306,29 @@ class Series:
         return isinstance(other, Series) and self._sums == other._sums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """That the series `series` breaks before its day `at`: its means before and after, and of how many rewards."""
-
-    series: int
-    at: int
-    before: float
-    after: float
-    n_before: float
-    n_after: float
-
-    @property
-    def shift(self) -> float:
-        return self.after - self.before
-
-
-def _series(
-    rows: Iterable[RewardRow], names: tuple[str, ...], offsets: Mapping[Stratum, float], contexts: Mapping[str, float]
-) -> Series:
-    arm_at = positions(names)
-    sums: dict[tuple[int, str, int], tuple[int, int, int]] = {}
-    for row in rows:
-        step = round((offsets.get((row.arm, row.source, row.stratum), 0.0) + contexts.get(row.context, 0.0)) * MICRO)
-        key = (arm_at[row.arm], f"{row.source} {row.judge}", row.day.toordinal())
-        held_n, held_s, held_q = sums.get(key, (0, 0, 0))
-        squares_moved = row.q + 2 * step * row.s + step**2 * row.n
-        sums[key] = held_n + row.n, held_s + row.s + step * row.n, held_q + squares_moved
-    held = sorted((key, each) for key, each in sums.items() if each[0] > 0)
-    judge_at = positions(tuple(sorted({judge for (_, judge, _), _ in held})))
-    columns = np.array([(arm, judge_at[judge], day, *each) for (arm, judge, day), each in held], dtype=np.int64)
-    arm, judge, day, count, total, squares = columns.reshape(-1, 6).T
-    begins: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
-    n: Floats = count.astype(np.float64)
-    x: Floats = total / MICRO / n
-    # Within days; and where days in a row have one reward each, half the square of their difference.
-    within: Floats = np.maximum(squares / MICRO**2 - n * x**2, 0.0)
-    free: Floats = n - 1
-    single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
-    single[begins] = False
-    within += np.where(single, np.diff(x, prepend=0.0) ** 2 / 2, 0.0)
-    free += single
-    arm, judge = arm[begins], judge[begins]
-    own, freedom = (np.add.reduceat(each, begins) if len(begins) else each for each in (within, free))
-    usual_sum, usual_freedom = (np.bincount(judge, weights=each) for each in (own, freedom))
-    usual = ((usual_sum + NOISE_REWARDS * NOISE) / (usual_freedom + NOISE_REWARDS))[judge]
-    noise: Floats = (own + SERIES_REWARDS * usual) / (freedom + SERIES_REWARDS)
-    return Series(arm=arm, judge=judge, start=begins, noise=noise, day=day, n=n, x=x)
-
-
 @lru_cache(maxsize=REMEMBERED)
-def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBreak, ...]) -> Changes:
+def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBreak, ...]) -> ArmChanges:
     breaks = {each.arm: Break(arm=each.arm, day=each.day, kept=True) for each in decisions if each.kept}
     if not len(series.day):
-        return Changes(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
+        return ArmChanges(breaks=breaks, shifts=(), drift=np.zeros(len(names)))
     cut, plain, barred = _decided(series, names, decisions)
-    likelihood, shifts = _likelihood(series, cut), list[JudgeShift]()
+    likelihood, shifts = series.likelihood(cut), list[JudgeShift]()
     rejected: set[tuple[int, int]] = set()
     for _ in range(ROUNDS):
-        fresh = [each for each in _candidates(series, cut, barred) if (each.series, each.at) not in rejected]
+        fresh = [each for each in series.candidates(cut, barred) if (each.series, each.at) not in rejected]
         for found in fresh:
             arm, day = names[series.arm[found.series]], date.fromordinal(int(series.day[found.at]))
             trial = cut.copy()
             trial[found.at] = True
-            better = _likelihood(series, trial, found.series)
+            better = series.likelihood(trial, found.series)
             over = arm in breaks and day <= breaks[arm].day
             if over or float((_marginal(better) - _marginal(likelihood[[found.series]]))[0]) < BELIEVED:
                 rejected.add((found.series, found.at))
-            elif _is_the_judges(series, found):
+            elif series.is_the_judges(found):
                 shifts.append(JudgeShift(arm=arm, day=day, shift=found.shift))
-                first = _first_days(series, series.judge == series.judge[found.series], day.toordinal())
+                first = series.first_days(series.judge == series.judge[found.series], day.toordinal())
                 cut[first] = plain[first] = True
-                likelihood = _likelihood(series, cut)
+                likelihood = series.likelihood(cut)
             else:
                 cut, likelihood[found.series] = trial, better[0]
                 breaks[arm] = Break(
@@ -258,7 +342,7 @@ def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBre
         if not fresh:
             break
     # A break is the end of what an arm was, and no drift of its own; of arms in general it says that they do change.
-    moves = _by_arm(series, _likelihood(series, plain), len(names))
+    moves = _by_arm(series, series.likelihood(plain), len(names))
     rewarded = np.isin(np.arange(len(names)), series.arm)
     shared, likely = STEPS_PRIOR, _odds(moves[rewarded])
     for _ in range(ITERATIONS):
@@ -266,7 +350,7 @@ def _changes(series: Series, names: tuple[str, ...], decisions: tuple[DecidedBre
         each /= each.sum(axis=1, keepdims=True)
         shared = (PRIOR_ARMS * STEPS_PRIOR + each.sum(axis=0)) / (PRIOR_ARMS + len(each))
     own = shared * _odds(_by_arm(series, likelihood, len(names)))
-    return Changes(breaks=breaks, shifts=tuple(shifts), drift=own @ STEPS / own.sum(axis=1))
+    return ArmChanges(breaks=breaks, shifts=tuple(shifts), drift=own @ STEPS / own.sum(axis=1))
 
 
 def _decided(series: Series, names: tuple[str, ...], decisions: Iterable[DecidedBreak]) -> tuple[Flags, Flags, Flags]:
@@ -277,80 +361,13 @@ def _decided(series: Series, names: tuple[str, ...], decisions: Iterable[Decided
     arms = positions(names)
     for said in decisions:
         own = series.arm == arms[said.arm]
-        first = _first_days(series, own, said.day.toordinal())
+        first = series.first_days(own, said.day.toordinal())
         cut[first] = True
         if not said.kept:
             plain[first] = True
             within = (series.day >= said.day.toordinal()) & (series.day <= said.decided.toordinal())
             barred |= own[series.of_day] & within
     return cut, plain, barred
-
-
-def _first_days(series: Series, of: Flags, day: int) -> list[int]:
-    """The first day from `day` on of each of these series that has one."""
-    found = []
-    for number in np.flatnonzero(of):
-        start, count = int(series.start[number]), int(series.count[number])
-        at = int(np.searchsorted(series.day[start : start + count], day))
-        if at < count:
-            found.append(start + at)
-    return found
-
-
-def _candidates(series: Series, cut: Flags, barred: Flags) -> Iterator[Candidate]:
-    """Of each part of each series the day where a break is likeliest, if it is likely at all."""
-    parts = np.flatnonzero(series.begins | cut)
-    part = np.repeat(np.arange(len(parts)), np.diff(parts, append=len(series.day)))
-    n, s = series.n, series.n * series.x
-    (all_n, n_before), (all_s, s_before) = (_within(each, parts, part) for each in (n, s))
-    n_after = all_n[part] - n_before
-    able = (n_before >= LEAST) & (n_after >= LEAST) & ~barred
-    before = s_before / np.maximum(n_before, 1)
-    after = (all_s[part] - s_before) / np.maximum(n_after, 1)
-    spread = np.sqrt(series.noise[series.of_day] * (1 / np.maximum(n_before, 1) + 1 / np.maximum(n_after, 1)))
-    z = np.where(able, np.abs(after - before) / spread, 0.0)
-    for number in np.flatnonzero(np.maximum.reduceat(z, parts) > ASKED):
-        end = parts[number + 1] if number + 1 < len(parts) else len(z)
-        at = int(parts[number] + np.argmax(z[parts[number] : end]))
-        yield Candidate(
-            series=int(series.of_day[at]),
-            at=at,
-            before=float(before[at]),
-            after=float(after[at]),
-            n_before=float(n_before[at]),
-            n_after=float(n_after[at]),
-        )
-
-
-def _within(values: Floats, parts: Ints, part: Ints) -> tuple[Floats, Floats]:
-    """Each part's sum, and what its earlier days amount to at each day."""
-    before = np.cumsum(values) - values
-    return np.add.reduceat(values, parts), before - before[parts][part]
-
-
-def _likelihood(series: Series, cut: Flags, only: int | None = None) -> Floats:
-    """The logarithm of how likely each series is by each of STEPS, shape (m, steps); or of one of them, (1, steps)."""
-    chosen = np.arange(len(series.arm)) if only is None else np.array([only])
-    chosen = chosen[np.argsort(-series.count[chosen], kind="stable")]
-    start, count, noise = series.start[chosen], series.count[chosen], series.noise[chosen]
-    shape = len(chosen), len(STEPS)
-    level, variance, found = np.full(shape, LEVEL), np.full(shape, ANYWHERE), np.zeros(shape)
-    steps = STEPS * noise[:, None]
-    for step in range(int(count[0])):
-        # The longest come first: those that still go on.
-        held = int(np.searchsorted(-count, -step))
-        at = start[:held] + step
-        if step:
-            gap = series.day[at] - series.day[at - 1]
-            grown = np.minimum(variance[:held] + steps[:held] * gap[:, None], ANYWHERE)
-            fresh = cut[at][:, None]
-            variance[:held], level[:held] = np.where(fresh, ANYWHERE, grown), np.where(fresh, LEVEL, level[:held])
-        own = (noise[:held] / series.n[at])[:, None]
-        total, off = variance[:held] + own, series.x[at][:, None] - level[:held]
-        found[:held] -= (np.log(total) + off**2 / total) / 2
-        level[:held] += variance[:held] / total * off
-        variance[:held] *= own / total
-    return found[np.argsort(chosen, kind="stable")]
 
 
 def _marginal(likelihood: Floats) -> Floats:
@@ -371,20 +388,3 @@ def _by_arm(series: Series, likelihood: Floats, count: int) -> Floats:
     found = np.zeros((count, len(STEPS)))
     np.add.at(found, series.arm, likelihood)
     return found
-
-
-def _is_the_judges(series: Series, found: Candidate) -> bool:
-    """Whether what the same judge gave other arms, before that day and since, fits this shift better than none."""
-    day, of_day = series.day[found.at], series.of_day
-    others = (series.judge == series.judge[found.series]) & (series.arm != series.arm[found.series])
-    m = len(series.arm)
-    n, s, then = series.n, series.n * series.x, series.day < day
-    n_before, s_before, n_after, s_after = (
-        np.bincount(of_day, weights=each * when, minlength=m) for when in (then, ~then) for each in (n, s)
-    )
-    told = others & (n_before > 0) & (n_after > 0)
-    if n_after[told].sum() < LEAST:
-        return False
-    moved = s_after[told] / n_after[told] - s_before[told] / n_before[told]
-    variance = series.noise[told] * (1 / n_before[told] + 1 / n_after[told])
-    return bool(((moved**2 - (moved - found.shift) ** 2) / variance).sum() > 0)

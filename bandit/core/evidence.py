@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
-from bandit.core.change import Changes, changes
+from bandit.core.change import ArmChanges, changes
 from bandit.core.policy import Policy
 from bandit.core.rectify import rectified
 from bandit.core.table import ABSTAINED, MICRO, NO_LINE, Flags, Floats, RewardRow, Table, joined, tabulate
@@ -39,7 +39,7 @@ class EvidenceTable:
     lines: tuple[CalibrationLine, ...]
     policy: Policy
     today: date
-    changes: Changes | None = None
+    changes: ArmChanges | None = None
 
     @classmethod
     def read(cls, rows: Iterable[RewardRow], names: tuple[str, ...], policy: Policy, today: date) -> Self:

@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import betaincinv
 
-from bandit.core.change import Changes
+from bandit.core.change import ArmChanges
 from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
 from bandit.core.pooling import PartsPrior, apart, pool
@@ -107,7 +107,7 @@ class Posterior:
     day: date
     policy: Policy
     evidence: Mapping[str, tuple[SourceEvidence, ...]]
-    changes: Changes | None = None
+    changes: ArmChanges | None = None
     pooled: PartsPrior | None = None
 
     @cached_property

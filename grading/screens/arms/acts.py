@@ -36,7 +36,11 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         change(arm, by=by, why=why)
         return f"{arm} {now}."
     if act in BREAKS:
-        said = breaks.decide(arm, _day(post), kept=BREAKS[act], by=by, why=why)
+        try:
+            day = date.fromisoformat(post.get("day", ""))
+        except ValueError:
+            raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
+        said = breaks.decide(arm, day, kept=BREAKS[act], by=by, why=why)
         counts = "counts no more, whatever its rewards say" if said.kept else "counts again"
         return f"What {arm} earned before {said.day:%-d %B %Y} {counts}."
     if act == "rename":
@@ -56,13 +60,6 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         again = f"; {len(parted.again)} that had changed since were settled again" if parted.again else ""
         return f"{arm} is an arm of its own again: {rewards(parted.moved)} came back{again}."
     raise ValueError(f"Nothing was done: expected one of {', '.join(ACTS)}.")
-
-
-def _day(said: Mapping[str, str]) -> date:
-    try:
-        return date.fromisoformat(said.get("day", ""))
-    except ValueError:
-        raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
 
 
 def _other(arm: Arm, said: Mapping[str, str]) -> Arm:
