@@ -1,10 +1,10 @@
-"""A randomised holdout: each of several arms that match is taken or, by a small chance, held out.
+"""A randomised holdout: each of several arms that match is taken or, by a chance on record, held out.
 
 What is held out by chance and by nothing else tells what an arm causes. Each draw is a row with its chance, written
 when the work begins; it gives no reward (L12).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,9 +36,18 @@ class Drawn:
 
 
 def assign(
-    bandit: str, decision_id: str, arms: Iterable[str], *, agent: str = "", context: str = "", now: datetime
+    bandit: str,
+    decision_id: str,
+    arms: Iterable[str],
+    *,
+    agent: str = "",
+    context: str = "",
+    decided: Collection[str] = (),
+    now: datetime,
 ) -> Drawn:
-    """Take each of these arms with the chance 1 − policy.holdout, by a hash of (bandit, decision id, arm), and log it.
+    """Take each of these arms with the policy's chance, by a hash of (bandit, decision id, arm), and log it.
+
+    That is 1 − holdout, or 1 − holdout_decided of an arm among `decided`: those of which enough is known at `now`.
 
     Asked again with the same `decision_id`, the same rows come back, whatever became of policy and arms; arms that are
     new to it are drawn and added. `context` is the circumstance, as the name of an arm of the bandit's baseline.
@@ -57,7 +66,8 @@ def assign(
         drawn = [arm for arm in fresh if arm.name not in left_out]
         _require_free(decision_id, held, agent, adds=bool(drawn))
         where = context_of(row, context)
-        chance = 1 - version_of(row).holdout
+        version = version_of(row)
+        chances = {arm: version.chance_of_taking(is_decided=arm.name in decided) for arm in drawn}
         Assignment.objects.bulk_create(
             Assignment(
                 bandit=row,
@@ -69,7 +79,7 @@ def assign(
                 context="" if where is None else where.name,
                 created=now,
             )
-            for arm in drawn
+            for arm, chance in chances.items()
         )
         return Drawn(
             decision_id=decision_id,

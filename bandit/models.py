@@ -141,7 +141,13 @@ class PolicyVersion(models.Model):
     probation_sessions = models.PositiveIntegerField(default=3, help_text="Rewarded sessions that end a probation.")
     probation_per_day = models.PositiveIntegerField(default=1, help_text="Sessions a day of an arm on probation.")
     salience_floor = models.FloatField(default=0.3, help_text="What a lesson that had no part in a session counts.")
-    holdout = models.FloatField(default=0.1, help_text="Chance with which a matched lesson is held out.")
+    holdout = models.FloatField(default=0.4, help_text="Chance with which a matched lesson is held out.")
+    holdout_decided = models.FloatField(
+        null=True,
+        blank=True,
+        default=0.05,
+        help_text="The same, of a lesson that has a verdict. Empty: as of any other.",
+    )
     pooling = models.BooleanField(
         default=False, help_text="Arms of two parts, first/second, share what is known of them."
     )
@@ -218,11 +224,21 @@ class PolicyVersion(models.Model):
                 name="bandit_lesson_shares_in_range",
                 violation_error_message="The salience floor is from 0 to 1, the holdout a chance from 0 to .5.",
             ),
+            models.CheckConstraint(
+                condition=Q(holdout_decided__isnull=True) | Q(holdout_decided__gte=0, holdout_decided__lte=0.5),
+                name="bandit_decided_holdout_in_range",
+                violation_error_message="The holdout of a decided lesson is a chance from 0 to .5, or empty.",
+            ),
             models.CheckConstraint(condition=~Q(by=""), name="bandit_policy_says_who"),
         ]
 
     def __str__(self) -> str:
         return f"{self.bandit.name}/{self.version}"
+
+    def chance_of_taking(self, *, is_decided: bool) -> float:
+        """With which a lesson that matches is given: one that is decided with no smaller chance than another."""
+        decided = self.holdout if self.holdout_decided is None else min(self.holdout_decided, self.holdout)
+        return 1 - (decided if is_decided else self.holdout)
 
 
 class ArmQuerySet(models.QuerySet["Arm"]):

@@ -1,27 +1,28 @@
 """What an arm's presence does to a session's reward, of two kinds that are never mixed.
 
-*Causal*: presence was drawn, with a known chance p, so that sessions with and without differ by that alone. Each counts
-1/p with the arm and 1/(1 − p) without, which makes up for chances that differ (Horvitz and Thompson 1952; Hájek 1971).
+*Causal*: presence was drawn, with a known chance. By intention to treat: every session counts in the group that it was
+drawn for, whatever it then fetched, so that the groups differ by the draw alone; who has it in fact may differ by
+anything. The estimate, its interval and the e-value are those of `bandit.core.betting`, good at every look.
 *Observational*: presence came as it came, often because a session was in trouble: the difference says what went
-together, not what helped. The caller gives residuals, reward − category mean + global mean.
+together, not what helped. It has no verdict. The caller gives residuals, reward − category mean + global mean.
 
     difference = m₁ − m₀        m = Σw·y/Σw        v = n/(n − 1)·Σw²(y − m)²/(Σw)²
-    t = difference / √(v₁ + v₀) with (v₁ + v₀)² / (v₁²/(n₁ − 1) + v₀²/(n₀ − 1)) degrees of freedom    (Welch 1947)
+    with (v₁ + v₀)² / (v₁²/(n₁ − 1) + v₀²/(n₀ − 1)) degrees of freedom    (Welch 1947)
 
-What may be said is decided here: "helps" or "harmful" needs 50 firings, p < .01 and the recent window agreeing;
-and only a causal effect can be a reason to retire an arm.
+What may be said is decided here. "Helps" and "harmful" need an e-value that counts among all lessons
+(`betting.bar`), "negligible" an interval within ±.05, and each as many rewards missing in both groups but for chance.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
+from bandit.core.betting import Bets, Draws, UnscoredShares
 from bandit.core.estimate import Estimate, estimate, signed, weighted_mean
 from bandit.core.table import Floats, Ints
 
@@ -32,17 +33,17 @@ class StudyDesign(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-# Sessions without the arm that a causal difference needs, and sessions with it.
+# Sessions on the smaller side of the draws that a causal figure needs.
 LEAST_CAUSAL = 15
 # Rows and days without which any difference is one afternoon's.
 LEAST_ROWS, LEAST_DAYS = 5, 3
-# What strong words need: firings, and a chance that nothing is there.
-FIRINGS, SURE = 50, 0.01
-# The recent window in days; it agrees with a difference of the same sign and at least this share of the whole's.
+# An effect that is worth finding; what is surely less than this, either way, is negligible.
+WORTH = 0.05
+# A stretch is at least so many firings; its difference beyond this is somebody's to look at, whatever the whole says.
+FIRINGS, STRIKING = 50, 0.15
+# The recent days; where these surely have less than this share of the whole's effect, the past is no verdict any more.
 RECENT_DAYS, AGREES = 28, 0.5
-# A window's difference beyond this is somebody's to look at, whatever the whole says.
-STRIKING = 0.15
-# Like outcomes have no variance; this keeps their t finite.
+# Like outcomes have no variance; this keeps their interval finite.
 TINY = 1e-12
 # What each kind of difference is worth.
 MEANT = {
@@ -54,8 +55,14 @@ MEANT = {
 class EffectVerdict(StrEnum):
     HELPS = "helps"
     HARMFUL = "harmful"
+    NEGLIGIBLE = "negligible"
     OPEN = "open"
     INSUFFICIENT = "insufficient"
+
+    @property
+    def decides(self) -> bool:
+        """Whether it says something of the effect, so that holding the arm out has served its purpose."""
+        return self not in {EffectVerdict.OPEN, EffectVerdict.INSUFFICIENT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,33 +78,35 @@ class ComparisonGroup:
 class Trials:
     """Sessions as columns, all (n,): whether the arm was `present`, the `outcome`, the `day` as an ordinal.
 
-    `chance` is that of presence where it was drawn, in (0, 1); None where nobody drew. Raises ValueError for others.
+    `weight` is above 0, one for each unless given. Raises ValueError for others.
     """
 
     present: NDArray[np.bool_]
     outcome: Floats
     day: Ints
-    chance: Floats | None = None
+    weight: Floats = field(default_factory=lambda: np.ones(1))
 
     def __post_init__(self) -> None:
-        if self.chance is not None and not ((self.chance > 0) & (self.chance < 1)).all():
-            raise ValueError("a drawn presence has a chance above 0 and below 1; what was certain was not drawn")
-        shapes = {column.shape for column in (self.present, self.outcome, self.day)} | {self._weights().shape}
+        if self.weight.shape == (1,):
+            object.__setattr__(self, "weight", np.full(self.present.shape, self.weight[0]))
+        shapes = {column.shape for column in (self.present, self.outcome, self.day, self.weight)}
         if len(shapes) > 1 or self.present.ndim != 1:
             raise ValueError(f"expected columns of one length; got shapes {sorted(shapes)}")
         if not np.isfinite(self.outcome).all():
             raise ValueError("an outcome is a finite number; leave out what has none")
 
-    def _weights(self) -> Floats:
-        if self.chance is None:
-            return np.ones(self.present.shape)
-        found: Floats = 1 / np.where(self.present, self.chance, 1 - self.chance)
-        return found
+    @classmethod
+    def drawn(cls, draws: Draws) -> "Trials":
+        """The draws that have an outcome, as they were drawn, each with the inverse of its chance."""
+        kept = draws.only(draws.scored)
+        weight = 1 / np.where(kept.taken, kept.chance, 1 - kept.chance)
+        return cls(present=kept.taken, outcome=kept.outcome, day=kept.day, weight=weight)
 
     def only(self, kept: NDArray[np.bool_]) -> "Trials":
         """Those that are `kept` (n,)."""
-        chance = None if self.chance is None else self.chance[kept]
-        return Trials(present=self.present[kept], outcome=self.outcome[kept], day=self.day[kept], chance=chance)
+        return Trials(
+            present=self.present[kept], outcome=self.outcome[kept], day=self.day[kept], weight=self.weight[kept]
+        )
 
     def during(self, first: int, last: int) -> "Trials":
         """Those of the days `first` to `last`."""
@@ -105,10 +114,9 @@ class Trials:
 
     def groups(self) -> tuple[ComparisonGroup, ComparisonGroup]:
         """With the arm, and without it."""
-        weight, present = self._weights(), self.present
         with_it, without = (
-            ComparisonGroup(value=self.outcome[rows], weight=weight[rows], day=self.day[rows])
-            for rows in (present, ~present)
+            ComparisonGroup(value=self.outcome[rows], weight=self.weight[rows], day=self.day[rows])
+            for rows in (self.present, ~self.present)
         )
         return with_it, without
 
@@ -125,11 +133,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreatmentEffect:
-    """With the arm less without it. `n` sessions with it and `without`, on `days` distinct days.
+    """With the arm less without it. `n` sessions with it, by the draw or in fact, on `days` days, and `without`.
 
-    `difference` in units of reward and `p`, its two-sided chance if nothing were there, are None where `kind` is
-    "cannot tell". `windows` are those of at least 50 firings; `striking`: one of them is beyond ±.15 and wants looking
-    at, whatever the verdict. `sentence` says all that may be said.
+    `difference` in units of reward is None where `kind` is "cannot tell". `windows` are those of at least 50 firings;
+    `striking`: one of them is beyond ±.15 and wants looking at, whatever the verdict. `sentence` says all that may be
+    said. Of draws alone: the e-value is the `evidence` that there is an effect, 1 for none either way; `unscored` the
+    shares of draws without a reward; `more` about how many more sessions would decide an effect of .05, None where
+    nothing is drawn any more.
     """
 
     kind: StudyDesign
@@ -138,61 +148,89 @@ class TreatmentEffect:
     without: int
     days: int
     difference: Estimate | None
-    p: float | None
     windows: tuple[Window, ...]
     sentence: str
+    evidence: float | None = None
+    unscored: UnscoredShares | None = None
+    more: int | None = None
 
     @property
     def striking(self) -> bool:
         return any(abs(window.difference) > STRIKING for window in self.windows)
 
 
-def effect(*, drawn: Trials, observed: Trials) -> TreatmentEffect:
-    """The causal effect if the holdout suffices for one, else the observational one: `kind` says which it is.
+def causal(draws: Draws, *, bar: float, chance: float) -> TreatmentEffect:
+    """The effect of being drawn for an arm; "cannot tell" under 15 sessions with a reward in the smaller group.
 
-    `drawn` has chances and `observed` none; they are never added up. Raises ValueError where that is not so.
+    `bar` is the e-value from which it may be called something (`betting.bar`), `chance` that of the next draw.
     """
-    found = causal(drawn)
-    return observational(observed) if found.kind is StudyDesign.CANNOT_TELL else found
+    verdict, why = verdict_on(draws, bar=bar)
+    bets, is_told = Bets.on(draws), verdict is not EffectVerdict.INSUFFICIENT
+    found = replace(
+        _found(StudyDesign.CAUSAL, verdict, Trials.drawn(draws), bets.effect() if is_told else None),
+        evidence=bets.evidence,
+        unscored=draws.unscored(),
+        more=bets.sessions_needed(WORTH, chance=chance, bar=bar) if 0 < chance < 1 else None,
+    )
+    if is_told and verdict is EffectVerdict.OPEN and not why:
+        why = _outlook(found.more)
+    return replace(found, sentence=_sentence(found, "by the draw", why))
 
 
-def causal(drawn: Trials) -> TreatmentEffect:
-    """The effect of a presence that was drawn; "cannot tell" under 15 sessions in the smaller group.
+def verdict_on(draws: Draws, *, bar: float) -> tuple[EffectVerdict, str]:
+    """The word that these draws allow, and why it is no stronger; "" where more draws are all that it lacks."""
+    if lacking := _lacking(Trials.drawn(draws), LEAST_CAUSAL):
+        return EffectVerdict.INSUFFICIENT, lacking
+    bets, unscored = Bets.on(draws), draws.unscored()
+    if unscored.differ:
+        shares = f"{unscored.taken:.0%} of those drawn to have it and {unscored.held_out:.0%} of those held out"
+        return EffectVerdict.OPEN, f"{shares} have no reward, which is more than chance: what is missing may differ too"
+    if unscored.are_chosen:
+        return EffectVerdict.OPEN, f"{unscored.lost:.0%} of its draws led to no session, so that they may be picked"
+    if bets.evidence >= bar:
+        recent = Bets.on(draws.only(draws.day > draws.day.max() - RECENT_DAYS))
+        half = AGREES * bets.mean
+        if len(recent.x) and (recent.mean - half) * bets.mean < 0 and recent.excludes(half):
+            return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
+        return (EffectVerdict.HELPS if bets.mean > 0 else EffectVerdict.HARMFUL), ""
+    if bets.excludes(WORTH) and bets.excludes(-WORTH):
+        return EffectVerdict.NEGLIGIBLE, f"surely less than {WORTH:.2f} either way"
+    return EffectVerdict.OPEN, ""
 
-    Raises ValueError for trials without chances.
+
+def per_protocol(draws: Draws) -> Estimate | None:
+    """The difference among the draws that were heeded, with the inverse of their chances; None under 15 in a group.
+
+    What was held out and had it all the same is left out, so that the groups differ by whatever made it fetch it, too:
+    this stands beside a verdict, and is none.
     """
-    if drawn.chance is None:
-        raise ValueError("a causal effect needs trials that were drawn, with their chances; got none")
-    return _measured(StudyDesign.CAUSAL, drawn, LEAST_CAUSAL)
+    trials = Trials.drawn(draws.only(draws.heeded))
+    return None if _lacking(trials, LEAST_CAUSAL) else _difference(trials)
 
 
 def observational(observed: Trials) -> TreatmentEffect:
     """What went together with a presence that came as it came; "cannot tell" under 5 sessions with it or without.
 
-    Raises ValueError for trials with chances: those have a causal effect.
+    It has no verdict, however far apart the groups are.
     """
-    if observed.chance is not None:
-        raise ValueError("trials that were drawn have a causal effect; got chances for an observational one")
-    return _measured(StudyDesign.OBSERVATIONAL, observed, LEAST_ROWS)
+    lacking = _lacking(observed, LEAST_ROWS)
+    verdict = EffectVerdict.INSUFFICIENT if lacking else EffectVerdict.OPEN
+    found = _found(StudyDesign.OBSERVATIONAL, verdict, observed, None if lacking else _difference(observed))
+    return replace(found, sentence=_sentence(found, "as it came", lacking))
 
 
-def _measured(kind: StudyDesign, trials: Trials, least: int) -> TreatmentEffect:
+def _found(kind: StudyDesign, verdict: EffectVerdict, trials: Trials, told: Estimate | None) -> TreatmentEffect:
     with_it, without = trials.groups()
-    lacking = _lacking(trials, least)
-    measured = None if lacking else _difference(trials)
-    verdict, why = (EffectVerdict.INSUFFICIENT, lacking) if measured is None else _verdict(trials, *measured)
-    found = TreatmentEffect(
-        kind=StudyDesign.CANNOT_TELL if lacking else kind,
+    return TreatmentEffect(
+        kind=kind if told else StudyDesign.CANNOT_TELL,
         verdict=verdict,
         n=len(with_it.value),
         without=len(without.value),
         days=len(np.unique(with_it.day)),
-        difference=measured and measured[0],
-        p=measured and measured[1],
-        windows=() if lacking else tuple(_windows(trials)),
+        difference=told,
+        windows=tuple(_windows(trials)) if told else (),
         sentence="",
     )
-    return replace(found, sentence=_sentence(found, why))
 
 
 def _lacking(trials: Trials, least: int) -> str:
@@ -204,29 +242,14 @@ def _lacking(trials: Trials, least: int) -> str:
     return ""
 
 
-def _difference(trials: Trials) -> tuple[Estimate, float]:
-    """With less without, its interval, and the two-sided p."""
+def _difference(trials: Trials) -> Estimate:
+    """With less without, and its interval."""
     groups = trials.groups()
     (m1, v1), (m0, v0) = (weighted_mean(group.value, group.weight) for group in groups)
     n1, n0 = (len(group.value) for group in groups)
     variance = max(v1 + v0, TINY)
     freedom = max(variance**2 / max(v1**2 / (n1 - 1) + v0**2 / (n0 - 1), TINY**2), 1.0)
-    p = 2 * float(stdtr(freedom, -abs(m1 - m0) / variance**0.5))
-    return estimate(m1 - m0, variance, freedom, least=-math.inf, most=math.inf), p
-
-
-def _verdict(trials: Trials, difference: Estimate, p: float) -> tuple[EffectVerdict, str]:
-    """The word that is allowed, and why it is no stronger."""
-    n = int(trials.present.sum())
-    if p >= SURE:
-        return EffectVerdict.OPEN, f"p = {p:.2g}: it may well be chance"
-    if n < FIRINGS:
-        return EffectVerdict.OPEN, f"more can be said from {FIRINGS} sessions with it"
-    last = int(trials.day.max())
-    recent = trials.during(last - RECENT_DAYS + 1, last)
-    if _lacking(recent, LEAST_ROWS) or _difference(recent)[0].mean / difference.mean < AGREES:
-        return EffectVerdict.OPEN, f"the last {RECENT_DAYS} days do not bear it out"
-    return (EffectVerdict.HELPS if difference.mean > 0 else EffectVerdict.HARMFUL), ""
+    return estimate(m1 - m0, variance, freedom, least=-math.inf, most=math.inf)
 
 
 def _windows(trials: Trials) -> Iterator[Window]:
@@ -247,13 +270,21 @@ def _windows(trials: Trials) -> Iterator[Window]:
             first, held = day + 1, 0
 
 
-def _sentence(found: TreatmentEffect, why: str) -> str:
+def _outlook(more: int | None) -> str:
+    if more is None:
+        return "nothing is held out by chance any more, so that no session will decide it"
+    if more:
+        return f"about {more:,} more sessions would decide an effect of {WORTH:.2f}"
+    return f"there are sessions enough for an effect of {WORTH:.2f}; a smaller one takes more"
+
+
+def _sentence(found: TreatmentEffect, how: str, why: str) -> str:
     if found.difference is None:
         return f"Cannot tell: insufficient, {why}."
     word = "no verdict" if found.verdict is EffectVerdict.OPEN else found.verdict
     it = found.difference
     numbers = f"{signed(it.mean)} (90 % interval {signed(it.low)} to {signed(it.high)})"
-    base = f"over {found.n} sessions with it on {found.days} days and {found.without} without"
+    base = f"over {found.n} sessions with it {how}, on {found.days} days, and {found.without} without"
     said = f"{MEANT[found.kind]}: {word}, {numbers} {base}" + (f"; {why}." if why else ".")
     worst = max(found.windows, key=lambda window: abs(window.difference), default=None)
     if worst is None or not found.striking:

@@ -13,7 +13,7 @@ def lessons_of(drawn: Drawn) -> Iterator[dict[str, Any]]:
         name = row.arm.current.name
         why = "taken: nothing is held out"
         if row.chance != 1:
-            held_out = f"1 in {1 / (1 - row.chance):.3g} is held out by chance, to see what it causes"
+            held_out = f"{round(100 * (1 - row.chance), 1):g} % are held out by chance, to see what it causes"
             why = f"taken: {held_out}" if row.taken else f"held out: {held_out}"
         asked = spelt.get(name, name)
         yield {"lesson": name, "asked": asked, "taken": row.taken, "chance": row.chance, "why": why}

@@ -10,6 +10,7 @@ from ninja import NinjaAPI, Path, Status
 from ninja.security import HttpBearer
 
 from bandit import holdout, selection
+from bandit.models import Bandit
 from grading import intake
 from grading.api import uploads
 from grading.api.docs import Pages
@@ -30,7 +31,7 @@ from grading.api.schemas import (
 )
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.models import Agent, ApiToken, Grade, Session, Settlement
-from grading.reward import one_scale
+from grading.reward import lessons, one_scale
 from grading.reward.rewards import live
 
 SCALED = {"calibrated", "calibration_version"}
@@ -155,14 +156,16 @@ def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
     summary="Ask which lessons to give",
 )
 def assign(request: HttpRequest, asked: AssignmentIn) -> Status[dict[str, Any]]:
-    """Draws which of the lessons that match are given and which few are held out, and logs each with its chance.
+    """Draws which of the lessons that match are given and which are held out, and logs each with its chance.
 
-    What is held out by chance shows what a lesson causes. Ask before the session begins; asked again, the same
-    decision_id gets the same answer, and lessons that are new to it are drawn and added.
+    What is held out by chance shows what a lesson causes; once that is known, few are. Ask before the session begins;
+    asked again, the same decision_id gets the same answer, and lessons that are new to it are drawn and added.
     """
+    now, lesson = timezone.now(), Bandit.objects.named("lesson")
     who = {"agent": _agent(request).name, "context": asked.context}
+    decided = lessons.decided(lesson, now)
     try:
-        drawn = holdout.assign("lesson", asked.decision_id, asked.lessons, **who, now=timezone.now())
+        drawn = holdout.assign(lesson.name, asked.decision_id, asked.lessons, **who, decided=decided, now=now)
     except holdout.Taken as error:
         return _error(409, "decision_id taken", "an id of your own for each session", str(error), AGAIN)
     except ValueError as error:

@@ -8,7 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.core.effect import StudyDesign, TreatmentEffect, Trials, causal, observational
+from bandit.core.betting import Draws
+from bandit.core.effect import StudyDesign, TreatmentEffect, Trials, causal, observational, per_protocol
+from bandit.core.estimate import Estimate
 from bandit.core.table import Floats, Ints
 from bandit.eligibility import out_of_use
 from bandit.models import Arm
@@ -54,9 +56,6 @@ class Sample:
         at = self.place.get(session)
         return None if at is None or not self.rewarded[at] else float(self.outcome[at])
 
-    def trials(self, at: Ints, present: Mask, chance: Floats | None = None) -> Trials:
-        return Trials(present=present, outcome=self.outcome[at], day=self.day[at], chance=chance)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCategory:
@@ -72,19 +71,22 @@ class InCategory:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lesson:
-    """One lesson: the sessions that it matched, as columns (m,), and what may be said of it.
+    """One lesson: the sessions that it matched, as columns (m,), its draws, and what may be said of it.
 
-    `at` is each one's place in the `sample`; `chance` that of the draw that decided, NaN where none did; `spoilt`: it
-    was held out, and given all the same. `rewards` of its sessions are in the ledger and count as `credit`, each by its
-    salience.
+    `at` is each session's place in the `sample`, `taken` whether it had the lesson. `draws` are all there ever were,
+    each of a session of the category `context` (k,); one of them may be called something from the e-value `bar`, and
+    the next is taken with the chance `next_chance` while it is not. `rewards` of its sessions are in the ledger and
+    count as `credit`, each by its salience.
     """
 
     arm: Arm
     sample: Sample
     at: Ints
     taken: Mask
-    chance: Floats
-    spoilt: Mask
+    draws: Draws
+    context: NDArray[np.str_]
+    bar: float
+    next_chance: float
     rewards: int
     credit: float
 
@@ -106,14 +108,24 @@ class Lesson:
         return self.matched - int(self.sample.rewarded[self.at].sum())
 
     @property
-    def decided(self) -> int:
+    def smaller_group(self) -> int:
         """Sessions on the smaller side of its draws, of which a causal figure needs 15."""
         return min(self.causal.n, self.causal.without)
 
     @cached_property
     def causal(self) -> TreatmentEffect:
-        """From the sessions for which a draw decided, as it decided."""
-        return causal(self._drawn[1])
+        """From all its draws, each session in the group that it was drawn for."""
+        return causal(self.draws, bar=self.bar, chance=self.next_chance)
+
+    @cached_property
+    def per_protocol(self) -> Estimate | None:
+        """The difference among the draws that were heeded: no verdict, and beside one."""
+        return per_protocol(self.draws)
+
+    @property
+    def unheeded(self) -> int:
+        """Sessions that were drawn to be held out, and had it all the same."""
+        return int((~self.draws.heeded).sum())
 
     @cached_property
     def observational(self) -> TreatmentEffect:
@@ -126,7 +138,7 @@ class Lesson:
         if self.causal.kind is StudyDesign.CAUSAL:
             return self.causal
         told = self.observational.kind is StudyDesign.OBSERVATIONAL
-        return self.observational if told or not np.isfinite(self.chance).any() else self.causal
+        return self.observational if told or not len(self.draws.taken) else self.causal
 
     @property
     def striking(self) -> bool:
@@ -142,7 +154,7 @@ class Lesson:
     @property
     def cautions(self) -> list[str]:
         """Why a difference without a draw may mislead, in words."""
-        found, rate, times = [], self.match_rate, int(self.spoilt.sum())
+        found, rate, times = [], self.match_rate, self.unheeded
         if rate is not None and rate > OFTEN:
             found.append(
                 f"Matches {100 * rate:.0f} % of sessions, over {100 * OFTEN:.0f} %: that tells what the work was like."
@@ -152,22 +164,25 @@ class Lesson:
                 f"“{word[0]}” in its name: given when something went wrong already, it looks worse than it is."
             )
         if times:
-            found.append(f"Given {times} × although held out: those sessions are in no causal figure.")
+            found.append(
+                f"Given {times} × although held out: these count as held out, so the effect of having it may be more."
+            )
         return found
 
     def by_category(self) -> list[InCategory]:
         """The effect in each category, of the kind that counts for the whole, by the category's name."""
-        at, trials = self._drawn if self.effect.kind is StudyDesign.CAUSAL else self._observed
-        measure = observational if trials.chance is None else causal
+        if self.effect.kind is StudyDesign.CAUSAL:
+            return [
+                InCategory(
+                    category=name,
+                    effect=causal(self.draws.only(self.context == name), bar=self.bar, chance=self.next_chance),
+                )
+                for name in sorted(set(self.context[self.draws.scored].tolist()))
+            ]
+        at, trials = self._observed
         contexts = self.sample.context[at]
         names = sorted(set(contexts.tolist()))
-        return [InCategory(category=name, effect=measure(trials.only(contexts == name))) for name in names]
-
-    @cached_property
-    def _drawn(self) -> tuple[Ints, Trials]:
-        decided = np.isfinite(self.chance) & ~self.spoilt & self.sample.rewarded[self.at]
-        at = self.at[decided]
-        return at, self.sample.trials(at, self.taken[decided], self.chance[decided])
+        return [InCategory(category=name, effect=observational(trials.only(contexts == name))) for name in names]
 
     @cached_property
     def _observed(self) -> tuple[Ints, Trials]:
@@ -175,7 +190,7 @@ class Lesson:
         given[self.at[self.taken]] = True
         where = np.isin(self.sample.context, self.sample.context[self.at])
         at = np.flatnonzero(self._around & where & self.sample.rewarded)
-        return at, self.sample.trials(at, given[at])
+        return at, Trials(present=given[at], outcome=self.sample.outcome[at], day=self.sample.day[at])
 
     @cached_property
     def _around(self) -> Mask:

@@ -187,7 +187,14 @@ GROUPS = (
                 label="Holdout",
                 unit="of 1",
                 help="Chance with which a lesson that matches is held out, to 0.5. Without one nothing tells what a "
-                "lesson causes.",
+                "lesson causes; with a small one, few lessons ever get a verdict.",
+            ),
+            Number(
+                name="holdout_decided",
+                label="Holdout once decided",
+                unit="of 1",
+                empty="as before",
+                help="The same, of a lesson that has a verdict. Empty: as of any other.",
             ),
         ),
     ),
