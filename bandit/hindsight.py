@@ -32,6 +32,9 @@ class Counterfactual:
     means: Mapping[str, float]
 
 
+# Why a decision is in no log that was not drawn at all; the other reasons are of draws.
+INSISTED = "insisted on, not drawn"
+
 Watch = Callable[[Sequence[LoggedDraw]], Iterable[LoggedDraw]]
 
 
@@ -48,7 +51,7 @@ def draws_of(bandit: Bandit, now: datetime, limit: int) -> tuple[list[LoggedDraw
     draws, left_out = [], Counter[str]()
     for each in reversed(latest):
         if each.override is not None:
-            left_out["insisted on, not drawn"] += 1
+            left_out[INSISTED] += 1
         elif each.completed_at is None:
             left_out["not finished"] += 1
         elif each.observation not in rewards:

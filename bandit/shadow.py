@@ -15,7 +15,7 @@ import numpy as np
 from bandit.core.estimate import signed
 from bandit.core.offpolicy import DrawLog, PolicyComparison, compare
 from bandit.core.table import Floats
-from bandit.hindsight import Counterfactual, LoggedDraw, Watch, answers, draws_of
+from bandit.hindsight import INSISTED, Counterfactual, LoggedDraw, Watch, answers, draws_of
 from bandit.models import PolicyVersion
 
 LIMIT = 300
@@ -64,7 +64,8 @@ def shadow(variant: PolicyVersion, now: datetime, *, limit: int = LIMIT, every: 
         raise ValueError(f"a shadow looks at one decision at least; got a limit of {limit}")
     draws, left_out = draws_of(variant.bandit, now, limit)
     looked_at = len(draws) + left_out.total()
-    log, shares = _log(draws, list(answers(variant, draws, every, watch))) if draws else (None, ())
+    unrewarded = left_out.total() - left_out[INSISTED]
+    log, shares = _log(draws, list(answers(variant, draws, every, watch)), unrewarded) if draws else (None, ())
     comparison = compare(log) if log else None
     return Report(
         bandit=variant.bandit.name,
@@ -80,16 +81,18 @@ def shadow(variant: PolicyVersion, now: datetime, *, limit: int = LIMIT, every: 
     )
 
 
-def _log(draws: Sequence[LoggedDraw], answered: Sequence[Counterfactual]) -> tuple[DrawLog, tuple[ShadowShare, ...]]:
+def _log(
+    draws: Sequence[LoggedDraw], answered: Sequence[Counterfactual], unrewarded: int
+) -> tuple[DrawLog, tuple[ShadowShare, ...]]:
     names = sorted(answered[0].means)
     ran, would = (_table(names, [each.odds for each in some]) for some in (draws, answered))
-    arm = np.array([names.index(draw.arm) for draw in draws])
     log = DrawLog(
-        arm=arm,
-        chance=ran[np.arange(len(draws)), arm],
+        arm=np.array([names.index(draw.arm) for draw in draws]),
+        ran=ran,
         reward=np.array([draw.reward for draw in draws]),
         target=would,
         model=_table(names, [each.means for each in answered]),
+        unrewarded=unrewarded,
     )
     columns = zip(names, *(100 * each.mean(axis=0) for each in (ran, would)), strict=True)
     shares = (ShadowShare(arm=name, ran=float(before), would=float(after)) for name, before, after in columns)
@@ -103,15 +106,26 @@ def _table(names: Sequence[str], rows: Sequence[Mapping[str, float]]) -> Floats:
 def _sentence(comparison: PolicyComparison | None, looked_at: int, *, priced: bool) -> str:
     if comparison is None:
         return f"Cannot tell yet: none of {looked_at} decisions was drawn, finished and rewarded."
-    found = comparison.estimates
-    if comparison.doubt or found is None:
+    gain, levels = comparison.gain, comparison.levels
+    if comparison.doubt or gain is None:
         return f"Cannot tell yet: {comparison.doubt}."
-    would, gain = found.snips, found.gain
     verdict = "better" if gain.above else "worse" if gain.below else "which may be chance"
-    note = " Its price on cost is in its odds, not in these rewards." if priced else ""
-    return (
+    said = (
         f"Over {comparison.n} of the last {looked_at} decisions, an effective sample of {comparison.effective:.0f}, "
-        f"the variant would have earned {would.mean:.3f} (90 % interval {would.low:.3f} to {would.high:.3f}) and what "
-        f"ran earned {found.earned.mean:.3f}: {signed(gain.mean)} ({signed(gain.low)} to {signed(gain.high)}), "
-        f"{verdict}.{note}"
+        f"the variant would have earned {signed(gain.mean)} a draw against what ran (90 % interval "
+        f"{signed(gain.low)} to {signed(gain.high)}), {verdict}."
     )
+    if levels:
+        would, ran = levels.snips, levels.earned
+        said += f" That is {would.mean:.3f} ({would.low:.3f} to {would.high:.3f}); what ran earned {ran.mean:.3f}."
+    else:
+        said += (
+            f" How much either earned cannot be told: {100 * (1 - comparison.rewarded):.0f} % of the draws have no reward, and "
+            "which do depends on how they went, so that the gain may be a little off, too."
+        )
+    if comparison.clipped:
+        said += (
+            f" {comparison.clipped} weights of up to {comparison.largest:.0f} were cut to {comparison.cap:.0f}: what "
+            "only the variant does often is told too small."
+        )
+    return said + (" Its price on cost is in its odds, not in these rewards." if priced else "")

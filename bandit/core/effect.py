@@ -14,17 +14,20 @@ What may be said is decided here. "Helps" and "harmful" need an e-value that cou
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit.core.betting import Bets, Draws, UnscoredShares
+from bandit.core.betting import Bets, Draws, UnscoredShares, bar
 from bandit.core.estimate import Estimate, estimate, signed, weighted_mean
 from bandit.core.table import Floats, Ints
+
+Named = TypeVar("Named", bound=Hashable)
 
 
 class StudyDesign(StrEnum):
@@ -159,35 +162,43 @@ class TreatmentEffect:
         return any(abs(window.difference) > STRIKING for window in self.windows)
 
 
-def causal(draws: Draws, *, bar: float, chance: float) -> TreatmentEffect:
+def causal(draws: Draws, *, least: float, chance: float) -> TreatmentEffect:
     """The effect of being drawn for an arm; "cannot tell" under 15 sessions with a reward in the smaller group.
 
-    `bar` is the e-value from which it may be called something (`betting.bar`), `chance` that of the next draw.
+    `least` is the e-value from which it may be called something (`betting.bar`), `chance` that of the next draw.
     """
-    verdict, why = verdict_on(draws, bar=bar)
+    verdict, why = verdict_on(draws, least=least)
     bets, is_told = Bets.on(draws), verdict is not EffectVerdict.INSUFFICIENT
     found = replace(
         _found(StudyDesign.CAUSAL, verdict, Trials.drawn(draws), bets.effect() if is_told else None),
         evidence=bets.evidence,
         unscored=draws.unscored(),
-        more=bets.sessions_needed(WORTH, chance=chance, bar=bar) if 0 < chance < 1 else None,
+        more=bets.sessions_needed(WORTH, chance=chance, bar=least) if 0 < chance < 1 else None,
     )
     if is_told and verdict is EffectVerdict.OPEN and not why:
         why = _outlook(found.more)
     return replace(found, sentence=_sentence(found, "by the draw", why))
 
 
-def verdict_on(draws: Draws, *, bar: float) -> tuple[EffectVerdict, str]:
+def verdicts(drawn: Mapping[Named, Draws]) -> dict[Named, EffectVerdict]:
+    """The word on each of several arms, by its draws."""
+    least = bar(Bets.on(draws).evidence for draws in drawn.values())
+    return {name: verdict_on(draws, least=least)[0] for name, draws in drawn.items()}
+
+
+def verdict_on(draws: Draws, *, least: float) -> tuple[EffectVerdict, str]:
     """The word that these draws allow, and why it is no stronger; "" where more draws are all that it lacks."""
     if lacking := _lacking(Trials.drawn(draws), LEAST_CAUSAL):
         return EffectVerdict.INSUFFICIENT, lacking
     bets, unscored = Bets.on(draws), draws.unscored()
     if unscored.differ:
-        shares = f"{unscored.taken:.0%} of those drawn to have it and {unscored.held_out:.0%} of those held out"
+        shares = (
+            f"{100 * unscored.taken:.0f} % of those drawn to have it and {100 * unscored.held_out:.0f} % of the others"
+        )
         return EffectVerdict.OPEN, f"{shares} have no reward, which is more than chance: what is missing may differ too"
     if unscored.are_chosen:
-        return EffectVerdict.OPEN, f"{unscored.lost:.0%} of its draws led to no session, so that they may be picked"
-    if bets.evidence >= bar:
+        return EffectVerdict.OPEN, f"{100 * unscored.lost:.0f} % of its draws led to no session: they may be picked"
+    if bets.evidence >= least:
         recent = Bets.on(draws.only(draws.day > draws.day.max() - RECENT_DAYS))
         half = AGREES * bets.mean
         if len(recent.x) and (recent.mean - half) * bets.mean < 0 and recent.excludes(half):

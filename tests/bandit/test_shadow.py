@@ -28,7 +28,7 @@ def test_a_policy_is_its_own_shadow():
     found = report.comparison
     assert (report.used, report.looked_at) == (24, 24)
     assert (found.largest, found.effective) == (pytest.approx(1, abs=1e-12), pytest.approx(24))
-    assert found.estimates.gain.mean == pytest.approx(0, abs=1e-12)
+    assert found.gain.mean == pytest.approx(0, abs=1e-12)
     assert all(share.ran == pytest.approx(share.would) for share in report.shares)
 
 
@@ -40,7 +40,7 @@ def test_a_variant_is_asked_with_what_was_known_then():
         grade("060-0", "code", START, worth=0.1)
     after = shadow(variant(exploration=0.4), NOW)
     assert after.shares == before.shares
-    assert after.comparison.estimates.earned.mean < before.comparison.estimates.earned.mean
+    assert after.comparison.levels.earned.mean < before.comparison.levels.earned.mean
 
 
 def test_the_report_says_what_a_variant_would_do_and_earn():
@@ -49,13 +49,14 @@ def test_the_report_says_what_a_variant_would_do_and_earn():
     assert report.bandit == "category"
     assert report.variant == "category/2"
     assert report.comparison.doubt == ""
-    assert report.comparison.estimates.gain.mean < 0
+    assert report.comparison.gain.mean < 0
     shares = {share.arm: share for share in report.shares}
     assert shares["triage"].would > shares["triage"].ran > 0
     assert shares.keys() == WORTH.keys()
     assert sum(share.would for share in report.shares) == pytest.approx(100)
     assert report.sentence.startswith("Over 48 of the last 48 decisions, an effective sample of ")
-    assert "the variant would have earned 0." in report.sentence
+    assert "the variant would have earned −0." in report.sentence
+    assert " That is 0." in report.sentence
     assert report.first == START
     assert report.last <= START + timedelta(days=8)
 
@@ -87,6 +88,17 @@ def test_what_is_no_rewarded_draw_is_left_out_and_counted():
     report = shadow(variant(), NOW)
     assert (report.used, report.looked_at) == (4, 7)
     assert report.left_out == {"insisted on, not drawn": 1, "not finished": 1, "without a reward": 1}
+    assert report.comparison.rewarded == pytest.approx(4 / 6)
+
+
+def test_a_log_with_draws_that_were_never_rewarded_tells_the_gain_alone():
+    live(48)
+    for number in range(4):
+        select(bandit="category", decision_id=f"open-{number}", supply=None, now=START + timedelta(days=9))
+    report = shadow(variant(floor=0.2), NOW)
+    assert report.comparison.levels is None
+    assert "the variant would have earned −0." in report.sentence
+    assert "How much either earned cannot be told: 8 % of the draws have no reward" in report.sentence
 
 
 def test_only_the_last_decisions_are_looked_at():

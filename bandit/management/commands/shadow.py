@@ -68,9 +68,10 @@ class Command(BaseCommand):
             lines += [f"From {report.first:%Y-%m-%d %H:%M} to {report.last:%Y-%m-%d %H:%M}. Of a hundred such draws:"]
             lines += [f"  {'':24}{'ran':>8}{'would':>8}"]
             lines += [f"  {share.arm:24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares]
-            effective, largest = report.comparison.effective, report.comparison.largest
-            lines += [f"Effective sample {effective:.0f}, heaviest weight {largest:.2f}."]
-            if found := report.comparison.estimates:
+            told = report.comparison
+            cut = f", {told.clipped} cut to {told.cap:.1f}" if told.clipped else ""
+            lines += [f"Effective sample {told.effective:.0f}, heaviest weight {told.largest:.2f}{cut}."]
+            if found := report.comparison.levels:
                 lines += [f"  {'mean reward':24}{'':>8}  90 % interval"]
                 named = {"earned": found.earned, "IPS": found.ips, "SNIPS": found.snips, "doubly robust": found.dr}
                 lines += [f"  {name:24}{of.mean:8.3f}  {of.low:.3f} to {of.high:.3f}" for name, of in named.items()]

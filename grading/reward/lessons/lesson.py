@@ -115,7 +115,7 @@ class Lesson:
     @cached_property
     def causal(self) -> TreatmentEffect:
         """From all its draws, each session in the group that it was drawn for."""
-        return causal(self.draws, bar=self.bar, chance=self.next_chance)
+        return causal(self.draws, least=self.bar, chance=self.next_chance)
 
     @cached_property
     def per_protocol(self) -> Estimate | None:
@@ -175,7 +175,7 @@ class Lesson:
             return [
                 InCategory(
                     category=name,
-                    effect=causal(self.draws.only(self.context == name), bar=self.bar, chance=self.next_chance),
+                    effect=causal(self.draws.only(self.context == name), least=self.bar, chance=self.next_chance),
                 )
                 for name in sorted(set(self.context[self.draws.scored].tolist()))
             ]

@@ -17,7 +17,7 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from bandit.core.betting import Bets, Draws, bar
-from bandit.core.effect import verdict_on
+from bandit.core.effect import verdicts
 from bandit.core.residual import Baseline
 from bandit.models import MICRO, Assignment, Bandit, Bucket, LedgerEntry, LedgerEntryQuerySet
 from bandit.reading import baseline_of, site_day, version_of
@@ -90,7 +90,8 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     # A session may come in, or be erased, between two of these queries.
     known = {arm: [row for at, row in found.items() if at in sample.place] for arm, found in matches.items()}
     drawn = draws_of(bandit, moved, now)
-    least, none = bar_of(drawn), LessonDraws.of((), {}, moved)
+    # The e-value from which one may be called something, among all that were ever drawn.
+    least, none = bar(Bets.on(each.columns).evidence for each in drawn.values()), LessonDraws.of((), {}, moved)
     lessons = []
     for arm in arms:
         rows, (rewards, counted), draws = known.get(arm.pk, []), credit.get(arm.pk, (0, 0.0)), drawn.get(arm.pk, none)
@@ -134,16 +135,10 @@ class _Asked:
 
 @lru_cache(maxsize=4)
 def _decided(asked: _Asked) -> frozenset[str]:
-    moved = baseline_of(asked.bandit, site_day(asked.now))
-    drawn = draws_of(asked.bandit, moved, asked.now)
-    least = bar_of(drawn)
-    found = [arm for arm, each in drawn.items() if verdict_on(each.columns, bar=least)[0].decides]
+    drawn = draws_of(asked.bandit, baseline_of(asked.bandit, site_day(asked.now)), asked.now)
+    said = verdicts({arm: each.columns for arm, each in drawn.items()})
+    found = [arm for arm, verdict in said.items() if verdict.decides]
     return frozenset(asked.bandit.arms.filter(pk__in=found).values_list("name", flat=True))
-
-
-def bar_of(drawn: Mapping[int, LessonDraws]) -> float:
-    """The e-value from which a lesson may be called something, among all that were ever drawn."""
-    return bar(Bets.on(each.columns).evidence for each in drawn.values())
 
 
 def draws_of(bandit: Bandit, moved: Baseline | None, now: dt.datetime) -> dict[int, LessonDraws]:
