@@ -120,8 +120,8 @@ def _sentence(comparison: PolicyComparison | None, looked_at: int, *, priced: bo
         said += f" That is {would.mean:.3f} ({would.low:.3f} to {would.high:.3f}); what ran earned {ran.mean:.3f}."
     else:
         said += (
-            f" How much either earned cannot be told: {100 * (1 - comparison.rewarded):.0f} % of the draws have no reward, and "
-            "which do depends on how they went, so that the gain may be a little off, too."
+            f" How much either earned cannot be told: {100 * (1 - comparison.rewarded):.0f} % of the draws have no "
+            "reward, and which do depends on how they went, so that the gain may be a little off, too."
         )
     if comparison.clipped:
         said += (

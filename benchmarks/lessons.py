@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bandit.core.betting import Bets, Draws
 from bandit.core.effect import EffectVerdict, per_protocol, verdicts
-from bandit.core.estimate import Estimate
 from bandit.core.offpolicy import DrawLog, compare
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
@@ -35,7 +34,10 @@ from benchmarks import scratch
 from benchmarks.scratch import Size
 
 LESSONS, DAYS, A_DAY = 40, 180, 8
-SPREAD, CATEGORIES = 0.2, (-0.1, 0.0, 0.1)
+SPREAD, CATEGORIES = 0.2, (0.47, 0.5, 0.53)
+# Sessions in trouble, and the share of them that fetch what was held out from them.
+TROUBLE, FETCH = 0.3, 0.5
+INTERVALS_EVERY = 10
 UNSCORED, CORRECTED, LATE = 0.1, 0.2, 3
 STRONG = {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
 # The effects of a site's lessons: nothing at all; and half of them something.
@@ -109,7 +111,7 @@ def site(seed: int, effects: Floats, holdouts: Holdouts, days: int) -> Told:
                 called[number] = day + 1
             if verdict.decides and np.isnan(decided[number]):
                 decided[number] = day + 1
-        if day % 10 == 9:
+        if day % INTERVALS_EVERY == INTERVALS_EVERY - 1:
             for number, each in seen.items():
                 bets = Bets.on(each)
                 covered[number] *= float(not bets.excludes(float(effects[number])))
@@ -130,7 +132,7 @@ class LessonRows:
     @classmethod
     def rolled(cls, dice: np.random.Generator, effect: float, days: int) -> "LessonRows":
         n = days * A_DAY
-        base = 0.55 + dice.choice(CATEGORIES, n) * 0.3 + dice.normal(0, SPREAD, n)
+        base = dice.choice(CATEGORIES, n) + dice.normal(0, SPREAD, n)
         return cls(
             effect=effect,
             base=base,
@@ -171,10 +173,10 @@ def biases(lessons: int, n: int = 1000) -> dict[str, Any]:
     treat and per protocol, the mean difference that is found, and the share whose 90 % interval leaves out 0.
     """
     dice = np.random.default_rng(SEED)
-    found: dict[str, list[Estimate]] = {"itt": [], "per_protocol": []}
+    found: dict[str, list[Any]] = {"itt": [], "per_protocol": []}
     for _ in range(lessons):
-        trouble, taken = dice.random(n) < 0.3, dice.random(n) < 1 - NEW.undecided
-        fetched = ~taken & trouble & (dice.random(n) < 0.5)
+        trouble, taken = dice.random(n) < TROUBLE, dice.random(n) < 1 - NEW.undecided
+        fetched = ~taken & trouble & (dice.random(n) < FETCH)
         draws = Draws(
             taken=taken,
             chance=np.full(n, 1 - NEW.undecided),
@@ -218,10 +220,8 @@ def coverage(name: str, logs: int) -> dict[str, float]:
         if found.gain and blind.levels:
             inside["gain"].append(found.gain.low <= gain <= found.gain.high)
             inside["level"].append(blind.levels.snips.low <= level <= blind.levels.snips.high)
-    return {
-        **{key: round(float(np.mean(each)), 3) for key, each in inside.items()},
-        "rewarded": float(np.mean(rewarded)),
-    }
+    shares = {key: round(float(np.mean(each)), 3) for key, each in inside.items()}
+    return {**shares, "rewarded": round(float(np.mean(rewarded)), 3)}
 
 
 def life(seed: int, least: float, more: float) -> tuple[DrawLog, float, float]:

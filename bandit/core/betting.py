@@ -84,6 +84,12 @@ class Draws:
         if np.isinf(self.outcome).any() or ((above < -TINY) | (above > 1 + TINY)).any():
             raise ValueError("an outcome is from the least there could be to 1 above that, or NaN where there is none")
 
+    @classmethod
+    def none(cls) -> Self:
+        flags, numbers = np.zeros(0, dtype=bool), np.zeros(0)
+        days = np.zeros(0, dtype=np.int64)
+        return cls(taken=flags, chance=numbers, came=flags, heeded=flags, outcome=numbers, least=numbers, day=days)
+
     @property
     def scored(self) -> Flags:
         found: Flags = ~np.isnan(self.outcome)

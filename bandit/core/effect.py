@@ -192,9 +192,7 @@ def verdict_on(draws: Draws, *, least: float) -> tuple[EffectVerdict, str]:
         return EffectVerdict.INSUFFICIENT, lacking
     bets, unscored = Bets.on(draws), draws.unscored()
     if unscored.differ:
-        shares = (
-            f"{100 * unscored.taken:.0f} % of those drawn to have it and {100 * unscored.held_out:.0f} % of the others"
-        )
+        shares = f"{100 * unscored.taken:.0f} % of those with it and {100 * unscored.held_out:.0f} % of those without"
         return EffectVerdict.OPEN, f"{shares} have no reward, which is more than chance: what is missing may differ too"
     if unscored.are_chosen:
         return EffectVerdict.OPEN, f"{100 * unscored.lost:.0f} % of its draws led to no session: they may be picked"
@@ -207,6 +205,14 @@ def verdict_on(draws: Draws, *, least: float) -> tuple[EffectVerdict, str]:
     if bets.excludes(WORTH) and bets.excludes(-WORTH):
         return EffectVerdict.NEGLIGIBLE, f"surely less than {WORTH:.2f} either way"
     return EffectVerdict.OPEN, ""
+
+
+def sessions_to_decide(*, chance: float, least: float) -> int | None:
+    """About how many draws with this chance a new arm takes until an effect of .05 is called, as in `causal`.
+
+    None where nothing is drawn.
+    """
+    return Bets.on(Draws.none()).sessions_needed(WORTH, chance=chance, bar=least) if 0 < chance < 1 else None
 
 
 def per_protocol(draws: Draws) -> Estimate | None:

@@ -22,6 +22,8 @@ register = template.Library()
 register.filter("grade", number)
 register.filter("weight", weight)
 
+# Odds beyond which nobody wants the number.
+MANY = 1_000_000
 DASH = "–"
 FLOOR_TITLE = "not graded yet (floor)"
 CITATION = re.compile(r"\[[1-9]\d{0,8}(?:, ?[1-9]\d{0,8})*\]", re.ASCII)
@@ -301,6 +303,14 @@ def rest(sentence: str | None) -> str:
 def share_of_one(value: float | None) -> str:
     """A share in [0, 1] as a percentage: 97 %."""
     return DASH if value is None else f"{100 * value:.0f} %"
+
+
+@register.filter
+def odds(value: float) -> str:
+    """How many to 1 somebody may bet: .4, 2.5, 800, over 1,000,000."""
+    if value >= MANY:
+        return f"over {MANY:,}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removeprefix("0")  # noqa: PLR2004 - two digits
 
 
 @register.filter

@@ -70,11 +70,15 @@ class LessonDraws:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Readings:
-    """Every lesson, by name; `baseline` is what was taken out of their rewards, None for nothing."""
+    """Every lesson, by name; `baseline` is what was taken out of their rewards, None for nothing.
+
+    `bar` is the e-value from which one of them may be called something.
+    """
 
     lessons: tuple[Lesson, ...]
     baseline: Baseline | None
     salience_floor: float
+    bar: float
 
 
 def read(bandit: Bandit, now: dt.datetime) -> Readings:
@@ -91,7 +95,8 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
     known = {arm: [row for at, row in found.items() if at in sample.place] for arm, found in matches.items()}
     drawn = draws_of(bandit, moved, now)
     # The e-value from which one may be called something, among all that were ever drawn.
-    least, none = bar(Bets.on(each.columns).evidence for each in drawn.values()), LessonDraws.of((), {}, moved)
+    least = bar(Bets.on(each.columns).evidence for each in drawn.values())
+    none = LessonDraws(columns=Draws.none(), context=np.zeros(0, dtype=np.str_))
     lessons = []
     for arm in arms:
         rows, (rewards, counted), draws = known.get(arm.pk, []), credit.get(arm.pk, (0, 0.0)), drawn.get(arm.pk, none)
@@ -109,7 +114,7 @@ def read(bandit: Bandit, now: dt.datetime) -> Readings:
                 credit=counted,
             )
         )
-    return Readings(lessons=tuple(lessons), baseline=moved, salience_floor=floor)
+    return Readings(lessons=tuple(lessons), baseline=moved, salience_floor=floor, bar=least)
 
 
 def decided(bandit: Bandit, now: dt.datetime) -> frozenset[str]:

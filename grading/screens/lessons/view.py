@@ -5,23 +5,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from django.db.models import Q
 from django.http import Http404, HttpRequest
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from bandit.core.effect import STRIKING, EffectVerdict, StudyDesign, TreatmentEffect, Window
+from bandit.core.effect import (
+    STRIKING,
+    WORTH,
+    EffectVerdict,
+    StudyDesign,
+    TreatmentEffect,
+    Window,
+    sessions_to_decide,
+)
+from bandit.core.estimate import Estimate
 from bandit.core.posterior import ArmPosterior
-from bandit.models import Arm, Assignment, Bandit, BanditKind
+from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
 from bandit.reading import posterior_of, version_of
 from grading.models import Session, SessionLesson
 from grading.reward import lessons
 from grading.reward.lessons import Lesson, Readings
 from grading.screens import charts
+from grading.screens.policy.form import typed
 from grading.screens.scale import view as scales
+from grading.templatetags.gradingsite_tags import plain
 
 LATEST = 25
 
@@ -85,6 +98,7 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
     left_out = [each for each in readings.lessons if each.left_out]
     context = {
         "title": f"{bandit} bandit",
+        "offer": offer(version_of(bandit), readings.bar),
         "rows": rows,
         "scale": charts.effects_scale(far),
         "left_out": left_out,
@@ -97,21 +111,24 @@ def show(request: HttpRequest, bandit: Bandit) -> TemplateResponse:
 
 
 def show_one(request: HttpRequest, pk: int) -> TemplateResponse:
-    """One lesson: both kinds of figure, windows, categories, its sessions, its draws."""
+    """One lesson: every kind of figure, windows, categories, its sessions, its draws."""
     arm = Arm.objects.select_related("bandit__baseline", "merged_into").filter(pk=pk).first()
     if arm is None or arm.bandit.kind != BanditKind.MANY:
         raise Http404(f"there is no lesson {pk}")
     readings, arm = lessons.read(arm.bandit, timezone.now()), arm.current
     lesson = next(each for each in readings.lessons if each.arm == arm)
-    kinds = (lesson.causal, lesson.observational)
-    far = charts.reach(shown for each in kinds if (shown := _difference(each)))
+    beside = lesson.per_protocol if lesson.unheeded else None
+    shown = [_difference(lesson.causal), _drawn(beside, is_causal=False), _difference(lesson.observational)]
+    far = charts.reach(each for each in shown if each)
+    drawn, heeded, came = (charts.difference(each, far) for each in shown)
     context = {
         "title": str(arm),
         "lesson": lesson,
-        "figures": [
-            {"effect": each, "counts": each is lesson.effect, "picture": charts.difference(_difference(each), far)}
-            for each in kinds
-        ],
+        "drawn": drawn,
+        "per_protocol": beside,
+        "heeded": heeded,
+        "came": came,
+        "worth": WORTH,
         "scale": charts.effects_scale(far),
         "windows": stretches(lesson),
         "categories": lesson.by_category(),
@@ -136,7 +153,32 @@ def headline(used: Sequence[Lesson], left_out: Sequence[Lesson]) -> dict[str, An
         "mean": float(np.mean(causal)) if causal else None,
         "helping": verdicts[EffectVerdict.HELPS],
         "harmful": verdicts[EffectVerdict.HARMFUL],
+        "negligible": verdicts[EffectVerdict.NEGLIGIBLE],
         "striking": sum(each.striking for each in used),
+    }
+
+
+def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
+    """What a site whose holdout is one for all lessons would gain by the usual one; None where it is not.
+
+    How many sessions a new lesson takes for a verdict with either, and a preview of the usual numbers.
+    """
+    usual = PolicyVersion()
+    if version.holdout_decided is not None:
+        return None
+    numbers = typed(version) | {
+        "holdout": max(usual.holdout, version.holdout),
+        "holdout_decided": usual.holdout_decided,
+    }
+    asked = {name: plain(value) for name, value in numbers.items() if value is not None}
+    note = "The lessons' holdout: large until there is a verdict, small from then on."
+    return {
+        "now": sessions_to_decide(chance=1 - version.holdout, least=least),
+        "then": sessions_to_decide(chance=1 - numbers["holdout"], least=least),
+        "holdout": numbers["holdout"],
+        "decided": usual.holdout_decided,
+        "preview": f"{reverse('admin:policy', args=[version.bandit.name])}?"
+        + urlencode({**asked, "note": note, "preview": "yes"}),
     }
 
 
@@ -186,12 +228,13 @@ def _basis(bandit: Bandit, readings: Readings) -> dict[str, Any]:
 
 
 def _difference(effect: TreatmentEffect) -> charts.RewardDifference | None:
-    found = effect.difference
+    return _drawn(effect.difference, is_causal=effect.kind is StudyDesign.CAUSAL)
+
+
+def _drawn(found: Estimate | None, *, is_causal: bool) -> charts.RewardDifference | None:
     if found is None:
         return None
-    return charts.RewardDifference(
-        mean=found.mean, low=found.low, high=found.high, is_causal=effect.kind is StudyDesign.CAUSAL
-    )
+    return charts.RewardDifference(mean=found.mean, low=found.low, high=found.high, is_causal=is_causal)
 
 
 def _order(lesson: Lesson) -> tuple[bool, int, float, str]:
