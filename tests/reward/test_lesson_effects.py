@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bandit import holdout
+from bandit.core.betting import Draws
 from bandit.core.effect import EffectVerdict, StudyDesign
 from bandit.core.policy import Policy
 from bandit.core.residual import ContextRewards, baseline
 from bandit.core.table import MICRO, RewardRow
-from bandit.models import Arm, Bandit
+from bandit.models import Arm, Assignment, Bandit
 from grading import review
 from grading.models import SessionLesson
 from grading.reward import lessons
@@ -33,17 +35,31 @@ def sample(outcome, day, context):
     return Sample(**ids, outcome=outcome, day=day, context=np.asarray(context))
 
 
-def lesson(of, at, taken, chance=None, name="ask-first", spoilt=None):
-    n = len(at)
+def lesson(of, at, taken, chance=None, name="ask-first"):
+    """A lesson that matched the sessions `at`; each was drawn where there is a chance, and none where not."""
+    drawn = Draws.none()
+    if chance is not None:
+        ones = np.ones(len(at), dtype=bool)
+        drawn = Draws(
+            taken=taken,
+            chance=chance,
+            came=ones,
+            heeded=ones,
+            outcome=of.outcome[at],
+            least=np.where(of.outcome[at] < 0, -0.5, np.where(of.outcome[at] > 1, 0.5, 0.0)),
+            day=of.day[at],
+        )
     return Lesson(
         arm=Arm(name=name),
         sample=of,
         at=at,
         taken=taken,
-        chance=np.full(n, np.nan) if chance is None else chance,
-        spoilt=np.zeros(n, dtype=bool) if spoilt is None else spoilt,
-        rewards=n,
-        credit=float(n),
+        draws=drawn,
+        context=np.asarray(of.context)[at][: len(drawn.taken)],
+        bar=100.0,
+        next_chance=0.6,
+        rewards=len(at),
+        credit=float(len(at)),
     )
 
 
@@ -75,7 +91,7 @@ def test_a_lesson_given_at_random_within_categories_does_nothing(means, shares):
     of = sample(reward + np.array([moved[name] for name in context]), day, context)
     found = lesson(of, np.flatnonzero(given_it), np.ones(given_it.sum(), dtype=bool)).observational
     assert found.difference.mean == pytest.approx(0, abs=0.01)
-    assert found.verdict not in {EffectVerdict.HELPS, EffectVerdict.HARMFUL}
+    assert found.verdict is EffectVerdict.OPEN
 
 
 def rescue(n=4000, *, helps=0.08, chance=0.8):
@@ -197,7 +213,7 @@ def test_a_correction_moves_the_outcome():
     assert one().sample.outcome.tolist() == [0.9]
 
 
-def test_only_heeded_draws_decide_a_causal_figure():
+def test_every_draw_counts_as_it_was_drawn():
     taken = lesson_cast.draw_row("ask-first", taken=True)
     held_out = lesson_cast.draw_row("ask-first", taken=False)
     ignored = lesson_cast.draw_row("ask-first", taken=False, number=1)
@@ -207,9 +223,108 @@ def test_only_heeded_draws_decide_a_causal_figure():
     SessionLesson.objects.filter(assignment=ignored).update(taken=True)
     lesson_cast.session(0.5, at=days_ago(1))
     found = one()
-    assert (found.causal.n, found.causal.without) == (1, 1)
+    assert (found.causal.n, found.causal.without, found.unheeded) == (1, 2, 1)
+    assert found.draws.heeded.sum() == 2
     assert (found.observational.n, found.observational.without) == (3, 2)
-    assert any("Given 1 × although held out" in each for each in found.cautions)
+    assert any("Given 1 × although held out: these count as held out" in each for each in found.cautions)
+
+
+def test_draws_without_a_reward_are_counted_in_their_group():
+    for number in range(4):
+        row = lesson_cast.draw_row("ask-first", taken=number % 2 == 0, number=number)
+        lesson_cast.session(None if number == 0 else 0.5, at=days_ago(1), ask_first=row)
+    found = one().causal.unscored
+    assert (found.taken, found.held_out, found.lost) == (0.5, 0, 0)
+
+
+def test_a_draw_of_two_days_ago_without_a_session_led_to_none():
+    """One that was made an hour ago may lead to one yet."""
+    made = [lesson_cast.draw_row("ask-first", taken=taken, number=number) for number, taken in enumerate((True, False))]
+    Assignment.objects.filter(pk=made[0].pk).update(created=days_ago(2.1))
+    found = one()
+    assert (found.draws.taken.tolist(), found.draws.came.tolist()) == ([True], [False])
+    assert found.causal.unscored.lost == 1
+
+
+def test_a_draw_from_after_its_session_decides_nothing():
+    """It is closed, and no lesson of the session hangs on it."""
+    row = lesson_cast.draw_row("ask-first", taken=True)
+    session = lesson_cast.session(0.5, at=days_ago(1), ask_first=None)
+    Assignment.objects.filter(pk=row.pk).update(observation=session.observation)
+    assert not len(one().draws.taken)
+
+
+def test_draws_come_in_their_order_with_what_is_left_of_the_reward_and_its_least():
+    for number in range(12):
+        lesson_cast.session(0.8, category="code", at=days_ago(number + 1))
+        lesson_cast.session(0.3, category="news", at=days_ago(number + 1))
+    rows = [lesson_cast.draw_row("ask-first", taken=bool(number % 2), number=number) for number in range(3)]
+    for each, category, ago in zip(rows, ("code", "news", "code"), (3, 1, 2), strict=True):
+        Assignment.objects.filter(pk=each.pk).update(created=days_ago(ago))
+        lesson_cast.session(0.5, category=category, at=days_ago(ago - 0.1), ask_first=each)
+    found = reading()
+    (each,) = found.lessons
+    moved = [found.baseline.offsets[name] for name in ("code", "code", "news")]
+    assert each.context.tolist() == ["code", "code", "news"]
+    assert each.draws.taken.tolist() == [False, False, True]
+    assert each.draws.least == pytest.approx(moved)
+    assert each.draws.outcome == pytest.approx(np.array(moved) + 0.5)
+
+
+def test_draws_count_longer_than_sessions_without_one():
+    """A lesson that seldom matches collects its evidence over more than 180 days."""
+    old = lesson_cast.draw_row("ask-first", taken=True)
+    Assignment.objects.filter(pk=old.pk).update(created=days_ago(300))
+    lesson_cast.session(0.5, at=days_ago(300), ask_first=old)
+    assert (one().matched, one().draws.scored.tolist()) == (0, [True])
+
+
+def test_of_two_lessons_that_are_one_by_now_no_draw_decides():
+    first, second = lesson_cast.lesson("ask-first"), lesson_cast.lesson("ask-before")
+    rows = {name: lesson_cast.draw_row(name, taken=name == "ask-first") for name in ("ask-first", "ask-before")}
+    lesson_cast.session(0.5, at=days_ago(1), ask_first=rows["ask-first"], ask_before=rows["ask-before"])
+    second.merged_into = first
+    second.save()
+    assert not len(one().draws.taken)
+
+
+def known(helps, *, sessions=80, chance=0.5, spread=0.05):
+    """A lesson with as many sessions drawn to have it as held out, over the last days."""
+    for number in range(sessions):
+        row = lesson_cast.draw_row("ask-first", taken=number % 2 == 0, chance=chance, number=number)
+        at = days_ago(number / 8 + 1)
+        Assignment.objects.filter(pk=row.pk).update(created=at - dt.timedelta(hours=1))
+        value = 0.5 + helps * (number % 2 == 0) + spread * (-1) ** (number // 2)
+        lesson_cast.session(value, at=at, ask_first=row)
+
+
+def decided(now=cast.NOON):
+    return lessons.decided(Bandit.objects.select_related("baseline").get(name="lesson"), now)
+
+
+def test_a_lesson_with_a_verdict_is_held_out_seldom_from_then_on():
+    lesson_cast.lesson("read-twice")
+    assert decided() == frozenset()
+    known(0.25)
+    assert one().causal.verdict is EffectVerdict.HELPS
+    assert decided() == {"ask-first"}
+    drawn = holdout.assign("lesson", "d-1", ["ask-first", "read-twice"], decided=decided(), now=cast.NOON)
+    assert {row.arm.name: row.chance for row in drawn.rows} == {"ask-first": 0.95, "read-twice": 0.6}
+
+
+def test_a_policy_with_one_holdout_for_all_decides_nothing():
+    known(0.25)
+    policy("lesson", holdout=0.1, holdout_decided=None)
+    assert decided() == frozenset()
+
+
+def test_what_is_learnt_may_undecide_a_lesson():
+    known(0.25)
+    assert decided() == {"ask-first"}
+    rita = cast.person("rita", "reviewer")
+    for row in SessionLesson.objects.filter(taken=True).select_related("session"):
+        review.record_correction(row.session, rita, value=0.5, reason="no better than the others")
+    assert decided() == frozenset()
 
 
 def test_the_scope_is_the_agents_and_categories_that_had_it_since_it_first_matched():
