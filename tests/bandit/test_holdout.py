@@ -79,6 +79,19 @@ def test_the_order_of_asking_changes_no_draw():
     assert [taken(assign())[name] for name in reversed(LESSONS)] == one_by_one
 
 
+def test_a_decided_lesson_is_held_out_by_a_chance_of_its_own():
+    policy("lesson", holdout=0.3, holdout_decided=0.02)
+    drawn = assign(arms=LESSONS[:2], decided={"lesson-1"})
+    assert {row.arm.name: row.chance for row in drawn.rows} == {"lesson-0": 0.7, "lesson-1": 0.98}
+
+
+@pytest.mark.parametrize(("decided", "chance"), [(None, 0.9), (0.5, 0.9), (0.0, 1.0)])
+def test_a_decided_lesson_is_never_held_out_more_often(decided, chance):
+    policy("lesson", holdout=0.1, holdout_decided=decided)
+    (row,) = assign(arms=LESSONS[:1], decided=LESSONS[:1]).rows
+    assert row.chance == chance
+
+
 def test_without_a_holdout_all_are_taken_for_certain():
     policy("lesson", holdout=0)
     assert {(row.taken, row.chance) for row in assign().rows} == {(True, 1.0)}
@@ -154,4 +167,4 @@ def test_a_decision_needs_an_id(decision):
 @examples(20, HealthCheck.function_scoped_fixture)
 def test_any_decision_repeats_itself(decision, number):
     assert taken(assign(decision, LESSONS[:number])) == taken(assign(decision, LESSONS[:number]))
-    assert version_of(Bandit.objects.get(name="lesson")).holdout == 0.1
+    assert version_of(Bandit.objects.get(name="lesson")).holdout == 0.4

@@ -41,14 +41,15 @@ def session(
 ) -> Session:
     """A settled session whose judge said `value` (None: nothing), with lessons as name=salience or name=draw.
 
-    Underscores stand for hyphens. A draw gives or holds out as it says.
+    Underscores stand for hyphens. A draw, made an hour before, gives or holds out as it says.
     """
     made = cast.session(category=category, ended_at=at, agent=agent)
     for name, said in lessons.items():
         row = SessionLesson(session=made, arm=lesson(name.replace("_", "-")))
         if isinstance(said, Assignment):
             row.assignment, row.taken = said, said.taken
-            Assignment.objects.filter(pk=said.pk).update(observation=made.observation)
+            before = at - dt.timedelta(hours=1)
+            Assignment.objects.filter(pk=said.pk).update(observation=made.observation, created=before)
         else:
             row.salience = said
         row.save()

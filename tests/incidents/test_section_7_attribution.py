@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bandit import arms, policies
-from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, effect, observational
+from bandit.core.betting import Draws
+from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, observational
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry
 from bandit.selection import posterior_of
 from grading.reward import lessons, rewards
@@ -24,13 +25,24 @@ def days_ago(n: float) -> dt.datetime:
     return cast.NOON - dt.timedelta(days=n)
 
 
-def trials(with_it, without, *, chance=None, over=40) -> Trials:
+def trials(with_it, without, *, over=40) -> Trials:
     outcome = np.array([*with_it, *without])
-    return Trials(
-        present=np.arange(len(outcome)) < len(with_it),
-        outcome=outcome,
-        day=TODAY - np.arange(len(outcome)) % over,
-        chance=None if chance is None else np.full(len(outcome), chance),
+    day = TODAY - np.arange(len(outcome)) % over
+    return Trials(present=np.arange(len(outcome)) < len(with_it), outcome=outcome, day=day)
+
+
+def draws(with_it, without, *, chance=0.5, over=40) -> Draws:
+    """The same by a draw, with and without in any order."""
+    came = trials(with_it, without, over=over)
+    order, ones = np.random.default_rng(3).permutation(len(came.day)), np.ones(len(came.day), dtype=bool)
+    return Draws(
+        taken=came.present[order],
+        chance=np.full(len(came.day), chance),
+        came=ones,
+        heeded=ones,
+        outcome=came.outcome[order],
+        least=np.zeros(len(came.day)),
+        day=came.day[order],
     )
 
 
@@ -57,16 +69,16 @@ def test_i109_ten_lessons_do_not_share_a_session_alike():
 
 
 def test_i110_no_lesson_is_retired_for_what_went_together():
-    """I110, lessons for recovery look harmful: impossible. Only a causal effect may be a reason to retire, and no page
-    has a button that does; broad matching and names that speak of trouble are told.
+    """I110, lessons for recovery look harmful: impossible. Only a causal effect has a verdict, and no page has a button
+    that retires; broad matching and names that speak of trouble are told.
 
     Lessons for recovery stood beside trouble: −.10 to −.21 at p < .05.
     """
     found = observational(trials(around(0.4, 90), around(0.6, 90)))
-    assert found.verdict is EffectVerdict.HARMFUL
+    assert found.verdict is EffectVerdict.OPEN
     assert found.kind is StudyDesign.OBSERVATIONAL
-    assert "not what caused it" in found.sentence
-    assert causal(trials(around(0.4, 90), around(0.6, 90), chance=0.5)).kind is StudyDesign.CAUSAL
+    assert "not what caused it: no verdict" in found.sentence
+    assert causal(draws(around(0.4, 90), around(0.6, 90)), least=100, chance=0.5).verdict is EffectVerdict.HARMFUL
 
 
 def test_i111_one_bad_window_is_looked_at_whatever_the_whole_says():
@@ -117,23 +129,24 @@ def test_i115_a_sign_may_flip_once_a_draw_decides_and_the_label_says_which():
 
     39 of 125 signs flipped: −.015 as it came, +.197 by lot.
     """
-    observed, drawn = trials(around(0.45, 60), around(0.55, 60)), trials(around(0.6, 60), around(0.5, 60), chance=0.8)
-    lot, came = effect(drawn=drawn, observed=observed), observational(observed)
+    observed, drawn = trials(around(0.45, 60), around(0.55, 60)), draws(around(0.6, 60), around(0.5, 60))
+    lot, came = causal(drawn, least=100, chance=0.5), observational(observed)
     assert (lot.kind, lot.difference.mean > 0) == (StudyDesign.CAUSAL, True)
     assert (came.kind, came.difference.mean > 0) == (StudyDesign.OBSERVATIONAL, False)
-    few = trials(around(0.6, 60), around(0.5, 14), chance=0.8)
-    assert effect(drawn=few, observed=observed).kind is StudyDesign.OBSERVATIONAL
-    with pytest.raises(ValueError, match="causal effect"):
-        observational(drawn)
+    few = draws(around(0.6, 60), around(0.5, 14), chance=0.8)
+    assert causal(few, least=100, chance=0.5).kind is StudyDesign.CANNOT_TELL
 
 
 def test_i116_harmful_is_a_word_that_twenty_firings_do_not_earn():
-    """I116, "genuinely harmful" at p = .066: impossible. The word needs fifty firings, p < .01 and the recent window.
+    """I116, "genuinely harmful" at p = .066: impossible. The word needs draws, odds of 100 to 1 that hold at every look
+    and count among all lessons, and recent days that do not speak against it.
 
     −.144 with n 20 and p .066 was called genuinely harmful; the last weeks said −.030.
     """
-    assert observational(trials(around(0.4, 20), around(0.55, 60))).verdict is not EffectVerdict.HARMFUL
-    assert observational(trials(around(0.4, 80), around(0.55, 80))).verdict is EffectVerdict.HARMFUL
+    few = causal(draws(around(0.4, 20), around(0.55, 60), chance=0.25), least=100, chance=0.5)
+    assert few.verdict is EffectVerdict.OPEN
+    many = causal(draws(around(0.4, 120), around(0.55, 120)), least=100, chance=0.5)
+    assert many.verdict is EffectVerdict.HARMFUL
 
 
 def test_i118_sessions_without_a_reward_are_counted_and_not_guessed():

@@ -55,8 +55,8 @@ def test_each_lesson_is_answered_with_what_to_do_its_chance_and_why(bob):
     said = assign(bob, lessons=["Read_the_Diff", "ask-first"], context="cross-repo").json()
     assert said["decision_id"] == "run-17"
     drawn, left_out = said["lessons"]
-    assert (drawn["lesson"], drawn["asked"], drawn["chance"]) == ("read-the-diff", "Read_the_Diff", 0.9)
-    assert "1 in 10 is held out by chance, to see what it causes" in drawn["why"]
+    assert (drawn["lesson"], drawn["asked"], drawn["chance"]) == ("read-the-diff", "Read_the_Diff", 0.6)
+    assert "40 % are held out by chance, to see what it causes" in drawn["why"]
     assert drawn["why"].startswith("taken" if drawn["taken"] else "held out")
     assert left_out == {
         "lesson": "ask-first", "asked": "ask-first", "taken": False, "chance": None, "why": "left out: paused"

@@ -260,8 +260,7 @@ def test_draws_come_in_their_order_with_what_is_left_of_the_reward_and_its_least
         lesson_cast.session(0.3, category="news", at=days_ago(number + 1))
     rows = [lesson_cast.draw_row("ask-first", taken=bool(number % 2), number=number) for number in range(3)]
     for each, category, ago in zip(rows, ("code", "news", "code"), (3, 1, 2), strict=True):
-        Assignment.objects.filter(pk=each.pk).update(created=days_ago(ago))
-        lesson_cast.session(0.5, category=category, at=days_ago(ago - 0.1), ask_first=each)
+        lesson_cast.session(0.5, category=category, at=days_ago(ago), ask_first=each)
     found = reading()
     (each,) = found.lessons
     moved = [found.baseline.offsets[name] for name in ("code", "code", "news")]
@@ -274,7 +273,6 @@ def test_draws_come_in_their_order_with_what_is_left_of_the_reward_and_its_least
 def test_draws_count_longer_than_sessions_without_one():
     """A lesson that seldom matches collects its evidence over more than 180 days."""
     old = lesson_cast.draw_row("ask-first", taken=True)
-    Assignment.objects.filter(pk=old.pk).update(created=days_ago(300))
     lesson_cast.session(0.5, at=days_ago(300), ask_first=old)
     assert (one().matched, one().draws.scored.tolist()) == (0, [True])
 
@@ -293,7 +291,6 @@ def known(helps, *, sessions=80, chance=0.5, spread=0.05):
     for number in range(sessions):
         row = lesson_cast.draw_row("ask-first", taken=number % 2 == 0, chance=chance, number=number)
         at = days_ago(number / 8 + 1)
-        Assignment.objects.filter(pk=row.pk).update(created=at - dt.timedelta(hours=1))
         value = 0.5 + helps * (number % 2 == 0) + spread * (-1) ** (number // 2)
         lesson_cast.session(value, at=at, ask_first=row)
 
