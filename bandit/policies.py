@@ -37,8 +37,22 @@ TRAFFIC_DAYS = 28
 
 # What a new site's policies began with, by release; a number that is not named had its column's default.
 DEFAULTS: Mapping[str, dict[str, Any]] = {
-    "0.1": {"half_life_days": 21.0, "exploration": None, "sharpness": 1.0, "follows_change": False},
-    "0.2": {"half_life_days": 45.0, "exploration": 0.03, "sharpness": 2.0, "follows_change": True},
+    "0.1": {
+        "half_life_days": 21.0,
+        "exploration": None,
+        "sharpness": 1.0,
+        "follows_change": False,
+        "holdout": 0.1,
+        "holdout_decided": None,
+    },
+    "0.2": {
+        "half_life_days": 45.0,
+        "exploration": 0.03,
+        "sharpness": 2.0,
+        "follows_change": True,
+        "holdout": 0.4,
+        "holdout_decided": 0.05,
+    },
 }
 RELEASE = "0.2"
 # The bandit whose arms are pairs, harness and model.

@@ -1,13 +1,15 @@
 """A lesson is held out often until it has a verdict, and seldom from then on; sites that run keep their holdout."""
 
+from django.apps.registry import Apps
 from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from bandit.migrations._append_only import append_only, drop
 
 VERSION = "bandit_policyversion"
 
 
-def begin(apps, schema_editor):
+def begin(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001 - Django's signature
     """A site on which nothing has happened yet begins with the new numbers."""
     LedgerEntry, Assignment, Selection, PolicyVersion = (
         apps.get_model("bandit", name) for name in ("LedgerEntry", "Assignment", "Selection", "PolicyVersion")
@@ -20,7 +22,7 @@ def begin(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("bandit", "0014_one_live_reward")]
+    dependencies = [("bandit", "0016_first_numbers")]
 
     operations = [
         migrations.AddField(

@@ -19,7 +19,7 @@ def begin(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("bandit", "0016_first_numbers")]
+    dependencies = [("bandit", "0017_holdout_until_decided")]
 
     operations = [
         migrations.AddField(

@@ -95,7 +95,7 @@ def test_a_log_with_draws_that_were_never_rewarded_tells_the_gain_alone():
     live(48)
     for number in range(4):
         select(bandit="category", decision_id=f"open-{number}", supply=None, now=START + timedelta(days=9))
-    report = shadow(variant(floor=0.2), NOW)
+    report = shadow(variant(exploration=0.15), NOW)
     assert report.comparison.levels is None
     assert "the variant would have earned −0." in report.sentence
     assert "How much either earned cannot be told: 8 % of the draws have no reward" in report.sentence
