@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit.core.betting import Bets, Draws, UnscoredShares, bar
-from bandit.core.estimate import Estimate, estimate, signed, weighted_mean
+from bandit.core.estimate import Estimate, about, estimate, signed, weighted_mean
 from bandit.core.table import Floats, Ints
 
 Named = TypeVar("Named", bound=Hashable)
@@ -291,7 +291,7 @@ def _outlook(more: int | None) -> str:
     if more is None:
         return "nothing is held out by chance any more, so that no session will decide it"
     if more:
-        return f"about {more:,} more sessions would decide an effect of {WORTH:.2f}"
+        return f"about {about(more)} more sessions would decide an effect of {WORTH:.2f}"
     return f"there are sessions enough for an effect of {WORTH:.2f}; a smaller one takes more"
 
 

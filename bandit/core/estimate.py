@@ -47,6 +47,15 @@ def signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
 
+def about(count: int) -> str:
+    """A number of sessions that is only expected, to two digits.
+
+    >>> about(1187)
+    '1,200'
+    """
+    return f"{round(count, 2 - len(str(count))):,}"
+
+
 def weighted_mean(values: Floats, weights: Floats) -> tuple[float, float]:
     """The mean Σwx/Σw of `values`, shape (n,), n ≥ 2, and its variance.
 

@@ -7,6 +7,7 @@ import pytest
 
 from bandit.core.betting import Draws
 from bandit.core.effect import EffectVerdict, StudyDesign, Trials, causal, observational, per_protocol, verdicts
+from bandit.core.estimate import about
 
 pytestmark = pytest.mark.pure
 
@@ -95,7 +96,7 @@ def test_what_has_no_verdict_says_how_many_sessions_it_takes():
     found = told(draws(60, gap=0.03), least=800)
     assert found.verdict is EffectVerdict.OPEN
     assert 50 < found.more < 1000
-    assert f"; about {found.more:,} more sessions would decide an effect of 0.05." in found.sentence
+    assert f"; about {about(found.more)} more sessions would decide an effect of 0.05." in found.sentence
 
 
 def test_without_a_holdout_no_session_decides():

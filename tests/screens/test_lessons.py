@@ -7,6 +7,7 @@ import pytest
 import time_machine
 
 from bandit import arms
+from bandit.core.estimate import about
 from bandit.models import Arm
 from grading.models import Session, SessionLesson
 from grading.reward import lessons
@@ -147,7 +148,7 @@ def test_a_lesson_without_a_verdict_says_how_many_sessions_it_takes(viewer):
     drawn(gap=0.02)
     shown = Arm.objects.get(name="ask-first")
     (lesson,) = lessons.read(shown.bandit, cast.NOON).lessons
-    words = f"about {lesson.causal.more:,} more sessions would decide an effect of 0.05"
+    words = f"about {about(lesson.causal.more)} more sessions would decide an effect of 0.05"
     assert words in main(viewer)
     assert words in main(viewer, one("ask-first"))
 
@@ -158,7 +159,7 @@ def test_what_has_no_reward_in_either_group_is_shown(viewer):
         row = lesson_cast.draw_row("ask-first", taken=True, number=number)
         lesson_cast.session(None, at=days_ago(1), ask_first=row)
     for page in (main(viewer), main(viewer, one("ask-first"))):
-        assert "38 % of the sessions drawn to have it, 0 % of those held out, which is more than chance" in page
+        assert "Without a reward: 38 % of the sessions drawn to have it, 0 % of those held out" in page
         assert "have no reward, which is more than chance: what is missing may differ too" in page
 
 

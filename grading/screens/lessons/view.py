@@ -24,7 +24,7 @@ from bandit.core.effect import (
     Window,
     sessions_to_decide,
 )
-from bandit.core.estimate import Estimate
+from bandit.core.estimate import Estimate, about
 from bandit.core.posterior import ArmPosterior
 from bandit.models import Arm, Assignment, Bandit, BanditKind, PolicyVersion
 from bandit.reading import posterior_of, version_of
@@ -166,16 +166,15 @@ def offer(version: PolicyVersion, least: float) -> dict[str, Any] | None:
     usual = PolicyVersion()
     if version.holdout_decided is not None:
         return None
-    numbers = typed(version) | {
-        "holdout": max(usual.holdout, version.holdout),
-        "holdout_decided": usual.holdout_decided,
-    }
+    holdout = max(usual.holdout, version.holdout)
+    now, then = (sessions_to_decide(chance=1 - each, least=least) for each in (version.holdout, holdout))
+    numbers = typed(version) | {"holdout": holdout, "holdout_decided": usual.holdout_decided}
     asked = {name: plain(value) for name, value in numbers.items() if value is not None}
     note = "The lessons' holdout: large until there is a verdict, small from then on."
     return {
-        "now": sessions_to_decide(chance=1 - version.holdout, least=least),
-        "then": sessions_to_decide(chance=1 - numbers["holdout"], least=least),
-        "holdout": numbers["holdout"],
+        "now": now and about(now),
+        "then": then and about(then),
+        "holdout": holdout,
         "decided": usual.holdout_decided,
         "preview": f"{reverse('admin:policy', args=[version.bandit.name])}?"
         + urlencode({**asked, "note": note, "preview": "yes"}),
