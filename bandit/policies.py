@@ -17,7 +17,7 @@ from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
 from bandit.core.posterior import Outlook
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.ledger import touch
-from bandit.models import Bandit, PolicyVersion
+from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.reading import outlook, policy_with, rows_of, site_day, version_of, with_baseline
 from bandit.versions import require_next
 
@@ -28,6 +28,7 @@ NUMBERS = tuple(field.name for field in FIELDS)
 COUNTS = frozenset(field.name for field in FIELDS if isinstance(field, IntegerField))
 SWITCHES = frozenset(field.name for field in FIELDS if isinstance(field, BooleanField))
 SHARES = ("weights", "caps")
+HOLDOUTS = frozenset({"holdout", "holdout_decided"})
 # A site that has no reward to show has no evidence: the floor never enters.
 NEVER = "floor"
 MOST = 1_000_000.0
@@ -162,8 +163,13 @@ def put_in_force(bandit: str, numbers: Mapping[str, Any], *, version: int, by: s
 
 
 def of_a_new_site(held: PolicyVersion) -> dict[str, Any]:
-    """What this version says otherwise than the one that a new site begins with; empty for nothing."""
-    latest = DEFAULTS[RELEASE] | ({"pooling": True} if held.bandit.name == OF_PARTS else {})
+    """What this version says otherwise than the one that a new site begins with; empty for nothing.
+
+    A bandit that chooses one arm holds nothing out.
+    """
+    unread = frozenset() if held.bandit.kind == BanditKind.MANY else HOLDOUTS
+    latest = {name: value for name, value in DEFAULTS[RELEASE].items() if name not in unread}
+    latest |= {"pooling": True} if held.bandit.name == OF_PARTS else {}
     return {name: value for name, value in latest.items() if getattr(held, name) != value}
 
 

@@ -13,11 +13,11 @@ from bandit.core.caps import advise
 from bandit.core.memory import LEAST_HALF_LIFE, memory
 from bandit.core.recalibration import MachineHumanPair
 from bandit.models import Bandit, UnknownBandit
-from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, preview, put_in_force
+from bandit.policies import NUMBERS, costs_of, earlier_of, numbers_of, of_a_new_site, preview, put_in_force
 from bandit.reading import policy_of, rows_of, version_of
 from bandit.selection import posterior_of
 from bandit.versions import StaleVersion
-from tests.bandit.helpers import DAY, reward, with_cost
+from tests.bandit.helpers import DAY, policy, reward, with_cost
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -227,3 +227,15 @@ def test_a_session_drawn_half_as_likely_counts_twice():
 )
 def test_too_few_pairs_or_no_error_advise_nothing(pairs):
     assert advise(pairs, "journal") is None
+
+
+@pytest.mark.parametrize("bandit", ["category", "harness", "lesson"])
+def test_a_new_site_begins_with_the_numbers_of_a_new_site(bandit):
+    assert of_a_new_site(version_of(Bandit.objects.get(name=bandit))) == {}
+
+
+def test_only_a_bandit_that_holds_arms_out_is_offered_another_holdout():
+    for name in ("category", "lesson"):
+        policy(name, holdout=0.1, holdout_decided=None)
+    offered = [of_a_new_site(version_of(Bandit.objects.get(name=name))) for name in ("category", "lesson")]
+    assert offered == [{}, {"holdout": 0.4, "holdout_decided": 0.05}]

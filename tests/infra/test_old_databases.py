@@ -20,7 +20,7 @@ from django.test import Client, override_settings
 from django.urls import reverse
 
 from bandit.audit import audit
-from bandit.models import Arm, LedgerEntry
+from bandit.models import Arm, LedgerEntry, PolicyVersion
 from grading import models, tasks
 from tests import addresses
 from tests.addresses import ADDRESSES, Kind, World
@@ -103,6 +103,12 @@ def test_the_bandits_believe_what_they_believed(old):
             {arm["arm"]: [arm[field] for field in belief] for arm in each["arms"]} for each in (then, now[name])
         )
         assert after == before
+
+
+def test_its_lessons_are_held_out_as_they_were(old):
+    """A new holdout is a policy that somebody accepts; a bandit that came with the upgrade keeps what it began with."""
+    held = PolicyVersion.objects.filter(bandit__name="lesson").values_list("holdout", "holdout_decided")
+    assert set(held) == {(0.1, None)}
 
 
 def token_of(agent: str) -> Client:
