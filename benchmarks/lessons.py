@@ -26,8 +26,7 @@ from bandit.core.betting import Bets, Draws
 from bandit.core.effect import EffectVerdict, per_protocol, verdicts
 from bandit.core.offpolicy import DrawLog, compare
 from bandit.core.policy import Policy
-from bandit.core.posterior import fold
-from bandit.core.propensity import p_best, propensities
+from bandit.core.posterior import chances, fold
 from bandit.core.table import MICRO, Floats, RewardRow
 from bandit.core.thompson import draw, uniform
 from benchmarks import scratch
@@ -203,21 +202,22 @@ def biases(lessons: int, n: int = 1000) -> dict[str, Any]:
 FIRST, LOG_DAYS, DRAWS = date(2026, 3, 1), 12, 25
 MEANS = dict(zip("abcdefgh", (0.65, 0.55, 0.52, 0.50, 0.48, 0.45, 0.42, 0.40), strict=True))
 STRENGTH = 6
-RAN = Policy(weights={"judge": 1.0})
-VARIANT = replace(RAN, half_life=3.0, floor=0.05)
+# What a new site begins with, against a shorter memory that tries more.
+RAN = Policy(weights={"judge": 1.0}, half_life=45.0, exploration=0.03, sharpness=2.0)
+VARIANT = replace(RAN, half_life=3.0, exploration=0.1)
 # The chance that a session of this worth is rewarded.
 KEPT = {"all": (1.0, 0.0), "bad half as often": (0.5, 0.5), "bad a fifth as often": (0.2, 0.8)}
 
 
 def coverage(name: str, logs: int) -> dict[str, float]:
-    """How often the 90 % interval of the gain holds it, and that of a level, where it is told at all rewards."""
+    """How often the 90 % interval of a gain that is told holds it, and how often that of the level would."""
     inside: dict[str, list[bool]] = {"gain": [], "level": []}
     rewarded = []
     for seed in range(logs):
         log, gain, level = life(SEED + seed, *KEPT[name])
         found, blind = compare(log), compare(replace(log, unrewarded=0))
         rewarded.append(found.rewarded)
-        if found.gain and blind.levels:
+        if not found.doubt and found.gain and blind.levels:
             inside["gain"].append(found.gain.low <= gain <= found.gain.high)
             inside["level"].append(blind.levels.snips.low <= level <= blind.levels.snips.high)
     shares = {key: round(float(np.mean(each)), 3) for key, each in inside.items()}
@@ -251,8 +251,8 @@ def life(seed: int, least: float, more: float) -> tuple[DrawLog, float, float]:
 def believed(rows: Sequence[RewardRow], policy: Policy, day: date) -> tuple[Floats, Floats]:
     """The odds and the posterior means of a policy."""
     posterior = fold(rows, arms=MEANS, policy=policy, today=day)
-    odds = propensities(p_best(posterior.alpha, posterior.beta, points=256), floor=policy.floor)
-    return odds, posterior.alpha / (posterior.alpha + posterior.beta)
+    odds = chances(posterior.chance_of_best(tuple(MEANS)), policy)
+    return np.array([odds[name] for name in MEANS]), posterior.alpha / (posterior.alpha + posterior.beta)
 
 
 # ---- what came out

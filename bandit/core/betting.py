@@ -189,7 +189,13 @@ class Bets:
     def effect(self) -> Estimate:
         """The effect, its standard error, and the interval for all looks together, within [−1, 1]."""
         error = float(np.sqrt((self.x**2).sum())) / float(self.h.sum())
-        low, high = (self._end(self.mean, far) for far in (-1.0, 1.0))
+        # Each end is where the money is enough to leave an effect out; −1 or 1, where it never is.
+        low, high = (
+            brentq(lambda effect: self._wealth(effect) - RULED_OUT, self.mean, far, xtol=CLOSE)
+            if self.excludes(far)
+            else far
+            for far in (-1.0, 1.0)
+        )
         return Estimate(mean=self.mean, error=error, low=low, high=high)
 
     def sessions_needed(self, effect: float, *, chance: float, bar: float) -> int:
@@ -210,13 +216,6 @@ class Bets:
         bets = stakes * row
         money = np.concatenate((np.log1p(bets).sum(axis=1), np.log1p(-bets).sum(axis=1)))
         return float(logsumexp(money)) - math.log(len(money))
-
-    def _end(self, mean: float, far: float) -> float:
-        """The end of the interval between the mean and `far`; that itself, where nothing up to there is left out."""
-        if not self.excludes(far):
-            return far
-        found: float = brentq(lambda effect: self._wealth(effect) - RULED_OUT, mean, far, xtol=CLOSE)
-        return found
 
 
 def bar(evidence: Iterable[float]) -> float:

@@ -175,8 +175,12 @@ def causal(draws: Draws, *, least: float, chance: float) -> TreatmentEffect:
         unscored=draws.unscored(),
         more=bets.sessions_needed(WORTH, chance=chance, bar=least) if 0 < chance < 1 else None,
     )
-    if is_told and verdict is EffectVerdict.OPEN and not why:
-        why = _outlook(found.more)
+    if verdict is EffectVerdict.OPEN and not why:
+        why = f"there are sessions enough for an effect of {WORTH:.2f}; a smaller one takes more"
+        if found.more is None:
+            why = "nothing is held out by chance any more, so that no session will decide it"
+        elif found.more:
+            why = f"about {about(found.more)} more sessions would decide an effect of {WORTH:.2f}"
     return replace(found, sentence=_sentence(found, "by the draw", why))
 
 
@@ -285,14 +289,6 @@ def _windows(trials: Trials) -> Iterator[Window]:
                 means = [float(np.average(group.value, weights=group.weight)) for group in (with_it, without)]
                 yield Window(first=first, last=last, firings=len(with_it.value), difference=means[0] - means[1])
             first, held = day + 1, 0
-
-
-def _outlook(more: int | None) -> str:
-    if more is None:
-        return "nothing is held out by chance any more, so that no session will decide it"
-    if more:
-        return f"about {about(more)} more sessions would decide an effect of {WORTH:.2f}"
-    return f"there are sessions enough for an effect of {WORTH:.2f}; a smaller one takes more"
 
 
 def _sentence(found: TreatmentEffect, how: str, why: str) -> str:

@@ -137,10 +137,13 @@ def compare(log: DrawLog, *, cap: float | None = None) -> PolicyComparison:
         doubt = f"effective sample {worth:.0f} of {len(raw)}; {LEAST_EFFECTIVE:.0f} are needed"
     elif abs(raw.mean() - 1) > max(FARTHEST * (float(raw.std(ddof=1)) / len(raw) ** 0.5), TINY):
         doubt = f"the weights' mean is {raw.mean():.2f}, not 1: the log lacks choices that the variant would make"
-    is_possible = len(raw) > 1 and worth > 0
+    is_possible, even = len(raw) > 1 and worth > 0, np.ones(len(raw))
+    gains = ((log.target - log.ran) * log.model).sum(axis=1) + (weights - 1) * (log.reward - log.of_drawn(log.model))
     return PolicyComparison(
         n=len(raw),
-        gain=_gain(log, weights, worth) if is_possible else None,
+        gain=estimate(*weighted_mean(gains, np.ones(len(raw))), max(worth - 1, 1.0), least=-1.0)
+        if is_possible
+        else None,
         levels=_levels(log, weights, worth) if is_possible and log.rewarded >= LEAST_REWARDED else None,
         effective=worth,
         largest=float(raw.max()),
@@ -149,12 +152,6 @@ def compare(log: DrawLog, *, cap: float | None = None) -> PolicyComparison:
         rewarded=log.rewarded,
         doubt=doubt,
     )
-
-
-def _gain(log: DrawLog, weights: Floats, worth: float) -> Estimate:
-    by_model = ((log.target - log.ran) * log.model).sum(axis=1)
-    rows = by_model + (weights - 1) * (log.reward - log.of_drawn(log.model))
-    return estimate(*weighted_mean(rows, np.ones(len(rows))), max(worth - 1, 1.0), least=-1.0)
 
 
 def _levels(log: DrawLog, weights: Floats, worth: float) -> Levels:
