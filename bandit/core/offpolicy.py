@@ -141,9 +141,7 @@ def compare(log: DrawLog, *, cap: float | None = None) -> PolicyComparison:
     gains = ((log.target - log.ran) * log.model).sum(axis=1) + (weights - 1) * (log.reward - log.of_drawn(log.model))
     return PolicyComparison(
         n=len(raw),
-        gain=estimate(*weighted_mean(gains, np.ones(len(raw))), max(worth - 1, 1.0), least=-1.0)
-        if is_possible
-        else None,
+        gain=estimate(*weighted_mean(gains, even), max(worth - 1, 1.0), least=-1.0) if is_possible else None,
         levels=_levels(log, weights, worth) if is_possible and log.rewarded >= LEAST_REWARDED else None,
         effective=worth,
         largest=float(raw.max()),
