@@ -151,7 +151,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         if ReviewAnswer.objects.filter(undoes=answer).exists():
             raise corrections.AlreadyUndone
         before = measure(session)
-        seen = records.seen_now(session, before.reward)
+        seen = records.seen_now(session, before.reward, reviewer)
         if answer.grade is not None:
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
@@ -198,7 +198,7 @@ def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: Revi
 def _graded(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer:
     """A verdict that becomes the reward, with all that it changed."""
     before = measure(session)
-    seen = records.seen_now(session, before.reward)
+    seen = records.seen_now(session, before.reward, reviewer)
     corrections.record_correction(
         session,
         reviewer,

@@ -16,6 +16,7 @@ from grading import review
 from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState
+from grading.review.claims import CLAIM
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect, held_value
 
@@ -129,9 +130,9 @@ def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> H
         return Hold(why_not="You read here; reviewers answer.")
     if item is None or item.state != ItemState.OPEN:
         return Hold(claim=claim or new_claim())
-    mine = claim or new_claim()
-    if review.take(item, user, mine, from_own_page=True):
-        item.refresh_from_db(fields=["claimed_until", "claimed_by", "claim"])
+    mine, now = claim or new_claim(), timezone.now()
+    if review.take(item, user, mine, from_own_page=True, now=now):
+        item.claim, item.claimed_by, item.claimed_until = mine, user, now + CLAIM
         return Hold(claim=mine, until=item.claimed_until)
     item = ReviewItem.objects.with_people().select_related("assigned_to").get(pk=item.pk)
     return Hold(claim=mine, why_not=taken_by(item, user))
