@@ -21,6 +21,9 @@ from grading.review.filters import BY_IMPACT, QueueFilters, offered_to, waiting
 CLAIM = dt.timedelta(minutes=5)
 # How many items are tried before the list is read again: as many pages would have to ask in the same moment.
 TRIED_AT_ONCE = 20
+# The slice's items that nobody answered yet, and their random order.
+AWAITED = Q(slice_probability__isnull=False) & ~Q(random_slice.answered())
+BY_TURN = ("rank", "pk")
 FREE = {"claim": "", "claimed_until": None, "claimed_by": None, "place": ""}
 
 
@@ -42,13 +45,23 @@ def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *
     now = timezone.now()
     mine = Q(unheld(now) | Q(claimed_by=reviewer)) & offered_to(reviewer)
     theirs = Case(When(mine, then=0), default=1, output_field=IntegerField())
-    held = _placed(items.annotate(theirs=theirs), size, first="theirs")
+    untimely = Case(When(AWAITED, then=0), default=1, output_field=IntegerField())
+    numbered = items.annotate(
+        theirs=theirs,
+        untimely=untimely,
+        by_impact=Window(RowNumber(), order_by=["theirs", *BY_IMPACT]),
+        by_turn=Window(RowNumber(), order_by=["theirs", "untimely", *BY_TURN]),
+        all=Window(Count("pk")),
+    )
+    held = list(numbered.filter(Q(by_impact__lte=size) | Q(by_turn__lte=size)).order_by("by_impact"))
+    told = {item.pk: vars(item) for item in held}  # with what was annotated
+    offered = [pk for pk in told if not told[pk]["theirs"]]
+    turns = sorted((pk for pk in offered if not told[pk]["untimely"]), key=lambda pk: told[pk]["by_turn"])
+    order: list[tuple[int, Place | None]] = [*_order(offered, turns, _given(reviewer), filters)]
+    order += [(pk, None) for pk in told if told[pk]["theirs"]]
     found = {item.pk: item for item in held}
-    offered = [item for item in held if vars(item)["theirs"] == 0]
-    order = _order(offered, _given(reviewer), filters)
-    rest = [(item.pk, None) for item in sorted(held, key=_by_impact) if vars(item)["theirs"]]
-    listed = tuple((found[pk], place) for pk, place in (*order, *rest))
-    return Queued(items=listed[:size], all=vars(held[0])["all"] if held else 0)
+    listed = tuple((found[pk], place) for pk, place in order[:size])
+    return Queued(items=listed, all=vars(held[0])["all"] if held else 0)
 
 
 def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) -> ReviewItem | None:
@@ -60,11 +73,13 @@ def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) ->
     items = waiting(reviewer, filters).filter(offered_to(reviewer))
     while True:
         now = timezone.now()
-        held = _placed(items.filter(unheld(now)), TRIED_AT_ONCE)
-        for pk, place in _order(held, _given(reviewer, now), filters):
+        free = items.filter(unheld(now)).values_list("pk", flat=True)
+        by_impact, turns = free[:TRIED_AT_ONCE], free.filter(AWAITED).order_by(*BY_TURN)[:TRIED_AT_ONCE]
+        order = _order(list(by_impact), list(turns), _given(reviewer, now), filters)
+        for pk, place in order:
             if take(ReviewItem(pk=pk), reviewer, claim, place=place):
                 return ReviewItem.objects.with_people().get(pk=pk)
-        if not held:
+        if not order:
             return None
 
 
@@ -102,32 +117,14 @@ def unheld(now: dt.datetime) -> Q:
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
 
 
-def _placed(items: ReviewItemQuerySet, size: int, *, first: str | None = None) -> list[ReviewItem]:
-    """The first `size` by impact and by turn, with these numbers (`by_turn` None: not awaited) and of how many."""
-    awaited = Q(slice_probability__isnull=False) & ~Q(random_slice.answered())
-    untimely = Case(When(awaited, then=0), default=1, output_field=IntegerField())
-    leading = [first] if first else []
-    numbered = items.annotate(
-        untimely=untimely,
-        by_impact=Window(RowNumber(), order_by=[*leading, *BY_IMPACT]),
-        by_turn=Window(RowNumber(), order_by=[*leading, untimely, "rank", "pk"]),
-        all=Window(Count("pk")),
-    )
-    return list(numbered.filter(Q(by_impact__lte=size) | Q(by_turn__lte=size)).order_by("by_impact"))
-
-
-def _order(held: Sequence[ReviewItem], given: Sequence[bool], filters: QueueFilters) -> list[tuple[int, Place]]:
+def _order(
+    by_impact: Sequence[int], turns: Sequence[int], given: Sequence[bool], filters: QueueFilters
+) -> list[tuple[int, Place]]:
     """The items' keys with their places; where the slice itself is asked for, all by chance."""
-    turns = sorted((each for each in held if vars(each)["untimely"] == 0), key=lambda each: vars(each)["by_turn"])
-    by_turn, by_impact = [each.pk for each in turns], [each.pk for each in sorted(held, key=_by_impact)]
     if filters.is_slice:
-        return [(pk, Place.CHANCE) for pk in dict.fromkeys((*by_turn, *by_impact))]
-    ordered = places.in_order(by_impact, by_turn, given)
+        return [(pk, Place.CHANCE) for pk in dict.fromkeys((*turns, *by_impact))]
+    ordered = places.in_order(by_impact, turns, given)
     return [(pk, Place.CHANCE if chance else Place.IMPACT) for pk, chance in ordered]
-
-
-def _by_impact(item: ReviewItem) -> int:
-    return int(vars(item)["by_impact"])
 
 
 def _given(reviewer: User, now: dt.datetime | None = None) -> list[bool]:

@@ -20,7 +20,6 @@ ME, NOBODY = "me", "nobody"
 BY_IMPACT = (
     Case(When(entered_as=QueueEntry.SLICE, then=1), default=0, output_field=IntegerField()),
     "-impact",
-    Case(When(slice_probability__isnull=False, then=0), default=1, output_field=IntegerField()),
     "pk",
 )
 
@@ -65,8 +64,8 @@ class QueueFilters:
 
 
 def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> ReviewItemQuerySet:
-    """The items that match, with people and reward columns, by impact: what a rule or a person brought first. Of alike
-    ones those of the random slice come first, which teach the recalibration as well. `reviewer` is who "me" is.
+    """The items that match, with people and reward columns, by impact: what a rule or a person brought first.
+    `reviewer` is who "me" is.
     """
     filters = filters or QueueFilters()
     items = ReviewItem.objects.with_people().filter(state=filters.state)

@@ -140,18 +140,24 @@ def test_evidence_after_a_grade_from_before_hashes_were_kept_counts_by_its_arriv
 # --- order -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_rule_brought_comes_first_then_by_impact_and_of_alike_ones_the_slice(rita):
+def test_what_a_rule_brought_comes_first_then_by_impact(rita):
     sliced = [judged(external_id=name(inside=True, number=number)) for number in range(2)]
-    ruled = [flagged(), flagged(), flagged(external_id=name(inside=True, number=2))]
-    for session, impact in zip(sliced + ruled, (0.9, 0.8, 0.01, 0.02, 0.01), strict=True):
+    ruled = [flagged(), flagged()]
+    for session, impact in zip(sliced + ruled, (0.9, 0.8, 0.01, 0.02), strict=True):
         ReviewItem.objects.filter(session=session).update(impact=impact)
-    assert order(rita) == [ruled[1], ruled[2], ruled[0], *sliced]
+    assert order(rita) == [ruled[1], ruled[0], *sliced]
 
 
 def test_impact_is_discount_times_expected_correction():
     session = flagged(ended_at=NOW - dt.timedelta(days=21))
     # half-life 21 days: 1/2; flagged, nobody corrected yet: .4
     assert prioritised()[session.pk] == priority.rounded(0.5 * 0.4)
+
+
+def test_an_answer_in_the_slice_is_worth_half_as_much_again_for_what_it_teaches():
+    outside, inside = flagged(), flagged(external_id=name(inside=True))
+    impacts = prioritised()
+    assert impacts[inside.pk] == pytest.approx(1.5 * impacts[outside.pk])
 
 
 def test_an_arm_that_is_never_chosen_is_not_asked_about_last():
