@@ -5,7 +5,8 @@ Six weeks, eight arms, forty sessions a day (`benchmarks/reviewing`). The wronge
 leads. Sessions, grades, flags and items are rows of a scratch site; the queue's order, its places by chance, claims,
 answers, and the recalibration that is fitted to them and put in force every week are the product's. The rivals write
 their own numbers in the place of its impact. Regret is what the arms chosen fall short of the best one's mean; what is
-won is against the same run without reviews.
+won is against the same run without reviews. Then whether the interval of "over all" on the calibration page holds the
+truth where arms differ and the queue asks about the worst first.
 
     python benchmarks/review_order.py [--quick | --smoke] [--runs N] [--from SEED] [--workers N]
 """
@@ -29,7 +30,8 @@ from benchmarks.reviewing.cases import OURS, ReviewCase, cases
 from benchmarks.reviewing.world import MIRROR, WORSE, WRONGED
 from benchmarks.scratch import Size
 
-SIZES = {Size.FULL: (500, 42), Size.QUICK: (2, 42), Size.SMOKE: (1, 15)}
+# Runs, and days of each.
+SIZES = {Size.FULL: (500, 42), Size.QUICK: (1, 42), Size.SMOKE: (1, 8)}
 FAULTS = {"": WRONGED, "worse": WORSE, "mirror": MIRROR}
 # Nothing but the slice comes up in the mirror world, and thirty a week leave little of it unread.
 BUDGETS = {WRONGED: (10, 30), WORSE: (10,), MIRROR: (10,)}
@@ -40,7 +42,7 @@ Floats = NDArray[np.float64]
 
 
 def main() -> None:
-    parser = scratch.parser(__doc__, quick="2 runs instead of 500", smoke="one run of 15 days")
+    parser = scratch.parser(__doc__, quick="one run instead of 500", smoke="one run of 8 days")
     parser.add_argument("--runs", type=int, help="how many runs; each has a seed of its own")
     parser.add_argument("--from", dest="first", type=int, default=FIRST_SEED, help="the first seed")
     parser.add_argument("--workers", type=int, default=1, help="processes; their number changes no figure")
@@ -50,25 +52,31 @@ def main() -> None:
     shares = [seeds[index :: given.workers] for index in range(given.workers)]
     with ProcessPoolExecutor(given.workers) as pool:
         parts = list(pool.map(_some, shares, [days] * len(shares)))
-    regrets, drawn = (np.concatenate(each) for each in zip(*parts, strict=True))
+    regrets, drawn, covered = (np.concatenate(each) for each in zip(*parts, strict=True))
     print(table(WANTED, regrets, drawn))
-    print(json.dumps(measured(WANTED, regrets)))
+    by_turn, every, pairs = covered.mean(axis=0)
+    print(f"over all after fifty answers: {by_turn:.3f} of the 90 % intervals hold the truth, from {pairs:.1f} pairs;")
+    print(f"  by every blind pair of the slice, whatever the order: {every:.3f}")
+    print(json.dumps({**measured(WANTED, regrets), "coverage": round(by_turn, 3)}))
 
 
-def _some(seeds: Sequence[int], days: int) -> tuple[Floats, Floats]:
-    """These seeds' runs on a site of this process: by seed and case, the regret and the pairs that count over all."""
+def _some(seeds: Sequence[int], days: int) -> tuple[Floats, Floats, Floats]:
+    """These seeds' runs on a site of this process: by seed and case, the regret and the pairs that count over all; by
+    seed, what `coverage` says.
+    """
     with tempfile.TemporaryDirectory() as state:
         (Path(state) / "chance.key").write_bytes(bytes(range(32)))  # the same draws in every run
         scratch.site(state)
         from bandit import calibrating
         from bandit.models import Bandit
-        from benchmarks.reviewing import run
+        from benchmarks.reviewing import coverage, run
 
         # Every source is read as it stands: here people, and nothing else, put the machines right.
         held = calibrating.in_force(Bandit.objects.named("category"))
         calibrating.switch_off("category", version=held.version + 1 if held else 1, by="bench")
+        over_all = np.array([astuple(coverage.covered(seed)) for seed in seeds], dtype=float)
         found = np.array([[astuple(each) for each in run.in_world(seed, WANTED, days)] for seed in seeds])
-    return found[:, :, 0], found[:, :, 1]
+    return found[:, :, 0], found[:, :, 1], over_all
 
 
 def table(wanted: Sequence[ReviewCase], regrets: Floats, drawn: Floats) -> str:

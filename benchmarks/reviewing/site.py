@@ -7,7 +7,6 @@ takes a thousandth of the time.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -93,7 +92,7 @@ class Site:
                 entered_as=QueueEntry.RULE if outcome.flagged else QueueEntry.SLICE,
                 slice_probability=chance,
                 rank=random_slice.rank(session),
-                entered_at=now - timedelta(days=1),
+                entered_at=now,
             )
             for session, outcome, chance in made
         )
