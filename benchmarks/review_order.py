@@ -97,7 +97,8 @@ def table(wanted: Sequence[ReviewCase], regrets: Floats, drawn: Floats) -> str:
 def measured(wanted: Sequence[ReviewCase], regrets: Floats) -> dict[str, Any]:
     """What ours wins and what the best rival does, in regret: in the wronged world of 36 %, and in the mirror world.
 
-    `se` is the largest standard error of ours less the best rival's, in the same runs. `beside` has the rest.
+    `se` is the largest standard error of ours less the best rival's, in the same runs; None for one run. `worse` is the
+    world of 60 %.
     """
     figures: dict[str, Any] = {}
     errors = []
@@ -110,7 +111,7 @@ def measured(wanted: Sequence[ReviewCase], regrets: Floats) -> dict[str, Any]:
             figures[f"{f'{name}_best' if name else 'best_rival'}{budget}"] = round(float(won[rival].mean()), 2)
             figures[f"{f'{name}_' if name else ''}rival{budget}"] = rival
             errors.append(_error(won[OURS] - won[rival]))
-    return {**figures, "se": round(max(errors), 2), "runs": len(regrets)}
+    return {**figures, "se": round(max(errors), 2) if len(regrets) > 1 else None, "runs": len(regrets)}
 
 
 def _case(wanted: Sequence[ReviewCase], case: ReviewCase, order: str = "") -> int:

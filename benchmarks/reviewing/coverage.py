@@ -37,7 +37,7 @@ class Covered:
 def covered(seed: int) -> Covered:
     """One run; leaves no row behind."""
     dice = np.random.default_rng(seed)
-    outcomes = [_outcome(seed, number, dice) for number in range(SESSIONS)]
+    outcomes = [judged(seed, number, dice) for number in range(SESSIONS)]
     truth = float(np.mean([each.value - each.human for each in outcomes]))
     with transaction.atomic():
         site = Site()
@@ -54,7 +54,8 @@ def covered(seed: int) -> Covered:
     return Covered(drawn=_holds(found.whole.bias, truth), every=_holds(every.bias, truth), pairs=found.whole.n)
 
 
-def _outcome(seed: int, number: int, dice: np.random.Generator) -> Outcome:
+def judged(seed: int, number: int, dice: np.random.Generator) -> Outcome:
+    """A session of the run, of any arm and day."""
     arm = int(dice.integers(len(GAPS)))
     quality = float(dice.beta(CONCENTRATION * MEANS[arm], CONCENTRATION * (1 - MEANS[arm])))
     judge, human = quality + GAPS[arm] + dice.normal(0, JUDGE_NOISE), quality + dice.normal(0, PERSON_NOISE)

@@ -29,12 +29,13 @@ def in_world(seed: int, wanted: Sequence[ReviewCase], days: int) -> list[Reviewe
     made, found = world(seed, days), []
     for case in wanted:
         with transaction.atomic():
-            found.append(_live(made, case, days))
+            found.append(six_weeks(made, case, days))
             transaction.set_rollback(True)
     return found
 
 
-def _live(made: World, case: ReviewCase, days: int) -> ReviewedRun:
+def six_weeks(made: World, case: ReviewCase, days: int) -> ReviewedRun:
+    """One case in one world: reviews once a week, the choices of a day from what is known in its morning."""
     site, regret, fresh = Site(), 0.0, []
     for day in range(days):
         if day and day % WEEK == 0 and case.reviews:
