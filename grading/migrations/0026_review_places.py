@@ -9,7 +9,7 @@ from bandit.migrations._append_only import append_only
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('grading', '0001_squashed_0025_readings_and_kinds'),
+        ('grading', '0025_readings_and_kinds'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

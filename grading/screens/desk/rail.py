@@ -71,6 +71,11 @@ class Rail:
         return any(option.chosen for _, options in self.options for option in options)
 
     @property
+    def current(self) -> QueueRow | None:
+        """The row of the session on the desk, where it is among those listed."""
+        return next((row for row in self.rows if row.current), None)
+
+    @property
     def more(self) -> int:
         return self.total - len(self.rows)
 
