@@ -13,9 +13,8 @@ from django.utils import timezone
 from django.utils.crypto import get_random_string
 
 from grading import review
-from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
-from grading.models.review import Answer, ItemState
+from grading.models.review import ItemState
 from grading.review.claims import CLAIM
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect, held_value
@@ -117,11 +116,9 @@ def empty(request: HttpRequest) -> TemplateResponse:
 
 def _person(user: User, *, grades: bool) -> dict[str, Any]:
     """What the page says of the person before it. Scripts read the CSRF token from its cookie, by its name."""
-    context: dict[str, Any] = {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": None}
-    if not grades:
-        return context
-    today = ReviewAnswer.objects.holding().filter(reviewer=user, created_at__gte=start_of_day(timezone.now()))
-    return {**context, "last": review.last_of(user), "done_today": today.exclude(answer=Answer.SKIP).count()}
+    last = review.last_of(user) if grades else None
+    done = vars(last)["today"] or 0 if last is not None else 0
+    return {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done}
 
 
 def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
