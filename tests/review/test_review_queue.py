@@ -7,6 +7,8 @@ import pytest
 from django.apps import apps
 from django.http import QueryDict
 
+from bandit.models import Bandit
+from bandit.reading import version_of
 from grading import review, tasks
 from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
@@ -149,8 +151,9 @@ def test_what_a_rule_brought_comes_first_then_by_impact(rita):
 
 
 def test_impact_is_discount_times_expected_correction():
-    session = flagged(ended_at=NOW - dt.timedelta(days=21))
-    # half-life 21 days: 1/2; flagged, nobody corrected yet: .4
+    half_life = version_of(Bandit.objects.named("category")).half_life_days
+    session = flagged(ended_at=NOW - dt.timedelta(days=half_life))
+    # 1/2 for its age; flagged, nobody corrected yet: .4
     assert prioritised()[session.pk] == priority.rounded(0.5 * 0.4)
 
 
