@@ -129,7 +129,7 @@ def arm_means(held: Iterable[BlindPair]) -> dict[JudgeInstrument, dict[str, ArmM
         found = drawn[each.grader, each.stratum[0]]
         if each.drawn:
             found.append(each.compared)
-    judged, means = _judged(), defaultdict[JudgeInstrument, dict[str, ArmMean]](dict)
+    judged, means = judged_sums(), defaultdict[JudgeInstrument, dict[str, ArmMean]](dict)
     for (grader, arm), own in sorted(drawn.items(), key=lambda item: item[0][1]):
         said = [pair.judge for pair in own]
         n, s, q = len(said), sum(said), sum(value**2 for value in said)
@@ -156,7 +156,7 @@ def _calibration(grader: JudgeInstrument, held: list[BlindPair]) -> Calibration:
     )
 
 
-def _judged() -> dict[tuple[JudgeInstrument, str], GradeSums]:
+def judged_sums() -> dict[tuple[JudgeInstrument, str], GradeSums]:
     """Of each grader and arm, the grades of all its sessions: one a session, as in `pairs`. One query."""
     same = {name: OuterRef(name) for name in ("session", *IDENTITY)}
     newer = Q(parallel=OuterRef("parallel"), pk__gt=OuterRef("pk"))
