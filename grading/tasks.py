@@ -50,6 +50,7 @@ def batches() -> None:
 def prioritise() -> None:
     judging.prioritise()
     review.prioritise()
+    review.take_turns(timezone.now())
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types

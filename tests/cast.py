@@ -10,8 +10,9 @@ from django.db import transaction
 
 from bandit.chance import chance
 from bandit.models import Arm
-from grading.models import Agent, Artifact, Grade, JudgeJob, JudgePolicy, ReviewAnswer, Rubric, Session
+from grading.models import Agent, Artifact, Grade, JudgeJob, JudgePolicy, ReviewAnswer, ReviewItem, Rubric, Session
 from grading.models.evidence import ArtifactKind, Origin
+from grading.review import random_slice
 from grading.review.shares import falls_into
 from grading.vocabulary import Reason, Source, Status
 
@@ -23,7 +24,8 @@ ARMS = ("code", "infra", "triage", "content", "cross-repo", "research", "news", 
 _names = (
     name
     for name in (f"session-{number:04d}" for number in itertools.count(1))
-    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second", "review/bob"))
+    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second"))
+    and random_slice.draw(random_slice.MEMBERSHIP, "bob", name) >= 0.25
     and all(chance(f"abstention of {arm}", "category", "bob", name) >= JudgePolicy().abstention_share for arm in ARMS)
 )
 
@@ -73,8 +75,10 @@ def grade(session: Session, source: Source, value: float | None, reason: Reason 
 
 
 def blind(session: Session, reviewer: User, value: float, **fields) -> ReviewAnswer:
-    """What a person said of a session of the random slice before seeing the judge's answer."""
+    """What a person said of a session of the random slice before seeing the judge's answer; its turn has come."""
     said = {"value": value, "blind_value": value, "slice_probability": 0.2, **fields}
+    item = {"entered_as": "slice", "state": "done", "closed_at": NOON, "slice_probability": said["slice_probability"]}
+    ReviewItem.objects.get_or_create(session=session, defaults={**item, "drawn_at": NOON})
     return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=said.pop("answer", "grade"), **said)
 
 

@@ -30,6 +30,13 @@ class QueueEntry(StrEnum):
         }[self]
 
 
+class Place(StrEnum):
+    """Which place of the queue handed an item out: one by impact, or one of the random slice's, by chance."""
+
+    IMPACT = "impact"
+    CHANCE = "chance"
+
+
 class ItemState(StrEnum):
     """Open: waits for a person. Done: a person graded it. Dismissed: a person took it off, and no rule puts it back."""
 
@@ -42,6 +49,10 @@ class ReviewItemQuerySet(models.QuerySet["ReviewItem"]):
     def open(self) -> "ReviewItemQuerySet":
         return self.filter(state=ItemState.OPEN)
 
+    def in_slice(self) -> "ReviewItemQuerySet":
+        """Those of the random slice, also where a rule or a person brought them in as well."""
+        return self.filter(slice_probability__isnull=False)
+
     def with_people(self) -> "ReviewItemQuerySet":
         return self.select_related("session__agent", "session__category", "session__harness", "claimed_by")
 
@@ -51,9 +62,11 @@ class ReviewItem(models.Model):
     `ReviewAnswer`.
 
     `why` is in words. `slice_probability` in (0, 1] is set iff the session is in the random slice: the chance with
-    which it came in. `impact` is how far a correction is expected to move the bandit's next choice, in reward.
-    `wanted` is how many people shall answer. A claim is live until `claimed_until`; `claim` names the page that holds
-    it, so that one person's two pages are two.
+    which it came in. `rank` in [0, 1) is its place in the slice's random order, and `drawn_at` says since when its
+    turn there has come: all before it have been answered. `impact` is how far a correction is expected to move what its
+    arm has learned, in reward. `wanted` is how many people shall answer. A claim is live until `claimed_until`; `claim`
+    names the page that holds it, so that one person's two pages are two; `place` is the queue's that handed it to them,
+    empty where they opened it themselves.
     """
 
     session = models.OneToOneField(Session, on_delete=models.CASCADE, related_name="review_item")
@@ -63,6 +76,8 @@ class ReviewItem(models.Model):
     entered_at = models.DateTimeField(default=timezone.now)
     closed_at = models.DateTimeField(null=True, blank=True)
     slice_probability = models.FloatField(null=True, blank=True)
+    rank = models.FloatField(default=0.0)
+    drawn_at = models.DateTimeField(null=True, blank=True)
     impact = models.FloatField(default=0.0)
     wanted = models.PositiveSmallIntegerField(default=1)
     assigned_to = models.ForeignKey(
@@ -73,6 +88,7 @@ class ReviewItem(models.Model):
     )
     claimed_until = models.DateTimeField(null=True, blank=True)
     claim = models.CharField(max_length=64, blank=True)
+    place = enum_field(Place, blank=True)
 
     objects = ReviewItemQuerySet.as_manager()
 
@@ -86,6 +102,11 @@ class ReviewItem(models.Model):
                 name="review_item_slice_probability",
             ),
             models.CheckConstraint(condition=Q(impact__gte=0), name="review_item_impact_from_0"),
+            models.CheckConstraint(condition=Q(rank__gte=0, rank__lt=1), name="review_item_rank_range"),
+            models.CheckConstraint(
+                condition=Q(place="") | (Q(place__in=[str(each) for each in Place]) & ~Q(claim="")),
+                name="review_item_place_of_a_claim",
+            ),
             models.CheckConstraint(condition=Q(wanted__gte=1), name="review_item_wants_someone"),
             models.CheckConstraint(
                 condition=(Q(state=ItemState.OPEN) & Q(closed_at=None))
@@ -101,7 +122,10 @@ class ReviewItem(models.Model):
                 condition=Q(state=ItemState.OPEN) | Q(claim=""), name="review_item_claimed_only_open"
             ),
         ]
-        indexes = [models.Index(fields=["state", "-impact", "id"], name="review_item_order")]
+        indexes = [
+            models.Index(fields=["state", "-impact", "id"], name="review_item_order"),
+            models.Index(fields=["state", "rank"], name="review_item_turns"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.session} {self.state}"
@@ -137,6 +161,12 @@ class ReviewAnswerQuerySet(models.QuerySet["ReviewAnswer"]):
         typed = Q(answer=Answer.GRADE) | Q(answer=Answer.ACCEPT, revealed=True)
         return self.holding().filter(typed, blind_value__isnull=False, slice_probability__isnull=False)
 
+    def drawn(self) -> "ReviewAnswerQuerySet":
+        """Those to sessions whose turn in the random order has come, in whichever place they were handed out: of blind
+        ones, the random sample of all sessions.
+        """
+        return self.filter(session__review_item__drawn_at__isnull=False)
+
 
 class ReviewAnswer(models.Model):
     """One act of one person on one session. Never updated, never deleted (L3).
@@ -145,8 +175,9 @@ class ReviewAnswer(models.Model):
     revealed (equal to `value` where it never was), None where they looked first. `settlement`, `judge` and
     `evidence_sha256` are what was on the screen. `grade` is the row in the chain that it made; None where it
     stands beside as an opinion, or says nothing of the value. `slice_probability` and `stratum` are the item's at that
-    time; `seconds` from opening to answering. `effects` lists what it changed, before and after. Answers of one bulk
-    correction share `bulk`; `claim` names the page that sent it, by which a request sent twice is told from two.
+    time; `place` is where the queue handed it out, empty where it was opened by hand; `seconds` from opening to
+    answering. `effects` lists what it changed, before and after. Answers of one bulk correction share `bulk`; `claim`
+    names the page that sent it, by which a request sent twice is told from two.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="answers")
@@ -163,6 +194,7 @@ class ReviewAnswer(models.Model):
     grade = models.OneToOneField(Grade, null=True, blank=True, on_delete=models.PROTECT, related_name="answer")
     slice_probability = models.FloatField(null=True, blank=True)
     stratum = models.CharField(max_length=40, blank=True)
+    place = enum_field(Place, blank=True)
     effects = models.JSONField(default=dict, blank=True)
     bulk = models.CharField(max_length=36, blank=True)
     claim = models.CharField(max_length=64, blank=True)
@@ -175,6 +207,9 @@ class ReviewAnswer(models.Model):
         ordering = ["pk"]
         constraints = [
             one_of("review_answer", "answer", Answer),
+            models.CheckConstraint(
+                condition=Q(place__in=["", *(str(each) for each in Place)]), name="review_answer_place_known"
+            ),
             models.CheckConstraint(
                 condition=Q(answer__in=GRADING, value__isnull=False) | (~Q(answer__in=GRADING) & Q(value=None)),
                 name="review_answer_value_iff_graded",

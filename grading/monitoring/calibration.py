@@ -1,4 +1,8 @@
-"""Whether anybody knows how good a grader is: blind grades of people on the random slice, by grader identity."""
+"""Whether anybody knows how good a grader is: blind grades of people on the random slice, by grader identity.
+
+Only sessions count whose turn in the slice's random order has come: what people took first for its impact, or because a
+rule flagged it, is no sample of all.
+"""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -32,7 +36,9 @@ class JudgeInstrument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationStatus:
-    """The grader in use and on how many sessions of the random slice a person's blind grade stands beside its own."""
+    """The grader in use and on how many sessions of the random slice a person's blind grade stands beside its own, once
+    their turn in the random order has come.
+    """
 
     grader: JudgeInstrument
     blind: int
@@ -47,8 +53,11 @@ class CalibrationStatus:
 
 
 def compared() -> GradeQuerySet:
-    """Verdicts on sessions that a person graded blind in the random slice. Flags alone calibrate nothing."""
-    return Grade.objects.verdicts().first_readings().filter(session__in=ReviewAnswer.objects.blind().values("session"))
+    """Verdicts on sessions that a person graded blind in the random slice, once their turn in it has come. Flags alone
+    calibrate nothing.
+    """
+    blind = ReviewAnswer.objects.blind().drawn()
+    return Grade.objects.verdicts().first_readings().filter(session__in=blind.values("session"))
 
 
 def in_use() -> CalibrationStatus | None:
@@ -69,7 +78,8 @@ class Uncalibrated(Rule):
     title = "Judge not calibrated"
     means = (
         f"Raises where a judge whose verdicts decided in the last 14 days (by model, route, rubric and digest) has "
-        f"fewer than {ENOUGH} sessions of the random slice that a person graded without seeing its answer."
+        f"fewer than {ENOUGH} sessions of the random slice that a person graded without seeing its answer, in the "
+        "random order."
     )
     todo = "Grade sessions of the random slice in the review queue, before you reveal the judge's answer."
     severity = Severity.ADVISORY
@@ -84,5 +94,6 @@ class Uncalibrated(Rule):
                 yield Finding(
                     about=str(each)[:150],
                     detail=f"{each} is uncalibrated: {n} of {ENOUGH} blind grades. Nobody knows how far its grades are "
-                    f"from people's; flagged sessions cannot tell. Grade {ENOUGH - n} more of the random slice blind.",
+                    "from people's; flagged sessions and those picked for their impact cannot tell. "
+                    f"Grade {ENOUGH - n} more of the random slice blind, in its order.",
                 )

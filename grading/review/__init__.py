@@ -2,8 +2,9 @@
 
 In: flags, the random slice, people's answers. Out: people's grades, which take the one path of `rewards.settle`.
 Start with `queue` (how sessions come in, in which order, who has which), then `answers` (what people say, and undo) and
-`corrections`, through which every verdict of a person goes. calibration, recalibration, progress: how good judges and
-people are · unheard: five sessions of an arm that nothing speaks for
+`corrections`, through which every verdict of a person goes. random_slice, places: who is asked
+about by chance · calibration, recalibration, progress: how good judges and people are · unheard: five sessions of an
+arm that nothing speaks for
 """
 
 from grading.review.answers import (
@@ -31,6 +32,7 @@ from grading.review.queue import (
     assign,
     count,
     dismiss,
+    in_order,
     next_for,
     prioritise,
     recheck,
@@ -39,6 +41,7 @@ from grading.review.queue import (
     take,
     waiting,
 )
+from grading.review.random_slice import take_turns
 from grading.review.seen import evidence_version
 from grading.review.unheard import ask as ask_about_silence
 
@@ -59,6 +62,7 @@ __all__ = [
     "evidence_version",
     "flag",
     "hides_judge",
+    "in_order",
     "last_of",
     "next_for",
     "prioritise",
@@ -69,6 +73,7 @@ __all__ = [
     "reveal",
     "submit",
     "take",
+    "take_turns",
     "undo",
     "unflag",
     "waiting",

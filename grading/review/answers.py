@@ -5,9 +5,11 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Count, Subquery
 from django.utils import timezone
 
 from grading import monitoring
+from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import GRADING, Answer, ItemState
 from grading.review import corrections, queue, records
@@ -151,7 +153,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
         if ReviewAnswer.objects.filter(undoes=answer).exists():
             raise corrections.AlreadyUndone
         before = measure(session)
-        seen = records.seen_now(session, before.reward)
+        seen = records.seen_now(session, before.reward, reviewer)
         if answer.grade is not None:
             corrections.undo(answer.grade, reviewer, reason=reason)
         elif answer.answer == Answer.CANNOT_JUDGE:
@@ -167,9 +169,14 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
 
 
 def last_of(reviewer: User) -> ReviewAnswer | None:
-    """The reviewer's latest answer that was not undone: what U takes back."""
+    """The reviewer's latest answer that was not undone: what U takes back; with how many they gave today, skips not
+    counted, as `today` (None for none).
+    """
     mine = ReviewAnswer.objects.holding().filter(reviewer=reviewer)
-    return mine.select_related("session__agent", "session__category", "grade").order_by("-pk").first()
+    today = mine.exclude(answer=Answer.SKIP).filter(created_at__gte=start_of_day(timezone.now()))
+    counted = today.order_by().values("reviewer").annotate(n=Count("pk")).values("n")
+    related = mine.select_related("session__agent", "session__category", "grade")
+    return related.annotate(today=Subquery(counted)).order_by("-pk").first()
 
 
 # --- one answer -------------------------------------------------------------------------------------------------------
@@ -198,7 +205,7 @@ def _verdict(session: Session, reviewer: User, said: SubmittedAnswer, item: Revi
 def _graded(session: Session, reviewer: User, said: SubmittedAnswer) -> ReviewAnswer:
     """A verdict that becomes the reward, with all that it changed."""
     before = measure(session)
-    seen = records.seen_now(session, before.reward)
+    seen = records.seen_now(session, before.reward, reviewer)
     corrections.record_correction(
         session,
         reviewer,

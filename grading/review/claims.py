@@ -1,56 +1,109 @@
-"""Claims: an item is one page's for five minutes, by one conditional UPDATE; two pages never hold the same one."""
+"""What is handed out next, and to whom: by one conditional UPDATE an item is one page's for five minutes.
+
+Three of every ten places are the random slice's, one reviewer's as another's: by what they were handed out and answered
+before, and have in hand. Who skips a session has not had its place: the next one is of the same kind.
+"""
 
 import datetime as dt
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.db.models import Case, Count, F, IntegerField, Q, Value, When, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from grading.models import ReviewItem
-from grading.models.review import ItemState
-from grading.review.filters import QueueFilters, after_it, offered_to, waiting
+from grading.models import ReviewAnswer, ReviewItem
+from grading.models.review import Answer, ItemState, Place, ReviewItemQuerySet
+from grading.review import places, random_slice
+from grading.review.filters import BY_IMPACT, QueueFilters, offered_to, waiting
 
 CLAIM = dt.timedelta(minutes=5)
 # How many items are tried before the list is read again: as many pages would have to ask in the same moment.
 TRIED_AT_ONCE = 20
-FREE = {"claim": "", "claimed_until": None, "claimed_by": None}
+# The slice's items that nobody answered yet, and their random order.
+AWAITED = Q(slice_probability__isnull=False) & ~Q(random_slice.answered())
+BY_TURN = ("rank", "pk")
+FREE = {"claim": "", "claimed_until": None, "claimed_by": None, "place": ""}
 
 
-def next_for(
-    reviewer: User, claim: str, filters: QueueFilters | None = None, after: ReviewItem | None = None
-) -> ReviewItem | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """The first items of a queue with their places, in the order in which they are handed out, and how many there are
+    in `all`. The place is None where it is not for this reviewer now: those come last.
+    """
+
+    items: tuple[tuple[ReviewItem, Place | None], ...]
+    all: int
+
+
+def in_order(reviewer: User, items: ReviewItemQuerySet, filters: QueueFilters, *, size: int) -> Queued:
+    """The first `size` of `items`, as they would be handed to this reviewer one after the other. Two queries.
+
+    What others hold now, or what `offered_to` leaves out, is not theirs to be handed.
+    """
+    now = timezone.now()
+    mine = Q(unheld(now) | Q(claimed_by=reviewer)) & offered_to(reviewer)
+    theirs = Case(When(mine, then=0), default=1, output_field=IntegerField())
+    untimely = Case(When(AWAITED, then=0), default=1, output_field=IntegerField())
+    numbered = items.annotate(
+        theirs=theirs,
+        untimely=untimely,
+        by_impact=Window(RowNumber(), order_by=["theirs", *BY_IMPACT]),
+        by_turn=Window(RowNumber(), order_by=["theirs", "untimely", *BY_TURN]),
+        all=Window(Count("pk")),
+    )
+    held = list(numbered.filter(Q(by_impact__lte=size) | Q(by_turn__lte=size)).order_by("by_impact"))
+    told = {item.pk: vars(item) for item in held}  # with what was annotated
+    offered = [pk for pk in told if not told[pk]["theirs"]]
+    turns = sorted((pk for pk in offered if not told[pk]["untimely"]), key=lambda pk: told[pk]["by_turn"])
+    order: list[tuple[int, Place | None]] = [*_order(offered, turns, _given(reviewer), filters)]
+    order += [(pk, None) for pk in told if told[pk]["theirs"]]
+    found = {item.pk: item for item in held}
+    listed = tuple((found[pk], place) for pk, place in order[:size])
+    return Queued(items=listed, all=vars(held[0])["all"] if held else 0)
+
+
+def next_for(reviewer: User, claim: str, filters: QueueFilters | None = None) -> ReviewItem | None:
     """Claim the first item that waits for this reviewer and that nobody holds; None where there is none.
 
-    `claim` is a random string that the page keeps. `after`: the item after which to go on; from its end the queue
-    starts again.
+    `claim` is a random string that the page keeps.
     """
-    items = offered_to(reviewer, waiting(reviewer, replace(filters or QueueFilters(), state=str(ItemState.OPEN))))
+    filters = replace(filters or QueueFilters(), state=str(ItemState.OPEN))
+    items = waiting(reviewer, filters).filter(offered_to(reviewer))
     while True:
-        free = items.filter(unheld(timezone.now()))
-        later = free.filter(after_it(after)) if after else free
-        found = list(later.values_list("pk", flat=True)[:TRIED_AT_ONCE])
-        for pk in found:
-            if take(ReviewItem(pk=pk), reviewer, claim):
+        now = timezone.now()
+        free = items.filter(unheld(now)).values_list("pk", flat=True)
+        by_impact, turns = free[:TRIED_AT_ONCE], free.filter(AWAITED).order_by(*BY_TURN)[:TRIED_AT_ONCE]
+        order = _order(list(by_impact), list(turns), _given(reviewer, now), filters)
+        for pk, place in order:
+            if take(ReviewItem(pk=pk), reviewer, claim, place=place):
                 return ReviewItem.objects.with_people().get(pk=pk)
-        if not found and after is None:
+        if not order:
             return None
-        if not found:
-            after = None
 
 
-def take(item: ReviewItem, reviewer: User, claim: str, *, from_own_page: bool = False) -> bool:
+def take(
+    item: ReviewItem,
+    reviewer: User,
+    claim: str,
+    *,
+    from_own_page: bool = False,
+    place: Place | None = None,
+    now: dt.datetime | None = None,
+) -> bool:
     """Claim this item, or renew the claim: one conditional UPDATE. False where another page holds it, or it is closed.
 
-    `from_own_page`: also where the other page is the same reviewer's; nobody can come in between. ValueError for a
-    claim without a name.
+    `from_own_page`: also where the other page is the same reviewer's; nobody can come in between. `place` is the
+    queue's; without one, it stays what it was for this reviewer. ValueError for a claim without a name.
     """
     if not claim:
         raise ValueError("a claim is a random string that the page keeps; got an empty one")
-    now = timezone.now()
+    now = now or timezone.now()
     mine = Q(claimed_by=reviewer) if from_own_page else Q(claimed_by=reviewer, claim=claim)
     free = ReviewItem.objects.open().filter(pk=item.pk).filter(unheld(now) | mine)
-    return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM))
+    kept = Case(When(claimed_by=reviewer, then=F("place")), default=Value(""))
+    return bool(free.update(claim=claim, claimed_by=reviewer, claimed_until=now + CLAIM, place=place or kept))
 
 
 def release(item: ReviewItem, claim: str) -> bool:
@@ -62,3 +115,23 @@ def release(item: ReviewItem, claim: str) -> bool:
 def unheld(now: dt.datetime) -> Q:
     """Items that no live claim holds: a claim that ran out returns by itself."""
     return Q(claimed_until=None) | Q(claimed_until__lte=now)
+
+
+def _order(
+    by_impact: Sequence[int], turns: Sequence[int], given: Sequence[bool], filters: QueueFilters
+) -> list[tuple[int, Place]]:
+    """The items' keys with their places; where the slice itself is asked for, all by chance."""
+    if filters.is_slice:
+        return [(pk, Place.CHANCE) for pk in dict.fromkeys((*turns, *by_impact))]
+    ordered = places.in_order(by_impact, turns, given)
+    return [(pk, Place.CHANCE if chance else Place.IMPACT) for pk, chance in ordered]
+
+
+def _given(reviewer: User, now: dt.datetime | None = None) -> list[bool]:
+    """Which of the reviewer's last places were by chance: what they answered; from `now` on also what they hold."""
+    answers = ReviewAnswer.objects.holding().filter(reviewer=reviewer).exclude(place="").exclude(answer=Answer.SKIP)
+    given = list(answers.order_by("-pk").values_list("place", flat=True)[: places.OF - 1])[::-1]
+    if now is not None:
+        held = ReviewItem.objects.open().filter(claimed_by=reviewer, claimed_until__gt=now).exclude(place="")
+        given += held.order_by("claimed_until", "pk").values_list("place", flat=True)
+    return [place == Place.CHANCE for place in given]

@@ -15,13 +15,13 @@ CHUNK = 500
 ACT = (
     "at", "id", "kind", "person", "what", "reason", "agent", "session", "arm", "answer", "value", "blind_value",
     "revealed", "seconds", "reward_before", "reward_after", "source_before", "holds", "undoes", "undone_at",
-    "undone_by", "bulk", "flags_cleared", "slice_probability", "stratum", "settlement_seen", "judge_value",
+    "undone_by", "bulk", "flags_cleared", "slice_probability", "place", "stratum", "settlement_seen", "judge_value",
     "judge_model", "judge_route", "judge_rubric", "judge_version", "evidence_sha256",
 )  # fmt: skip
 PAIR = (
     "at", "id", "agent", "session", "arm", "reviewer", "judge_value", "human_blind_value", "human_final_value",
-    "revealed", "slice_probability", "stratum", "judge_model", "judge_route", "judge_rubric", "judge_version",
-    "judged_at", "in_chain", "was_shown", "evidence_sha256",
+    "revealed", "slice_probability", "place", "drawn_at", "stratum", "judge_model", "judge_route", "judge_rubric",
+    "judge_version", "judged_at", "in_chain", "was_shown", "evidence_sha256",
 )  # fmt: skip
 
 
@@ -73,7 +73,8 @@ def pairs() -> Iterator[dict[str, Any]]:
     """
     first = Grade.objects.verdicts().first_readings()
     verdicts = Prefetch("session__grades", first.defer("evidence").order_by("pk"), to_attr="judged")
-    blind = ReviewAnswer.objects.blind().select_related("session__agent", "session__category", "reviewer", "judge")
+    related = ("session__agent", "session__category", "session__review_item", "reviewer", "judge")
+    blind = ReviewAnswer.objects.blind().select_related(*related)
     for row in blind.prefetch_related(verdicts).order_by("pk").iterator(chunk_size=CHUNK):
         for verdict in row.session.judged:  # type: ignore[attr-defined] # prefetched above
             yield {
@@ -85,6 +86,7 @@ def pairs() -> Iterator[dict[str, Any]]:
                 "human_final_value": row.value,
                 "revealed": row.revealed,
                 **_seen(row),
+                "drawn_at": row.session.review_item.drawn_at,
                 **_identity(verdict),
                 "judged_at": verdict.created_at,
                 "in_chain": not verdict.parallel,
@@ -103,6 +105,7 @@ def _seen(row: ReviewAnswer) -> dict[str, Any]:
     """Who had judged it, of what, and how the session came to be asked about."""
     return {
         "slice_probability": row.slice_probability,
+        "place": row.place or None,
         "stratum": row.stratum,
         "evidence_sha256": row.evidence_sha256 or None,
         **(_identity(row.judge) if row.judge else {}),

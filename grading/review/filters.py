@@ -6,7 +6,7 @@ from typing import Self
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import Case, Exists, IntegerField, OuterRef, Q, Value, When
+from django.db.models import Case, Exists, IntegerField, OuterRef, Q, When
 from django.utils import timezone
 
 from grading.days import start_of_day
@@ -16,13 +16,20 @@ from grading.models.sessions import reward_columns
 from grading.plain import plain_text
 
 ME, NOBODY = "me", "nobody"
+# First what a rule or a person brought, then by how far a correction is expected to move a reward.
+BY_IMPACT = (
+    Case(When(entered_as=QueueEntry.SLICE, then=1), default=0, output_field=IntegerField()),
+    "-impact",
+    "pk",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFilters:
     """What a list of items is narrowed to; an empty field narrows nothing.
 
-    `arm` and `agent` are names, `source` decides the reward, `rule` has an open flag, `entered_as` an `QueueEntry`,
+    `arm` and `agent` are names, `source` decides the reward, `rule` has an open flag, `entered_as` is a `QueueEntry`
+    (the slice: also what a rule or a person brought in of it),
     `assigned` a username, "me" or "nobody", `state` an `ItemState`. What does not exist matches nothing.
     """
 
@@ -47,13 +54,18 @@ class QueueFilters:
             {name: value for name, value in asdict(self).items() if value != getattr(QueueFilters(), name)}
         )
 
+    @property
+    def is_slice(self) -> bool:
+        """Whether what is asked for is the random slice itself: then every place is one by chance."""
+        return self.entered_as == QueueEntry.SLICE
+
     def __bool__(self) -> bool:
         return bool(self.query)
 
 
 def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> ReviewItemQuerySet:
-    """The items that match, with people and reward columns: what a rule or a person brought first, then the random
-    slice, each by impact. `reviewer` is who "me" is.
+    """The items that match, with people and reward columns, by impact: what a rule or a person brought first.
+    `reviewer` is who "me" is.
     """
     filters = filters or QueueFilters()
     items = ReviewItem.objects.with_people().filter(state=filters.state)
@@ -62,9 +74,12 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
         "session__category__name": filters.arm,
         "session__agent__name": filters.agent,
         "reward_source": filters.source,
-        "entered_as": filters.entered_as,
     }
     items = items.filter(**{name: value for name, value in named.items() if value})
+    if filters.is_slice:
+        items = items.in_slice()
+    elif filters.entered_as:
+        items = items.filter(entered_as=filters.entered_as)
     if filters.rule:
         items = items.filter(Exists(Flag.objects.open().filter(session=OuterRef("session"), rule=filters.rule)))
     if filters.assigned == NOBODY:
@@ -73,24 +88,15 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
         items = items.filter(assigned_to=reviewer)
     elif filters.assigned:
         items = items.filter(assigned_to__username=filters.assigned)
-    by_chance = Case(When(entered_as=QueueEntry.SLICE, then=Value(1)), default=Value(0), output_field=IntegerField())
-    return items.order_by(by_chance, "-impact", "pk")
+    return items.order_by(*BY_IMPACT)
 
 
-def offered_to(reviewer: User, items: ReviewItemQuerySet) -> ReviewItemQuerySet:
-    """Those that may be handed to this reviewer: not assigned to another, nor answered by them since the item came, nor
-    skipped by them today.
+def offered_to(reviewer: User) -> Q:
+    """Items that may be handed to this reviewer, as a condition: not assigned to another, nor answered by them since
+    the item came, nor skipped by them today.
     """
     mine = ReviewAnswer.objects.holding().filter(session=OuterRef("session"), reviewer=reviewer)
     skipped = mine.filter(answer=Answer.SKIP, created_at__gte=start_of_day(timezone.now()))
     answered = mine.exclude(answer=Answer.SKIP).filter(created_at__gte=OuterRef("entered_at"))
-    items = items.filter(Q(assigned_to=None) | Q(assigned_to=reviewer))
-    return items.exclude(Exists(skipped)).exclude(Exists(answered))
-
-
-def after_it(item: ReviewItem) -> Q:
-    """What comes after an item in the order of `waiting`."""
-    later = Q(impact__lt=item.impact) | Q(impact=item.impact, pk__gt=item.pk)
-    if item.entered_as == QueueEntry.SLICE:
-        return Q(entered_as=QueueEntry.SLICE) & later
-    return Q(entered_as=QueueEntry.SLICE) | later
+    theirs = Q(assigned_to=None) | Q(assigned_to=reviewer)
+    return theirs & ~Q(Exists(skipped)) & ~Q(Exists(answered))

@@ -1,4 +1,8 @@
-"""In which order people are asked: by how far a correction is expected to move what the bandit does next, in reward."""
+"""In which order people are asked: by how far a correction is expected to move what a bandit has learned, in reward.
+
+How likely the arm is to be chosen has no say in it: an arm that wrong rewards have poisoned is never chosen, and its
+sessions would come last of all.
+"""
 
 import datetime as dt
 import itertools
@@ -24,6 +28,9 @@ SHRINK = 5.0
 # What people are expected to move a reward by, before anybody has: by the kind of what they correct.
 PRIOR_FLAGGED, PRIOR_FALLBACK, PRIOR_JUDGE = 0.4, 0.2, 0.1
 WRITTEN_AT_ONCE = 500
+# How much more an answer in the random slice is worth: it teaches the recalibration too, which puts right the others
+# that are alike. Of two like sessions its own goes first, unless it is older by more than half a half-life.
+TEACHES = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,10 @@ class Corrections:
                 held = sums[at]  # type: ignore[index] # each sum has keys of its own
                 sums[at] = (held[0] + n, held[1] + total)  # type: ignore[index] # as above
 
+    def answers(self, key: Stratum) -> int:
+        """How many corrections a stratum has had."""
+        return self._moved.get(key, (0, 0.0))[0]
+
     def expected(self, key: Stratum) -> float:
         """The expected |correction| in a stratum, in [0, 1]."""
         wider = _shrunk(self._by_source.get(key.source), prior(key.source, flagged=key.flagged))
@@ -88,28 +99,26 @@ def corrections() -> Corrections:
 def prioritise(now: dt.datetime | None = None) -> int:
     """Write the impact of every open item; how many changed.
 
-        impact = λ^age · E|correction| · sensitivity
+        impact = λ^age · E|correction| · (1.5 in the random slice)
 
     λ^age is what is left of the session's evidence today (2^(−age/H), age in days, H the half-life of the category
-    bandit), E|correction| that of its stratum, and the sensitivity of the next choice to its arm as in
-    `grading.review.priority`. A session of unknown category is as sensitive as the middle arm.
+    bandit), E|correction| that of its stratum; for the slice see TEACHES.
     """
     now = now or timezone.now()
     flags = Flag.objects.open().filter(session=OuterRef("session"))
     reward_source = reward_columns("session")["reward_source"]
     items = ReviewItem.objects.open().annotate(source=reward_source, flagged=Exists(flags)).order_by("pk")
-    held = list(items.values_list("pk", "impact", "session__category", "session__ended_at", "source", "flagged"))
+    columns = ("pk", "impact", "session__category", "session__ended_at", "source", "flagged", "slice_probability")
+    held = list(items.values_list(*columns))
     if not held:
         return 0
-    moved, reach = corrections(), priority.by_arm(now, surprise=1.0)
-    middle = sorted(reach.values())[len(reach) // 2] if reach else 0.0
+    moved = corrections()
     half_life, today = version_of(Bandit.objects.named(priority.BANDIT)).half_life_days, site_day(now)
     changed: dict[int, float] = {}
-    for pk, before, arm, ended_at, source, flagged in held:
+    for pk, before, arm, ended_at, source, flagged, probability in held:
         left = 2.0 ** (-max(0, (today - site_day(ended_at)).days) / half_life)
-        expected = moved.expected(Stratum(arm, source or "", flagged))
-        sensitive = middle if arm is None else reach.get(arm, middle)
-        impact = priority.rounded(left * expected * sensitive)
+        taught = 1.0 if probability is None else TEACHES
+        impact = priority.rounded(left * moved.expected(Stratum(arm, source or "", flagged)) * taught)
         if impact != before:
             changed[pk] = impact
     return _write(changed)

@@ -1,7 +1,4 @@
-"""Which sessions to grade first: those whose grade should move most what the bandit does next, in reward.
-
-Both queues are ordered by it: the judge's, and people's.
-"""
+"""Which sessions the judge grades first: those whose verdict should move most what the bandit does next, in reward."""
 
 import datetime as dt
 import math
@@ -44,11 +41,8 @@ def sensitivity(*, strength: Floats, chance: Floats, scale: float, weight: float
     return chance * moved
 
 
-def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
-    """The priority of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`.
-
-    `surprise`: how far the grade is expected to lie from the one that holds.
-    """
+def by_arm(now: dt.datetime) -> dict[int, float]:
+    """The priority of a grade for each arm of the category bandit, by the arm's id; from its posterior at `now`."""
     bandit, today = Bandit.objects.named(BANDIT), site_day(now)
     arms = {arm.name: arm for arm in Arm.objects.of(BANDIT)}
     policy = policy_of(bandit)
@@ -63,7 +57,7 @@ def by_arm(now: dt.datetime, *, surprise: float = SURPRISE) -> dict[int, float]:
         points = min(max(CELLS // count, FEWEST_POINTS), MOST_POINTS)
         best = p_best(posterior.alpha[choosable], posterior.beta[choosable], points=points)
         chance[choosable] = propensities(best, floor=policy.floor)
-    values = surprise * sensitivity(
+    values = SURPRISE * sensitivity(
         strength=posterior.alpha + posterior.beta,
         chance=chance,
         scale=posterior.evidence_scale,

@@ -4,7 +4,6 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Count, Min, Q
@@ -13,13 +12,12 @@ from django.utils import timezone
 from grading import monitoring
 from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import records
-from grading.review.claims import CLAIM, FREE, next_for, release, take
+from grading.review import random_slice, records
+from grading.review.claims import CLAIM, FREE, Queued, in_order, next_for, release, take
 from grading.review.effects import changes, measure
 from grading.review.filters import QueueFilters, offered_to, waiting
 from grading.review.impact import first_guess, prioritise
 from grading.review.seen import is_outdated, persons_grade
-from grading.review.shares import falls_into
 from grading.vocabulary import NO_REWARD
 
 __all__ = [
@@ -27,12 +25,14 @@ __all__ = [
     "NEW_EVIDENCE",
     "Counts",
     "QueueFilters",
+    "Queued",
     "add",
     "assign",
     "by_a_person",
     "close",
     "count",
     "dismiss",
+    "in_order",
     "next_for",
     "prioritise",
     "recheck",
@@ -52,11 +52,14 @@ PASSING = (QueueEntry.RULE, QueueEntry.SLICE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many items wait: `rule` for a reason (a rule, a person, new evidence), `slice` by chance; since when."""
+    """How many items wait, since when: `rule` for a reason (a rule, a person, new evidence), `slice` by chance alone.
+    `blind`: all of the random slice, those with a reason too.
+    """
 
     open: int
     rule: int
     slice: int
+    blind: int
     oldest: dt.datetime | None
 
 
@@ -82,7 +85,7 @@ def sync_item(session: Session) -> None:
         if (item is None or item.state == ItemState.DONE) and is_outdated(grade):
             _enter(session, item, QueueEntry.EVIDENCE, NEW_EVIDENCE)
         return
-    reason = _reason(session)
+    reason = _reason(session, item)
     if item is not None and item.state == ItemState.OPEN:
         mine = ReviewItem.objects.filter(pk=item.pk)
         if item.entered_as not in PASSING:
@@ -140,7 +143,7 @@ def take_off(session: Session, by: User, **said: Any) -> ReviewAnswer:
     reward out of their stratum.
     """
     before = measure(session)
-    seen = records.seen_now(session, before.reward)
+    seen = records.seen_now(session, before.reward, by)
     close(session, ItemState.DISMISSED, by)
     effects = changes(before, measure(session, before))
     return records.append(session, by, Answer.CANNOT_JUDGE, seen=seen, effects=effects, **said)
@@ -150,7 +153,8 @@ def close(session: Session, state: ItemState, by: User) -> None:
     """End the session's item, and where it is dismissed the flags; an item is made where a person dismisses without."""
     if state == ItemState.DISMISSED:
         monitoring.clear_flags(session, by=by, why=monitoring.DISMISSED)
-        made = {"entered_as": QueueEntry.PERSON, "slice_probability": _chance(session)}
+        chance, rank = random_slice.probability(session), random_slice.rank(session)
+        made = {"entered_as": QueueEntry.PERSON, "slice_probability": chance, "rank": rank}
         ReviewItem.objects.get_or_create(session=session, defaults=made)
     ReviewItem.objects.filter(session=session).update(**_turned(state))
 
@@ -171,14 +175,15 @@ def count(reviewer: User | None = None) -> Counts:
     """What waits, for everybody or for one reviewer."""
     items = ReviewItem.objects.open()
     if reviewer is not None:
-        items = offered_to(reviewer, items)
+        items = items.filter(offered_to(reviewer))
     by_chance = Count("pk", filter=Q(entered_as=QueueEntry.SLICE))
-    sums = items.aggregate(open=Count("pk"), slice=by_chance, oldest=Min("entered_at"))
+    of_slice = Count("slice_probability")
+    sums = items.aggregate(open=Count("pk"), slice=by_chance, blind=of_slice, oldest=Min("entered_at"))
     return Counts(rule=sums["open"] - sums["slice"], **sums)
 
 
-def _reason(session: Session) -> tuple[QueueEntry, str] | None:
-    """Why a session should wait for a person, if it should."""
+def _reason(session: Session, item: ReviewItem | None) -> tuple[QueueEntry, str] | None:
+    """Why a session should wait for a person, if it should. Once in the slice, it stays there."""
     flags = {flag.rule: flag.detail for flag in Flag.objects.open().filter(session=session).order_by("pk")}
     if Flag.BY_A_PERSON in flags:
         return QueueEntry.PERSON, flags[Flag.BY_A_PERSON]
@@ -186,24 +191,19 @@ def _reason(session: Session) -> tuple[QueueEntry, str] | None:
         return None
     if flags:
         return QueueEntry.RULE, "; ".join(flags.values())
-    return None if _chance(session) is None else (QueueEntry.SLICE, "")
-
-
-def _chance(session: Session) -> float | None:
-    """The chance with which a session is in the random slice, where it is. By a hash: the same whenever one asks."""
-    name = f"review/{session.agent.name}/{session.external_id}"
-    inside = session.outcome not in NO_REWARD and falls_into(settings.REVIEW_SLICE, name)
-    return settings.REVIEW_SLICE if inside else None
+    drawn_before = item is not None and item.slice_probability is not None
+    is_inside = drawn_before or random_slice.probability(session) is not None
+    return (QueueEntry.SLICE, "") if is_inside else None
 
 
 def _enter(session: Session, item: ReviewItem | None, entry: QueueEntry, why: str) -> ReviewItem:
     """Open an item for a session, or open its item again."""
-    now, chance = timezone.now(), _chance(session)
-    item = item or ReviewItem(session=session)
+    now = timezone.now()
+    item = item or ReviewItem(session=session, rank=random_slice.rank(session))
     if item.state != ItemState.OPEN or item.pk is None:
         item.impact, item.entered_at = first_guess(session), now
     if item.slice_probability is None:
-        item.slice_probability = chance
+        item.slice_probability = random_slice.probability(session)
     item.state, item.closed_at, item.entered_as, item.why = ItemState.OPEN, None, entry, why
     item.save()
     return item

@@ -15,8 +15,8 @@ def stratum(session: Session) -> str:
     return rewards.FLAGGED if rewards.is_flagged(session) else ""
 
 
-def seen_now(session: Session, held: Settlement | None) -> dict[str, Any]:
-    """What is on the screen now, as columns of an answer: take it before anything changes."""
+def seen_now(session: Session, held: Settlement | None, reviewer: User) -> dict[str, Any]:
+    """What is on this person's screen now, as columns of an answer: take it before anything changes."""
     item = ReviewItem.objects.filter(session=session).first()
     return {
         "settlement": held,
@@ -24,6 +24,7 @@ def seen_now(session: Session, held: Settlement | None) -> dict[str, Any]:
         "evidence_sha256": evidence_version(session),
         "slice_probability": None if item is None else item.slice_probability,
         "stratum": stratum(session),
+        "place": item.place if item is not None and item.claimed_by_id == reviewer.pk else "",
     }
 
 
@@ -39,11 +40,11 @@ def append(
 ) -> ReviewAnswer:
     """Append an answer; `seen` as it was before the answer changed anything, by default as it is.
 
-    `sighted`: given with everything in view, so that nothing of it is blind.
+    `sighted`: given with everything in view, and not at the desk, so that nothing of it is blind or the queue's.
     """
-    seen = seen_now(session, rewards.live(session)) if seen is None else seen
+    seen = seen_now(session, rewards.live(session), reviewer) if seen is None else seen
     first = blind(session, reviewer, answer, value, seen["settlement"])
     if sighted:
-        first = BlindGrade(value=None, revealed=True)
+        first, seen = BlindGrade(value=None, revealed=True), {**seen, "place": ""}
     columns = {"value": value, "blind_value": first.value, "revealed": first.revealed, **seen, **said}
     return ReviewAnswer.objects.create(session=session, reviewer=reviewer, answer=answer, **columns)

@@ -7,7 +7,7 @@ from django.db import transaction
 from bandit.models import Bucket
 from grading import review
 from grading.models import ReviewItem, Session
-from grading.review.shares import falls_into
+from grading.review import random_slice
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
@@ -54,6 +54,5 @@ def claim() -> str:
 
 def name(*, inside: bool, number: int = 0) -> str:
     """A session's name that falls into a random slice of a fifth, or not."""
-    return next(
-        each for each in (f"s{number}-{i}" for i in range(1000)) if falls_into(0.2, f"review/bob/{each}") == inside
-    )
+    names = (f"s{number}-{i}" for i in range(1000))
+    return next(each for each in names if (random_slice.draw(random_slice.MEMBERSHIP, "bob", each) < 0.2) == inside)

@@ -14,7 +14,7 @@ ALL = {"may_review": True, "may_operate": True}
 def compared(n):
     pairs = [JudgeHumanPair(judge=0.57, human=0.5)] * n
     grader = JudgeInstrument(model="m", route="r", rubric="", version="")
-    return Calibration(grader=grader, whole=agreement(pairs), strata={})
+    return Calibration(grader=grader, whole=agreement(pairs), early=0, strata={})
 
 
 def today(part, whole):

@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from grading import monitoring, review
-from grading.models import Alarm
+from grading.models import Alarm, ReviewItem
 from grading.review import calibration
 from grading.vocabulary import Source
 from tests import cast
@@ -144,3 +144,62 @@ def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(rita, clien
     assert "+.10" in html
     assert '<td class="dim">flagged</td>' in html
     assert "rubric bbbb</b> gives the verdicts now, and is uncalibrated: 0 of 20" in html
+
+
+# ---- what counts over all
+
+
+def out_of_turn(*sessions):
+    ReviewItem.objects.filter(session__in=sessions).update(drawn_at=None)
+
+
+def test_what_was_answered_out_of_turn_counts_in_its_stratum_and_not_over_all(rita):
+    compared(rita, 0.1, 0.1)
+    shocking = [judged(0.9) for _ in range(3)]
+    for session in shocking:
+        cast.blind(session, rita, 0.1, stratum="flagged")
+    out_of_turn(*shocking)
+    (found,) = calibration.calibrations()
+    assert (found.whole.n, found.early) == (2, 3)
+    assert found.whole.bias.mean == pytest.approx(0.1)
+    assert found.strata["cross-repo", "flagged"].n == 3
+    assert calibration.in_use().blind == 2
+
+
+def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(rita, client):
+    sessions = [judged(0.6) for _ in range(25)]
+    for session in sessions:
+        cast.blind(session, rita, 0.5)
+    out_of_turn(*sessions)
+    assert not calibration.in_use().is_calibrated
+    monitoring.watch()
+    assert "0 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
+    client.force_login(rita)
+    html = flat(client.get("/calibration/"))
+    assert "none that was drawn by chance is graded yet" in html
+    assert "25 blind grades of the slice came out of turn" in html
+    assert "25 blind grades, none in the random order yet" in flat(client.get("/"))
+
+
+def test_the_page_has_each_arms_mean_by_judge_and_people_or_how_many_pairs_it_lacks(rita, client):
+    compared(rita, *[0.1, 0.12, 0.08, 0.1] * 2)
+    for value in (0.5, 0.7, 0.6, 0.6):
+        judged(value)
+    cast.blind(judged(0.5, session=cast.session(category="code")), rita, 0.4)
+    pairs = calibration.pairs()
+    (means,) = calibration.arm_means(pairs).values()
+    assert (means["cross-repo"].pairs, means["cross-repo"].alone) == (8, 4)
+    assert means["cross-repo"].mean.mean == pytest.approx(0.5, abs=0.01)
+    assert means["code"].missing == 7
+    client.force_login(rita)
+    html = flat(client.get("/calibration/"))
+    assert "too few pairs: 7 more of 8 to come" in html
+
+
+def test_of_two_verdicts_of_one_grader_on_a_session_one_counts_in_an_arms_mean(rita):
+    compared(rita, *[0.1] * 8)
+    session = judged(0.2)
+    judged(0.6, session=session)
+    judged(0.9, session=session, parallel=True, replicate=1)
+    (means,) = calibration.arm_means(calibration.pairs()).values()
+    assert means["cross-repo"].alone == 1

@@ -7,12 +7,15 @@ import pytest
 from django.apps import apps
 from django.http import QueryDict
 
+from bandit.models import Bandit
+from bandit.reading import version_of
 from grading import review, tasks
 from grading.agent import samples
 from grading.models import Comment, Evidence, Flag, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import answers, priority, queue
 from grading.review.impact import Corrections, Stratum, first_guess, prior
+from grading.review.shares import falls_into
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Source
 from tests import cast
@@ -145,20 +148,29 @@ def test_what_a_rule_brought_comes_first_then_by_impact(rita):
     for session, impact in zip(sliced + ruled, (0.9, 0.8, 0.01, 0.02), strict=True):
         ReviewItem.objects.filter(session=session).update(impact=impact)
     assert order(rita) == [ruled[1], ruled[0], *sliced]
-    first = queue.next_for(rita, "1")
-    assert first.session == ruled[1]
-    assert queue.next_for(rita, "2", after=first).session == ruled[0]
-    third = queue.next_for(rita, "3", after=item(ruled[0]))
-    assert third.session == sliced[0]
-    queue.release(first, "1")
-    assert queue.next_for(rita, "4", after=item(sliced[1])) == first  # from its end, the queue starts again
 
 
-def test_impact_is_discount_times_expected_correction_times_sensitivity():
-    session = flagged(ended_at=NOW - dt.timedelta(days=21))
-    # half-life 21 days: 1/2; flagged, nobody corrected yet: .4; the sensitivity of the arm's next choice
-    arm = priority.by_arm(NOW, surprise=1.0)[session.category_id]
-    assert prioritised()[session.pk] == priority.rounded(0.5 * 0.4 * arm)
+def test_impact_is_discount_times_expected_correction():
+    half_life = version_of(Bandit.objects.named("category")).half_life_days
+    session = flagged(ended_at=NOW - dt.timedelta(days=half_life))
+    # 1/2 for its age; flagged, nobody corrected yet: .4
+    assert prioritised()[session.pk] == priority.rounded(0.5 * 0.4)
+
+
+def test_an_answer_in_the_slice_is_worth_half_as_much_again_for_what_it_teaches():
+    outside, inside = flagged(), flagged(external_id=name(inside=True))
+    impacts = prioritised()
+    assert impacts[inside.pk] == pytest.approx(1.5 * impacts[outside.pk])
+
+
+def test_an_arm_that_is_never_chosen_is_not_asked_about_last():
+    """The founding incident: what wrong rewards have poisoned is never chosen, so nobody would ever look at it."""
+    for _ in range(30):
+        judged(0.95, category="code")
+        judged(0.05, category="cross-repo")
+    poisoned, chosen = flagged(0.05, category="cross-repo"), flagged(0.05, category="code")
+    impacts = prioritised()
+    assert impacts[poisoned.pk] == impacts[chosen.pk]
 
 
 def test_newer_flagged_and_ungraded_sessions_come_before_older_and_judged_ones(rita):
@@ -283,11 +295,11 @@ def test_waiting_items_carry_people_and_rewards(rita):
 
 
 def test_the_count_says_how_many_wait_why_and_since_when(rita, omar):
-    assert queue.count() == queue.Counts(open=0, rule=0, slice=0, oldest=None)
+    assert queue.count() == queue.Counts(open=0, rule=0, slice=0, blind=0, oldest=None)
     rule = flagged()
     judged(external_id=name(inside=True))
     queue.assign(item(rule), omar, rita)
-    assert queue.count() == queue.Counts(open=2, rule=1, slice=1, oldest=item(rule).entered_at)
+    assert queue.count() == queue.Counts(open=2, rule=1, slice=1, blind=1, oldest=item(rule).entered_at)
     assert (queue.count(rita).open, queue.count(omar).open) == (1, 2)
 
 
@@ -300,12 +312,15 @@ def test_an_item_wants_one_person_at_least():
 
 
 def test_a_site_with_sessions_gets_its_queue_once(rita):
+    # Membership was a plain hash then.
+    inside = [each for each in (f"s{i}" for i in range(100)) if falls_into(0.2, f"review/bob/{each}")]
+    outside = next(each for each in (f"s{i}" for i in range(100)) if not falls_into(0.2, f"review/bob/{each}"))
     kept = {
         "flag": flagged(ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
-        "slice": judged(external_id=name(inside=True), ended_at=dt.datetime.now(dt.UTC)),
-        "old": judged(external_id=name(inside=True, number=1), ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
-        "graded": judged(external_id=name(inside=True, number=2), ended_at=dt.datetime.now(dt.UTC)),
-        "outside": judged(external_id=name(inside=False), ended_at=dt.datetime.now(dt.UTC)),
+        "slice": judged(external_id=inside[0], ended_at=dt.datetime.now(dt.UTC)),
+        "old": judged(external_id=inside[1], ended_at=dt.datetime(2025, 1, 1, tzinfo=dt.UTC)),
+        "graded": judged(external_id=inside[2], ended_at=dt.datetime.now(dt.UTC)),
+        "outside": judged(external_id=outside, ended_at=dt.datetime.now(dt.UTC)),
     }
     review.record_correction(kept["graded"], rita, value=0.5)
     ReviewItem.objects.all().delete()

@@ -10,7 +10,6 @@ from grading import review
 from grading.models import Comment, Flag, Grade, Reveal, ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.reward import rewards
-from grading.screens.desk.rail import TITLES as RAIL_TITLES
 from grading.templatetags.gradingsite_tags import mean3
 from grading.vocabulary import Reason, Source
 from tests import cast
@@ -84,16 +83,30 @@ def test_an_empty_queue_says_what_would_come_and_what_to_do(reviewer):
     assert 'href="/sessions/"' in text(reply)
 
 
-def test_the_rail_has_its_sections_and_says_how_many_more_there_are(reviewer):
+def test_the_rail_is_in_the_order_of_the_queue_and_says_why_and_how_many_more_there_are(reviewer):
     desk_cast.queue_of(106)
     reply = reviewer.get("/review/", follow=True)
     rail = reply.context["rail"]
-    titles = [RAIL_TITLES[entry] for entry in (QueueEntry.RULE, QueueEntry.SLICE)]
-    assert [(section.title, section.count) for section in rail.sections] == [(title, 53) for title in titles]
-    assert rail.more == 6
+    assert (rail.total, len(rail.rows), rail.more) == (106, 100, 6)
+    assert [index + 1 for index, row in enumerate(rail.rows[:20]) if row.by_chance] == [3, 6, 10, 13, 16, 20]
+    assert rail.rows[0].current
+    assert rail.rows[0].why == "flagged: 1 pull request, yet no real grade"
+    assert rail.rows[2].why == "place by chance: it says how good the judge is over all"
+    assert rail.rows[-2].why.startswith("expected to move by .20: no answers yet on journal in ")
     html = text(reply)
     assert html.count('class="qrow"') == 100
     assert html.count('aria-current="true"') == 1
+
+
+def test_the_rail_says_what_people_corrected_on_sessions_like_it_and_not_what_the_judge_decided(reviewer, rita):
+    for value in (0.9, 0.8):
+        session = desk_cast.judged(0.5, category="code")
+        review.submit(session, rita, answer=Answer.GRADE, value=value, reason="seen")
+    for index in range(4):
+        desk_cast.waits(desk_cast.judged(0.5, category="code"), rank=index / 10)
+    html = text(reviewer.get("/review/", follow=True))
+    # the source, its kind and the stratum, each towards the wider one: (.1·5 + .7)/7 = .171, (.171·5 + .7)/7 = .222, …
+    assert "expected to move by .26: few answers yet on sessions like it in code" in html
 
 
 def test_a_choice_of_the_queue_stays_while_one_works(reviewer):

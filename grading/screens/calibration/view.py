@@ -5,17 +5,19 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.review import calibration
+from grading.review.ppi import FEWEST
 from grading.screens.scale import view as scales
 
 
 def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries, and one more for each five hundred judged sessions."""
-    standing = calibration.in_use()
+    pairs = calibration.pairs()
+    means = calibration.arm_means(pairs)
     context = {
         "title": "Calibration",
-        "graders": calibration.calibrations(),
-        "standing": standing,
+        "graders": [(each, means[each.grader]) for each in calibration.calibrations(pairs)],
         "enough": calibration.ENOUGH,
+        "enough_in_arm": FEWEST,
         "scales": scales.parts(timezone.now()),
     }
     return TemplateResponse(request, "calibration/calibration.html", context)

@@ -15,13 +15,13 @@ from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
 from grading.models import Flag, JudgePolicy, Session
 from grading.models.judging import JudgeRole
-from grading.models.review import QueueEntry
 from grading.review import calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
 from grading.screens import charts
 from grading.screens.dashboard.starving import starving
 from grading.screens.desk.answer import TrustFacts, answer
+from grading.screens.desk.page import person
 from grading.screens.quota import figures as quota_figures
 from grading.screens.quota.cards import card, unconfigured
 from grading.screens.quota.judge_state import judge_trouble
@@ -48,15 +48,16 @@ def show(request: HttpRequest) -> TemplateResponse:
         trouble=judge_trouble(None if first is None else first.quota, alarms),
         alarms=tuple(alarm.rule for alarm in alarms),
         compared=compared,
-        blind=_waiting(entered_as=QueueEntry.SLICE),
+        blind=queue.blind,
         queue=queue.open,
         may_review=request.user.has_perm("grading.add_grade"),
         may_operate=request.user.has_perm("grading.add_apitoken"),
     )
     # The first of the queue; hidden where a judge has answered: nobody reads here what they are to grade blind.
     flags = Flag.objects.open().filter(session=OuterRef("session"))
-    waiting = review.waiting(request.user)  # type: ignore[arg-type] # the screen needs a login
-    items = waiting.annotate(hidden=judged(), flagged=Exists(flags))
+    user = person(request)
+    waiting = review.waiting(user).annotate(hidden=judged(), flagged=Exists(flags))
+    queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
     context = {
         "title": "Dashboard",
         "trust": figures,
@@ -69,7 +70,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "alarms": pressing[:LISTED],
         "alarm_count": len(pressing),
         "queue": queue,
-        "items": list(items[:LISTED]),
+        "items": [item for item, _place in queued.items],
         "starving": starving(figures, now)[:LISTED],
         **_backlog(first, policy, None if budget is None else budget - spend.committed_usd),
     }

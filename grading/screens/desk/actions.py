@@ -201,11 +201,12 @@ def _address(request: HttpRequest, session: Session, **more: int) -> str:
     return rail.address(session, filters_of(request), **more)
 
 
-def _next(request: HttpRequest, user: User, after: ReviewItem | None = None) -> ReviewItem | None:
+def _next(request: HttpRequest, user: User) -> ReviewItem | None:
     filters = filters_of(request)
-    if not user.has_perm(page.MAY_GRADE):
-        return review.waiting(user, filters).first()
-    return review.next_for(user, new_claim(), filters, after=after)
+    if user.has_perm(page.MAY_GRADE):
+        return review.next_for(user, new_claim(), filters)
+    first = review.in_order(user, review.waiting(user, filters), filters, size=1).items
+    return first[0][0] if first else None
 
 
 def _stale(request: HttpRequest, session: Session, form: AnswerForm, error: review.StaleReview) -> HttpResponse:

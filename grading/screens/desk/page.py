@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.crypto import get_random_string
 
 from grading import review
-from grading.days import start_of_day
 from grading.models import ReviewAnswer, ReviewItem, Session
-from grading.models.review import Answer, ItemState
+from grading.models.review import ItemState
+from grading.review.claims import CLAIM
 from grading.screens.desk import centre, rail, story
 from grading.screens.desk.panel import AnswerForm, effect, held_value
 
@@ -116,11 +116,9 @@ def empty(request: HttpRequest) -> TemplateResponse:
 
 def _person(user: User, *, grades: bool) -> dict[str, Any]:
     """What the page says of the person before it. Scripts read the CSRF token from its cookie, by its name."""
-    context: dict[str, Any] = {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": None}
-    if not grades:
-        return context
-    today = ReviewAnswer.objects.holding().filter(reviewer=user, created_at__gte=start_of_day(timezone.now()))
-    return {**context, "last": review.last_of(user), "done_today": today.exclude(answer=Answer.SKIP).count()}
+    last = review.last_of(user) if grades else None
+    done = vars(last)["today"] or 0 if last is not None else 0
+    return {"may_grade": grades, "csrf_cookie": settings.CSRF_COOKIE_NAME, "last": last, "done_today": done}
 
 
 def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> Hold:
@@ -129,9 +127,9 @@ def _hold(item: ReviewItem | None, user: User, claim: str, *, grades: bool) -> H
         return Hold(why_not="You read here; reviewers answer.")
     if item is None or item.state != ItemState.OPEN:
         return Hold(claim=claim or new_claim())
-    mine = claim or new_claim()
-    if review.take(item, user, mine, from_own_page=True):
-        item.refresh_from_db(fields=["claimed_until", "claimed_by", "claim"])
+    mine, now = claim or new_claim(), timezone.now()
+    if review.take(item, user, mine, from_own_page=True, now=now):
+        item.claim, item.claimed_by, item.claimed_until = mine, user, now + CLAIM
         return Hold(claim=mine, until=item.claimed_until)
     item = ReviewItem.objects.with_people().select_related("assigned_to").get(pk=item.pk)
     return Hold(claim=mine, why_not=taken_by(item, user))

@@ -1,30 +1,26 @@
-"""The queue beside the session: what waits, in its sections, with what is kept from this person kept."""
+"""The queue beside the session: what waits, in its order and with the reason, what is kept from this person kept."""
 
 import datetime as dt
-from collections import defaultdict
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Exists, OuterRef, Value
+from django.db.models import Exists, OuterRef, Value
 from django.urls import reverse
 from django.utils import timezone
 
 from bandit.models import Arm
 from grading import review
 from grading.models import Flag, ReviewItem, Session
-from grading.models.review import FilteredList, QueueEntry
+from grading.models.review import FilteredList, Place, QueueEntry
 from grading.review import seen, views
+from grading.review.impact import SHRINK, Corrections, Stratum, corrections
+from grading.reward.explain import number
 
 LISTED = 100
-TITLES = {
-    QueueEntry.RULE: "Raised by an alarm",
-    QueueEntry.EVIDENCE: "New evidence",
-    QueueEntry.PERSON: "Put here by people",
-    QueueEntry.SLICE: "Random slice",
-}
-
-
+BY_CHANCE = "place by chance: it says how good the judge is over all"
+# How many answers speak for themselves; below, they are shrunk by more than half.
+ENOUGH, FEW = int(SHRINK), ("no", "few")
 CHOICES = (
     ("Everything", ""),
     ("Raised by an alarm", "entered_as=rule"),
@@ -36,7 +32,9 @@ CHOICES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRow:
-    """One session that waits. `held_by` names another person who has it now; `hidden` keeps the reward back."""
+    """One session that waits. `held_by` names another person who has it now; `hidden` keeps the reward back. `why` it
+    is where it is, `by_chance` where that is all.
+    """
 
     session: Session
     value: float | None
@@ -48,13 +46,8 @@ class QueueRow:
     current: bool
     held_by: str
     entered_at: dt.datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    title: str
-    count: int
-    rows: tuple[QueueRow, ...]
+    why: str
+    by_chance: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +61,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rail:
-    sections: tuple[Section, ...]
+    rows: tuple[QueueRow, ...]
     total: int
     options: tuple[tuple[str, tuple[Option, ...]], ...]
 
@@ -78,8 +71,13 @@ class Rail:
         return any(option.chosen for _, options in self.options for option in options)
 
     @property
+    def current(self) -> QueueRow | None:
+        """The row of the session on the desk, where it is among those listed."""
+        return next((row for row in self.rows if row.current), None)
+
+    @property
     def more(self) -> int:
-        return self.total - sum(len(section.rows) for section in self.sections)
+        return self.total - len(self.rows)
 
 
 def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None, grades: bool) -> Rail:
@@ -87,13 +85,11 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
 
     `grades`: they may grade, so that judges' answers are hidden from them until they have.
     """
-    waiting = review.waiting(reviewer, filters)
     flags = Flag.objects.open().filter(session=OuterRef("session"))
     hidden = seen.hidden(reviewer) if grades else Value(value=False)
-    items = waiting.annotate(flagged=Exists(flags), hidden=hidden)[:LISTED]
-    counts = dict(waiting.order_by().values_list("entered_as").annotate(Count("pk")))
-    rows: dict[str, list[QueueRow]] = defaultdict(list)
-    for item in items:
+    items = review.waiting(reviewer, filters).annotate(flagged=Exists(flags), hidden=hidden)
+    queued, moved, rows = review.in_order(reviewer, items, filters, size=LISTED), corrections(), []
+    for item, place in queued.items:
         told = vars(item)  # with what was annotated
         row = QueueRow(
             session=item.session,
@@ -106,11 +102,10 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
             current=current is not None and item.session_id == current.pk,
             held_by=holder(item, reviewer),
             entered_at=item.entered_at,
+            why=why(item, place, moved, source="" if told["hidden"] else told["reward_source"] or ""),
+            by_chance=place is Place.CHANCE,
         )
-        rows[item.entered_as].append(row)
-    sections = (
-        Section(title=title, count=counts.get(entry, 0), rows=tuple(rows[entry])) for entry, title in TITLES.items()
-    )
+        rows.append(row)
     # What the select offers: arms that have something waiting, and what people saved.
     of_arm = ReviewItem.objects.open().filter(session__category=OuterRef("pk"))
     arms = Arm.objects.filter(Exists(of_arm)).order_by("name").values_list("name", flat=True)
@@ -127,10 +122,28 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
             offered = [Option(title=name, query=query, chosen=query == filters.query) for name, query in choices]
             options.append((title, tuple(offered)))
     return Rail(
-        sections=tuple(section for section in sections if section.count),
-        total=sum(counts.values()),
+        rows=tuple(rows),
+        total=queued.all,
         options=tuple(options),
     )
+
+
+def why(item: ReviewItem, place: Place | None, moved: Corrections, *, source: str) -> str:
+    """Why an item is where it is in the queue, in words; `source` decides the reward, empty where that is kept back."""
+    if place is Place.CHANCE:
+        return BY_CHANCE
+    if item.entered_as == QueueEntry.RULE:
+        return f"flagged: {item.why}"
+    if item.entered_as != QueueEntry.SLICE:
+        return item.why
+    told = vars(item)
+    stratum = Stratum(item.session.category_id, told["reward_source"] or "", told["flagged"])
+    answers, arm = moved.answers(stratum), item.session.category or "no category"
+    alike = f"{source or 'sessions like it'} in {arm}"
+    rests = (
+        f"as {answers} answers on {alike} did" if answers >= ENOUGH else f"{FEW[answers > 0]} answers yet on {alike}"
+    )
+    return f"expected to move by {number(moved.expected(stratum))}: {rests}"
 
 
 def address(session: Session, filters: review.QueueFilters, **more: str | int) -> str:

@@ -1,0 +1,87 @@
+"""An arm's mean by judge and people together: the judge's grades of all its sessions, put right by people's of a few.
+
+Prediction-powered inference with power tuning (Angelopoulos, Duchi and Zrnic, "PPI++: Efficient Prediction-Powered
+Inference", 2023, arXiv:2311.01453), for a mean. With n pairs (y by a person, f by the judge) and the judge's grades f̃
+of the N other sessions,
+
+    θ̂ = λ·mean(f̃) + mean(y − λ·f)        λ = cov(y, f) / ((1 + n/N)·var(f)), cut to [0, 1]
+    var(θ̂) = var(y − λ·f)/n + λ²·var(f̃)/N
+
+A judge that says nothing of what people say gets λ = 0, and θ̂ is the people's mean; one that is off by as much
+everywhere costs nothing, for mean(y − λ·f) takes that back.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from grading.review.agreement import LEVEL, JudgeHumanPair, MeanEstimate
+
+# With fewer pairs λ and the variance are guesses.
+FEWEST = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeSums:
+    """Of a judge's grades in [0, 1]: how many, their sum and their sum of squares."""
+
+    n: int = 0
+    s: float = 0.0
+    q: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """Of one grade, without bias; 0 for fewer than two."""
+        return max(self.q - self.s**2 / self.n, 0.0) / (self.n - 1) if self.n > 1 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmMean:
+    """An arm's mean in [0, 1] by `pairs` and by the judge's grades of the other sessions, `alone`.
+
+    `mean` is None for fewer than FEWEST pairs, and has a 90 % interval otherwise. `weight` is λ, what the judge's
+    grades weigh, in [0, 1].
+    """
+
+    pairs: int
+    alone: int
+    mean: MeanEstimate | None = None
+    weight: float = 0.0
+
+    @property
+    def missing(self) -> int:
+        """How many pairs it lacks."""
+        return max(FEWEST - self.pairs, 0)
+
+
+def arm_mean(pairs: Sequence[JudgeHumanPair], alone: GradeSums) -> ArmMean:
+    """The mean over the sessions that `pairs` are a random sample of, weighted by 1/probability; `alone` sums the rest.
+
+    The interval is Student's with n − 2 degrees of freedom, as for a regression: λ was fitted to the same pairs.
+    """
+    n = len(pairs)
+    if n < FEWEST:
+        return ArmMean(pairs=n, alone=alone.n)
+    weights = 1 / np.array([pair.probability for pair in pairs])
+    weights /= weights.sum()
+    human, judge = (np.array([getattr(pair, name) for pair in pairs]) for name in ("human", "judge"))
+    # What pairs of unlike chances are worth in equal ones (Kish).
+    size = float(1 / (weights**2).sum())
+    centred = judge - weights @ judge
+    spread = float(weights @ centred**2)
+    tuned = float(weights @ (centred * human)) / spread / (1 + size / alone.n) if alone.n and spread else 0.0
+    weight = min(max(tuned, 0.0), 1.0)
+    rest = human - weight * judge
+    left = float(weights @ rest)
+    variance = float(weights @ (rest - left) ** 2) / (size - 2)
+    mean = left
+    if alone.n:
+        mean += weight * alone.s / alone.n
+        variance += weight**2 * alone.variance / alone.n
+    half = float(stdtrit(size - 2, (1 + LEVEL) / 2)) * math.sqrt(variance)
+    mean = min(max(mean, 0.0), 1.0)
+    estimate = MeanEstimate(mean=mean, low=max(mean - half, 0.0), high=min(mean + half, 1.0))
+    return ArmMean(pairs=n, alone=alone.n, mean=estimate, weight=weight)

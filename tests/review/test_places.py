@@ -1,0 +1,226 @@
+"""Of ten places in the queue three are by chance, whatever is flagged, filtered, skipped or assigned."""
+
+import datetime as dt
+from importlib import import_module
+
+import pytest
+import time_machine
+from django.apps import apps
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grading.models import ReviewAnswer, ReviewItem
+from grading.models.review import Answer, ItemState, Place, QueueEntry
+from grading.review import answers, places, queue, random_slice
+from tests import cast
+from tests.casts.review import claim, flagged, item, judged, name
+from tests.examples import examples
+
+pytestmark = pytest.mark.django_db
+NOW = cast.NOON + dt.timedelta(hours=1)
+
+
+def waits(entry=QueueEntry.SLICE, **fields):
+    """A judged session in the queue; of the slice where it has a rank."""
+    fields = {"slice_probability": 0.2, **fields} if "rank" in fields else fields
+    return ReviewItem.objects.create(session=judged(category=fields.pop("arm", "code")), entered_as=entry, **fields)
+
+
+def answered(person, held, page):
+    return answers.submit(held.session, person, answer=Answer.GRADE, value=0.5, claim=page)
+
+
+def handed_out(person, count, filters=None):
+    """So many places, each answered: their items and whether they were by chance."""
+    found = []
+    for _ in range(count):
+        held = queue.next_for(person, page := claim(), filters)
+        found.append((held.pk, answered(person, held, page).place == Place.CHANCE))
+    return found
+
+
+def listed(person, size=100, **filters):
+    filters = queue.QueueFilters(**filters)
+    found = queue.in_order(person, queue.waiting(person, filters), filters, size=size)
+    return [(each.pk, place == Place.CHANCE) for each, place in found.items if place]
+
+
+# ---- the order of places
+
+
+@given(st.lists(st.booleans(), max_size=30))
+@examples(50)
+def test_whatever_was_handed_out_of_the_next_ten_three_at_most_and_of_the_ten_after_them_three_are_by_chance(before):
+    given_ = list(before)
+    for _ in range(20):
+        given_.append(places.is_by_chance(given_))
+    assert sum(given_[-20:-10]) <= 3
+    assert sum(given_[-10:]) == 3
+
+
+def test_each_is_handed_out_once_and_none_is_left_out():
+    found = list(places.in_order(range(10), [9, 3, 0, 7], []))
+    assert [key for key, _ in found] == [0, 1, 9, 2, 3, 7, 4, 5, 6, 8]
+    assert [key for key, by_chance in found if by_chance] == [9, 7]
+
+
+def test_where_one_of_the_two_has_nothing_left_the_other_has_its_places():
+    assert [key for key, _ in places.in_order([], [3, 1, 2], [])] == [3, 1, 2]
+    assert [key for key, _ in places.in_order([3, 1, 2], [], [])] == [3, 1, 2]
+
+
+# ---- the queue
+
+
+@pytest.fixture
+def _abounding(db):
+    """Thirty flagged items, and twenty of the slice whose ranks say nothing of their impact."""
+    for _ in range(30):
+        waits(QueueEntry.RULE, impact=0.4)
+    for number in range(20):
+        waits(rank=number * 7 % 20 / 20, impact=0.1 + number / 100)
+
+
+@pytest.mark.usefixtures("_abounding")
+def test_three_of_ten_are_by_chance_in_the_order_of_their_ranks_while_flags_abound(rita):
+    expected = listed(rita)[:20]
+    assert handed_out(rita, 20) == expected
+    by_rank = list(ReviewItem.objects.in_slice().order_by("rank").values_list("pk", flat=True))
+    assert [pk for pk, by_chance in expected if by_chance] == by_rank[:6]
+
+
+@pytest.mark.usefixtures("_abounding")
+def test_of_two_reviewers_each_has_three_of_ten_by_chance(rita, omar):
+    found = [handed_out(person, 1)[0] for _ in range(10) for person in (rita, omar)]
+    assert sum(by_chance for _, by_chance in found[::2]) == sum(by_chance for _, by_chance in found[1::2]) == 3
+
+
+@pytest.mark.usefixtures("_abounding")
+def test_who_opens_many_pages_at_once_has_three_of_ten_by_chance(rita):
+    expected = listed(rita)[:10]
+    assert [queue.next_for(rita, claim()).pk for _ in range(10)] == [pk for pk, _ in expected]
+
+
+@pytest.mark.usefixtures("_abounding")
+def test_who_skips_a_place_by_chance_has_another_of_its_kind_next(rita):
+    handed_out(rita, 2)
+    for _ in range(3):
+        held = queue.next_for(rita, page := claim())
+        assert item(held.session).place == Place.CHANCE
+        answers.submit(held.session, rita, answer=Answer.SKIP, claim=page)
+    assert handed_out(rita, 1)[0][1]
+
+
+@pytest.mark.usefixtures("_abounding")
+def test_a_filter_has_places_by_chance_too_and_the_slice_itself_nothing_else(rita):
+    for number in range(6):
+        waits(rank=number / 10, arm="infra")
+    assert sum(by_chance for _, by_chance in handed_out(rita, 6, queue.QueueFilters(arm="infra"))) == 2
+    assert all(by_chance for _, by_chance in handed_out(rita, 4, queue.QueueFilters(entered_as="slice")))
+
+
+def test_a_flagged_session_of_the_slice_has_its_turn_by_chance_as_any_other(rita):
+    held = flagged(external_id=name(inside=True))
+    assert listed(rita, entered_as="slice") == [(item(held).pk, True)]
+
+
+def test_what_is_not_for_a_reviewer_stands_last_on_their_list(rita, omar):
+    first, second = waits(rank=0.1, impact=0.9), waits(rank=0.2)
+    queue.assign(first, omar, rita)
+    filters = queue.QueueFilters()
+    found = queue.in_order(rita, queue.waiting(rita, filters), filters, size=10)
+    assert found.items == ((second, Place.IMPACT), (first, None))
+    assert found.all == 2
+    assert queue.next_for(rita, claim()) == second
+
+
+def test_what_is_opened_by_hand_is_no_place_of_the_queue(rita):
+    held = waits(rank=0.1)
+    assert queue.take(held, rita, page := claim())
+    assert answered(rita, held, page).place == ""
+
+
+def test_a_claim_renewed_keeps_its_place_and_one_taken_over_does_not(rita, omar):
+    waits(rank=0.1)
+    with time_machine.travel(NOW, tick=False) as clock:
+        held = queue.next_for(rita, "hers", queue.QueueFilters(entered_as="slice"))
+        assert queue.take(held, rita, "her other page", from_own_page=True)
+        assert item(held.session).place == Place.CHANCE
+        clock.shift(dt.timedelta(minutes=6))
+        assert queue.take(held, omar, "his")
+        assert item(held.session).place == ""
+
+
+# ---- whose turn has come
+
+
+def drawn():
+    random_slice.take_turns(NOW + dt.timedelta(days=1))
+    return set(ReviewItem.objects.filter(drawn_at__isnull=False).values_list("rank", flat=True))
+
+
+def test_what_was_answered_for_its_impact_counts_when_all_before_it_are_answered(rita):
+    items = [waits(rank=number / 10) for number in range(5)]
+    answered(rita, items[3], claim())
+    assert drawn() == set()
+    answered(rita, items[0], claim())
+    assert drawn() == {0.0}
+    answered(rita, items[1], claim())
+    answered(rita, items[2], claim())
+    assert drawn() == {0.0, 0.1, 0.2, 0.3}
+
+
+def test_a_skip_holds_up_what_comes_after_it_and_cannot_judge_does_not(rita):
+    first, second = waits(rank=0.1), waits(rank=0.2)
+    answers.submit(first.session, rita, answer=Answer.SKIP)
+    answered(rita, second, claim())
+    assert drawn() == set()
+    answers.submit(first.session, rita, answer=Answer.CANNOT_JUDGE, reason="an empty log")
+    assert drawn() == {0.1, 0.2}
+    assert ReviewAnswer.objects.blind().drawn().count() == 1
+
+
+def test_what_comes_after_an_answer_takes_nothing_back_and_holds_nothing_up(rita):
+    answered(rita, waits(rank=0.5), claim())
+    ReviewItem.objects.update(closed_at=NOW)
+    waits(rank=0.1, entered_at=NOW + dt.timedelta(hours=1))
+    assert drawn() == {0.5}
+    waits(rank=0.05, entered_at=NOW - dt.timedelta(hours=1))
+    assert drawn() == {0.5}
+
+
+def test_an_answer_taken_back_is_next_in_the_random_order_again(rita):
+    held = waits(rank=0.1)
+    waits(rank=0.2)
+    answers.undo(answered(rita, held, claim()), rita)
+    assert item(held.session).state == ItemState.OPEN
+    assert listed(rita, entered_as="slice")[0] == (held.pk, True)
+
+
+def test_membership_and_order_are_drawn_with_the_sites_key(settings):
+    session = judged(external_id=name(inside=True))
+    before = random_slice.rank(session)
+    assert random_slice.rank(session) == before == item(session).rank
+    settings.CHANCE_KEY = bytes(32)
+    assert random_slice.rank(session) != before
+    names = [f"session {number}" for number in range(200)]
+    inside = {each for each in names if random_slice.draw(random_slice.MEMBERSHIP, "bob", each) < 0.2}
+    settings.CHANCE_KEY = bytes(range(32))
+    assert {each for each in names if random_slice.draw(random_slice.MEMBERSHIP, "bob", each) < 0.2} != inside
+
+
+def test_what_once_was_in_the_slice_stays_there_whatever_the_key_says(settings):
+    session = judged(external_id=name(inside=True))
+    settings.REVIEW_SLICE = 0
+    queue.recheck(session)
+    assert (item(session).state, item(session).entered_as) == (ItemState.OPEN, QueueEntry.SLICE)
+
+
+def test_a_site_that_was_there_before_gets_the_same_ranks_and_loses_no_answer(rita):
+    held = item(judged(external_id=name(inside=True)))
+    answered(rita, held, claim())
+    ReviewItem.objects.update(rank=0.0)
+    import_module("grading.migrations.0027_random_order").fill(apps, None)
+    assert item(held.session).rank == held.rank > 0
+    random_slice.take_turns(NOW)
+    assert ReviewAnswer.objects.blind().drawn().count() == 1
