@@ -48,7 +48,9 @@ from benchmarks.simulation.world import A_DAY, DAYS, LOSS
 
 # Runs, and days of each.
 SIZES = {Size.FULL: (200, DAYS), Size.QUICK: (4, DAYS), Size.SMOKE: (1, 14)}
-# Reading needs fewer runs: one for so many.
+# Days for which lessons are looked at.
+LESSON_DAYS = {Size.FULL: 180, Size.QUICK: 90, Size.SMOKE: 10}
+# Reading and lessons need fewer runs: one for so many.
 READING_EVERY = 10
 NAMED = {
     "floor": FLOOR,
@@ -94,7 +96,8 @@ def main() -> None:
     if given.policies:
         compared = policies.contests(seeds, days=days, workers=given.workers)
         print(policies.report(compared))
-        print(json.dumps(policies.measured(compared)))
+        called = policies.null_lessons(seeds[::READING_EVERY], days=LESSON_DAYS[given.size], workers=given.workers)
+        print(json.dumps(policies.measured(compared, called)))
         return
     found = runs(seeds, REGIMES, days=days, reads=given.reads, workers=given.workers)
     told = stories.stories(seeds[::READING_EVERY], days=days, workers=given.workers)

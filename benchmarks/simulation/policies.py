@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bandit.core.policy import Policy
-from benchmarks import scratch
+from benchmarks import lessons, scratch
 from benchmarks.simulation import figures
 from benchmarks.simulation.changing import WORLDS, changing
 from benchmarks.simulation.contenders import RIVALS, Contest, live, live_with
@@ -46,6 +46,20 @@ def contests(seeds: Iterable[int], *, days: int, workers: int | None = None) -> 
     ):
         told = list(pool.map(partial(contest, days=days), seeds))
     return {where: {name: [each[where][name] for each in told] for name in told[0][where]} for where in told[0]}
+
+
+def null_lessons(seeds: Iterable[int], *, days: int, workers: int | None = None) -> float:
+    """The share of lessons that do nothing and are ever called helpful or harmful, looked at every day."""
+    with (
+        tempfile.TemporaryDirectory() as state,
+        ProcessPoolExecutor(workers, initializer=scratch.code, initargs=(state,)) as pool,
+    ):
+        told = list(pool.map(partial(_called, days=days), seeds))
+    return float(np.mean(told))
+
+
+def _called(seed: int, days: int) -> float:
+    return float(np.mean(~np.isnan(lessons.site(seed, lessons.NOTHING, lessons.NEW, days).called)))
 
 
 def contest(seed: int, days: int) -> dict[str, dict[str, Contest]]:
@@ -93,9 +107,10 @@ def report(found: Contests) -> str:
     return "\n".join(lines)
 
 
-def measured(found: Contests) -> dict[str, Any]:
+def measured(found: Contests, called: float) -> dict[str, Any]:
     """The figures by name: ratios of regret to version 0.1.0's with the upper bounds of their 90 % intervals beside
-    them, shares of intervals that held the mean, and of arms that were ever said to break where none did.
+    them, shares of intervals that held the mean, of arms that were ever said to break where none did, and of lessons
+    that do nothing and were ever `called` something.
     """
     ratios, upper = {}, {}
     for where in found:
@@ -107,6 +122,7 @@ def measured(found: Contests) -> dict[str, Any]:
         **{name: ratios[name] for name in TARGETS},
         "no_judge_coverage": covers.get("no_judge"),
         "false_breaks": round(max(_broken(found[where][NEW]) for where in STEADY), 4),
+        "null_lessons": round(called, 4),
         "upper": upper,
         "beside": {where: ratio for where, ratio in ratios.items() if where not in TARGETS},
         "covers": covers,
