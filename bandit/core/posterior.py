@@ -123,7 +123,13 @@ class Posterior:
                 high=float(high[i]),
                 long_run_mean=float(self.long_run_mean[i]),
                 evidence=self.evidence.get(name, ()),
-                shared=self._shared(i, name),
+                shared=None
+                if self.pooled is None or name not in self.policy.parts
+                else SharedPrior(
+                    parts=self.policy.parts[name],
+                    mean=float(self.pooled.mean[i]),
+                    strength=float(self.pooled.strength[i]),
+                ),
             )
             for i, name in enumerate(self.names)
         }
@@ -142,24 +148,14 @@ class Posterior:
         if found is None:
             position = positions(self.names)
             at = [position[name] for name in chosen]
-            best = self._p_best(at).tolist() if at else []
+            alpha, beta = self.alpha[at], self.beta[at]
+            best = p_best(alpha, beta) if at else alpha
+            if self.pooled is not None and len(at) > 1:
+                best = p_best(*apart(alpha, beta, self.pooled.shared[np.ix_(at, at)], best))
             if len(self._best) >= REMEMBERED:
                 self._best.clear()
-            found = self._best[chosen] = dict(zip(chosen, best, strict=True))
+            found = self._best[chosen] = dict(zip(chosen, best.tolist(), strict=True))
         return dict(found)
-
-    def _p_best(self, at: list[int]) -> Floats:
-        alpha, beta = self.alpha[at], self.beta[at]
-        best = p_best(alpha, beta)
-        if self.pooled is None or len(at) == 1:
-            return best
-        return p_best(*apart(alpha, beta, self.pooled.shared[np.ix_(at, at)], best))
-
-    def _shared(self, i: int, name: str) -> SharedPrior | None:
-        pooled, parts = self.pooled, self.policy.parts.get(name)
-        if pooled is None or parts is None:
-            return None
-        return SharedPrior(parts=parts, mean=float(pooled.mean[i]), strength=float(pooled.strength[i]))
 
     @cached_property
     def _best(self) -> dict[tuple[str, ...], dict[str, float]]:

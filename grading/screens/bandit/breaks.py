@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from bandit.core.change import Break
 from bandit.models import Arm, BreakDecision
 from grading.screens.bandit.travel import Belief
 from grading.screens.charts import thousandths
@@ -28,34 +27,33 @@ def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
     changes = belief.outlook.posterior.changes
     if changes is None:
         return {}
-    said = BreakDecision.objects.filter(bandit=belief.bandit).select_related("arm").order_by("created_at", "pk")
+    decisions = BreakDecision.objects.filter(bandit=belief.bandit).select_related("arm").order_by("created_at", "pk")
     if belief.known_by is not None:
-        said = said.filter(created_at__lte=belief.known_by)
-    latest = {each.arm.name: each for each in said}
-    found = {name: _taken_back(each) for name, each in latest.items() if not each.kept}
-    by_day = {(each.arm.name, each.day): each for each in said}
-    found |= {name: _in_force(each, by_day.get((name, each.day))) for name, each in changes.breaks.items()}
+        decisions = decisions.filter(created_at__lte=belief.known_by)
+    found: dict[str, ArmBreak] = {}
+    kept: dict[tuple[str, date], BreakDecision] = {}
+    for said in decisions:
+        kept[said.arm.name, said.day] = said
+        # The latest word on an arm, where that is that nothing broke.
+        found.pop(said.arm.name, None)
+        if not said.kept:
+            words = (
+                f"A break on {said.day:%-d %B %Y} was taken back by {said.by}{_because(said)}: what it earned before "
+                "counts."
+            )
+            found[said.arm.name] = ArmBreak(day=said.day, sentence=words, counts=False, may_keep=True)
+    for name, each in changes.breaks.items():
+        day, by = f"{each.day:%-d %B %Y}", kept.get((name, each.day))
+        if each.kept and by is not None:
+            words = f"What it earned before {day} counts no more: {by.by} kept that break{_because(by)}."
+        else:
+            before, after = (thousandths(mean or 0) for mean in (each.before, each.after))
+            words = (
+                f"Since {day} it is not what it was: the mean of its {each.n_before} rewards before was {before}, that "
+                f"of the {each.n_after} since is {after}. What it earned before counts no more."
+            )
+        found[name] = ArmBreak(day=each.day, sentence=words, counts=True, may_keep=not each.kept)
     return {name: each for name, each in found.items() if name in arms}
-
-
-def _in_force(found: Break, said: BreakDecision | None) -> ArmBreak:
-    day = f"{found.day:%-d %B %Y}"
-    if said is not None and said.kept:
-        words = f"What it earned before {day} counts no more: {said.by} kept that break{_because(said)}."
-    else:
-        before, after = (thousandths(mean or 0) for mean in (found.before, found.after))
-        words = (
-            f"Since {day} it is not what it was: the mean of its {found.n_before} rewards before was {before}, that of "
-            f"the {found.n_after} since is {after}. What it earned before counts no more."
-        )
-    return ArmBreak(day=found.day, sentence=words, counts=True, may_keep=not found.kept)
-
-
-def _taken_back(said: BreakDecision) -> ArmBreak:
-    words = (
-        f"A break on {said.day:%-d %B %Y} was taken back by {said.by}{_because(said)}: what it earned before counts."
-    )
-    return ArmBreak(day=said.day, sentence=words, counts=False, may_keep=True)
 
 
 def _because(said: BreakDecision) -> str:

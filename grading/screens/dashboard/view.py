@@ -44,7 +44,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     facts = TrustFacts(
         any_sessions=bool(figures.cells) or Session.objects.exists(),
         today=figures.provisional_today,
-        contradicted=_waiting(rule=monitoring.IMPOSSIBLE_PAIR),
+        contradicted=review.waiting(None, review.QueueFilters(rule=monitoring.IMPOSSIBLE_PAIR)).count(),
         trouble=judge_trouble(None if first is None else first.quota, alarms),
         alarms=tuple(alarm.rule for alarm in alarms),
         compared=compared,
@@ -75,11 +75,6 @@ def show(request: HttpRequest) -> TemplateResponse:
         **_backlog(first, policy, None if budget is None else budget - spend.committed_usd),
     }
     return TemplateResponse(request, "dashboard/dashboard.html", context)
-
-
-def _waiting(**filters: str) -> int:
-    """How many items the review queue lists under these filters."""
-    return review.waiting(None, review.QueueFilters(**filters)).count()
 
 
 def _backlog(first: JudgeStanding | None, policy: JudgePolicy, left_usd: float | None) -> dict[str, object]:
