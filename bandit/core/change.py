@@ -49,7 +49,7 @@ REMEMBERED = 64
 LEVEL, ANYWHERE = 0.5, 0.04
 # Variances of a day's step in σ², how likely each is at first, and how many arms' worth that is.
 STEPS = np.array([0.0, 0.001, 0.0025, 0.006, 0.016, 0.04, 0.1])
-STEPS_PRIOR = np.array([0.6, 0.1, 0.1, 0.08, 0.06, 0.03, 0.03])
+STEPS_PRIOR = np.array([0.4, 0.1, 0.12, 0.13, 0.12, 0.07, 0.06])
 PRIOR_ARMS, ITERATIONS = 0.3, 40
 # What rewards of a day differ by until they tell, and how many of them that is worth: of a judge's, and of a series'.
 NOISE, NOISE_REWARDS, SERIES_REWARDS = 0.04, 10.0, 20.0
