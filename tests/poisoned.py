@@ -17,7 +17,7 @@ from django.db import models
 from django.db.models.signals import pre_save
 from django.utils import timezone
 
-from bandit.models import Arm, ArmAlias, Bandit, CalibrationVersion, PolicyVersion, Selection
+from bandit.models import Arm, ArmAlias, Bandit, BreakDecision, CalibrationVersion, PolicyVersion, Selection
 from grading.models import (
     Agent,
     Alarm,
@@ -248,6 +248,8 @@ def _people(sessions: list[Session]) -> None:
     CalibrationVersion.objects.create(
         bandit=Bandit.objects.get(name="category"), version=2, scale=one_scale.START.as_json()
     )
+    broken = Arm.objects.filter(bandit__name="category").first()
+    BreakDecision.objects.create(bandit=broken.bandit, arm=broken, day=timezone.localdate(), kept=False)
     for number, session in enumerate(sessions):
         eve = User.objects.create_user(f"eve-{number}", password="x")
         ReviewItem.objects.get_or_create(session=session, defaults={"entered_as": "person", "assigned_to": eve})

@@ -212,7 +212,8 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
     scale = policy.evidence_scale or read.scale()
     charged = read.charged()
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
-    short = short * charged.kept(policy.half_life)
+    kept = charged.kept(policy.half_life)
+    short = short * kept
     if policy.evidence_cap is not None:
         short = _newest(read.table, short, policy.evidence_cap / scale)
     prior = policy.prior_strength
@@ -244,7 +245,7 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
         evidence_scale=scale,
         day=today,
         policy=policy,
-        evidence=_by_source(read, short, scale),
+        evidence=_by_source(read, short, scale, kept * read.decay(policy.half_life)),
         changes=read.changes,
     )
 
@@ -271,8 +272,11 @@ def _newest(table: Table, weight: Floats, most: float) -> Floats:
     return kept
 
 
-def _by_source(read: EvidenceTable, weight: Floats, scale: float) -> dict[str, tuple[SourceEvidence, ...]]:
-    table, decay = read.table, read.decay(read.policy.half_life)
+def _by_source(
+    read: EvidenceTable, weight: Floats, scale: float, decay: Floats
+) -> dict[str, tuple[SourceEvidence, ...]]:
+    """`decay` (n,) is what age and drift leave of each row."""
+    table = read.table
     width = max(len(table.sources), 1)
     mapped = table.line != NO_LINE
     columns = (table.n, table.raw, scale * weight * table.n, weight * table.n, decay * table.n)

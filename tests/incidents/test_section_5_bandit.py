@@ -163,7 +163,7 @@ def test_i79_a_page_says_productive_raw_and_read_means_side_by_side(client):
 
 
 def test_i81_a_winner_declared_early_leaves_the_others_named():
-    """I81, a winner declared early: told. Below a twentieth of the leader's rewards; the floor keeps every arm in the
+    """I81, a winner declared early: told. Below a twentieth of the leader's rewards; exploration keeps every arm in the
     draw.
     """
     leader = ArmFacts(name="code", rewards=248, mean=0.62, record=0.62, evidence=100.0)
@@ -171,7 +171,7 @@ def test_i81_a_winner_declared_early_leaves_the_others_named():
     assert said(AdviceKind.STARVED, leader, novelty)
     taught(200, code=0.7, infra=0.3)
     chances = posterior_of("category", cast.NOON).chances
-    assert min(chances.values()) >= 0.01 - 1e-12
+    assert min(chances.values()) >= 0.03 / len(chances) - 1e-12
 
 
 def test_i82_an_outage_scars_no_arm_and_what_it_scarred_is_taken_back_exactly():

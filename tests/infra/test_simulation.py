@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 
 from bandit.models import PolicyVersion
+from bandit.policies import DEFAULTS
 from benchmarks import recalibration, regret
 from benchmarks.simulation import figures, people, reading, sessions, stories
 from benchmarks.simulation.regimes import (
@@ -24,8 +25,7 @@ from benchmarks.simulation.regimes import (
     WEIGHTED,
 )
 from benchmarks.simulation.run import Outcome, runs
-from benchmarks.simulation.site import FLOOR as LEAST_CHANCE
-from benchmarks.simulation.site import HALF_LIFE, Site
+from benchmarks.simulation.site import PLAIN, Site
 from benchmarks.simulation.world import LOSS, SLICE, VICTIM, Facts, world
 from grading.vocabulary import Reason, Source
 
@@ -44,7 +44,7 @@ LOST = Facts(
 
 
 def site(regime, *facts):
-    made = Site(regime)
+    made = Site(regime, PLAIN)
     for each in facts:
         made.finish(each)
     return made
@@ -59,8 +59,8 @@ def test_the_simulation_has_the_sites_numbers():
     chain = (sessions.FLOOR, sessions.THRESHOLD, sessions.VETO_CAP)
     assert chain == (settings.FLOOR, settings.FLOOR_THRESHOLD, settings.VETO_CAP)
     assert settings.REVIEW_SLICE == SLICE
-    theirs, ours, sizes = PolicyVersion(), stories.POLICY, stories.SIZES
-    assert (theirs.half_life_days, theirs.floor) == (HALF_LIFE, LEAST_CHANCE) == (ours.half_life, ours.floor)
+    theirs, ours, sizes = PolicyVersion(**DEFAULTS["0.1"]), stories.POLICY, stories.SIZES
+    assert (theirs.half_life_days, theirs.floor) == (PLAIN.half_life, PLAIN.floor) == (ours.half_life, ours.floor)
     assert theirs.prior_strength == ours.prior_strength
     assert theirs.caps == SITE_CAPS
     assert theirs.consumption_per_day == reading.PER_DAY
