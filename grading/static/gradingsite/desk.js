@@ -169,7 +169,8 @@
   function step(by) {
     const rows = [...document.querySelectorAll('.qrow')];
     const here = rows.findIndex((row) => row.hasAttribute('aria-current'));
-    let at = here + by;
+    // What others have is listed last: from there the list goes on at its top.
+    let at = by > 0 && rows[here] && 'held' in rows[here].dataset ? 0 : here + by;
     while (rows[at] && 'held' in rows[at].dataset) at += by;
     if (here < 0) at = by > 0 ? 0 : -1;
     if (rows[at]) return go(rows[at].href);
