@@ -6,6 +6,7 @@
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,8 @@ from benchmarks.simulation.run import draws_of, outcome
 from benchmarks.simulation.world import Floats, world
 
 OLD, NEW = "0.1", "0.2"
+# Today's without its exploration: what that costs, and what it buys.
+UNEXPLORED = "unexplored"
 # The world of seed 001's faults, which the chain and its late verdicts are part of.
 FAULTS = "faults"
 # What the new policy's regret is to be at most, beside the old one's.
@@ -65,6 +68,7 @@ def _called(seed: int, days: int) -> float:
 def contest(seed: int, days: int) -> dict[str, dict[str, Contest]]:
     """Everybody's life in this seed's worlds."""
     policies = {name: policy(name) for name in (OLD, NEW)}
+    policies[UNEXPLORED] = replace(policies[NEW], exploration=0.0)
     found: dict[str, dict[str, Contest]] = {}
     for where, change in WORLDS.items():
         made = changing(change, seed, days)
@@ -130,7 +134,7 @@ def measured(found: Contests, called: float) -> dict[str, Any]:
             where: {
                 name: round(figures.ratio_of(_regrets(lives), _regrets(found[where][OLD])), 3)
                 for name, lives in found[where].items()
-                if name in RIVALS
+                if name in RIVALS or name == UNEXPLORED
             }
             for where in WORLDS
         },
