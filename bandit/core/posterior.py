@@ -204,16 +204,15 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
 
     The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum; with a
     scale: and version and view; where change is followed: and judge, witness and standing): rows of zeros, their order
-    and how they are split make no difference. Raises KeyError
-    for a row of an arm not in `arms`.
+    and how they are split make no difference. Raises KeyError for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
     read = EvidenceTable.read(rows, names, policy, today)
     scale = policy.evidence_scale or read.scale()
     charged = read.charged()
     short, long = (charged.weights(each, scale) for each in (policy.half_life, policy.long_run_half_life))
-    kept = charged.kept(policy.half_life)
-    short = short * kept
+    undrifted = charged.kept(policy.half_life)
+    short = short * undrifted
     if policy.evidence_cap is not None:
         short = _newest(read.table, short, policy.evidence_cap / scale)
     prior = policy.prior_strength
@@ -245,7 +244,7 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
         evidence_scale=scale,
         day=today,
         policy=policy,
-        evidence=_by_source(read, short, scale, kept * read.decay(policy.half_life)),
+        evidence=_by_source(read, short, scale, undrifted * read.decay(policy.half_life)),
         changes=read.changes,
     )
 
