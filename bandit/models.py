@@ -5,6 +5,7 @@ its callers only by opaque strings: an observation, a settlement, a grader's sou
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Self
 
 from django.core.exceptions import ValidationError
@@ -625,6 +626,13 @@ class CalibrationVersion(SwitchedVersion):
     accepted = models.BooleanField(default=False)
 
 
+class BreakDecisionQuerySet(models.QuerySet["BreakDecision"]):
+    def told(self, known_by: datetime | None = None) -> Self:
+        """In the order in which they were made, with their arms; or those of them that were made by then."""
+        made = self if known_by is None else self.filter(created_at__lte=known_by)
+        return made.select_related("arm").order_by("created_at", "pk")
+
+
 class BreakDecision(models.Model):
     """What a person said of a break: it stands, or it is taken back. Never changed; of an arm's day the latest counts.
 
@@ -639,6 +647,8 @@ class BreakDecision(models.Model):
     by = models.CharField(max_length=200)
     note = models.CharField(max_length=500, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
+
+    objects = BreakDecisionQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at", "-pk"]

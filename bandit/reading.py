@@ -28,6 +28,7 @@ from bandit.models import (
     Arm,
     Bandit,
     BanditKind,
+    BreakDecision,
     Bucket,
     CalibrationVersion,
     LedgerEntry,
@@ -130,9 +131,7 @@ def decided_breaks(version: PolicyVersion, known_by: datetime | None = None) -> 
     """
     if not version.follows_change:
         return ()
-    said = version.bandit.break_decisions.select_related("arm").order_by("created_at", "pk")
-    if known_by is not None:
-        said = said.filter(created_at__lte=known_by)
+    said = BreakDecision.objects.filter(bandit=version.bandit).told(known_by)
     latest = {(each.arm.name, each.day): each for each in said}
     return tuple(
         DecidedBreak(arm=arm, day=day, kept=each.kept, decided=site_day(each.created_at))

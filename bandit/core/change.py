@@ -33,10 +33,9 @@ from typing import Self
 import numpy as np
 
 from bandit.core.rectify import Stratum
-from bandit.core.table import MICRO, Flags, Floats, Ints, RewardRow, positions
+from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, positions
 
-# Rewards from sources that look at the work, seen by somebody else than whoever is graded.
-GRADED = ("human", "judge")
+# The witness who is the graded agent itself.
 CLAIMED = "claimed"
 # Rewards on either side without which nothing is called a break, the z that makes a day worth asking, and the
 # logarithm of the Bayes factor that is believed.

@@ -12,11 +12,20 @@ from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads
 from bandit.core.change import ArmChanges, changes
 from bandit.core.policy import Policy
 from bandit.core.rectify import rectified
-from bandit.core.table import ABSTAINED, MICRO, NO_LINE, Flags, Floats, RewardRow, Table, joined, tabulate
+from bandit.core.table import (
+    ABSTAINED,
+    GRADED,
+    JUDGE,
+    MICRO,
+    NO_LINE,
+    Flags,
+    Floats,
+    RewardRow,
+    Table,
+    joined,
+    tabulate,
+)
 
-# Sources whose spread says how much a grade is worth: they look at the work, each in its own words.
-JUDGE = "judge"
-GRADED = ("human", JUDGE)
 SCALE_RANGE = (1.0, 8.0)
 # The same on a common scale, where nothing but the work makes grades of one arm differ.
 COMMON_RANGE = (1.0, 30.0)

@@ -18,9 +18,11 @@ every other bit-identical. A graded reward counts as α += r, β += 1 − r, nev
 A policy may ask for more of the same, each of it nothing unless asked for: offsets for graders that are off and a
 baseline for circumstances that are not the arm's doing (bandit.core.rectify), less weight for an arm that had little to
 do with a session or for a grade that something speaks against, caps on how much evidence may amount to, and a price on
-cost. With a scale (bandit.core.calibration) fallbacks are read on the judge's scale, by weights that they earned. With
-parts (bandit.core.pooling) μ and κ are an arm's own, by what other arms with its parts have earned. Parts, too, are
-read from the days before t: what they share of a day, they share from the next day on.
+cost. Where change is followed (bandit.core.change) S and N begin anew at a break, and drift leaves less of the sums
+with the short half-life. With a scale (bandit.core.calibration) fallbacks are read on the judge's scale, by weights
+that they earned. With parts (bandit.core.pooling) μ and κ are an arm's own, by what other arms with its parts have
+earned. Breaks, drift and parts, too, are read from the days before t: what parts share of a day, they share from the
+next day on.
 """
 
 import hashlib

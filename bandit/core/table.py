@@ -16,6 +16,9 @@ Flags = NDArray[np.bool_]
 MICRO = 1_000_000
 # The source of an abstention: an observation that nobody could grade is on record, with no value and no weight.
 ABSTAINED = "unscored"
+# Sources that look at the work, each in its own words: their spread says how much a grade is worth.
+JUDGE = "judge"
+GRADED = ("human", JUDGE)
 # A row that is read as it stands has no line.
 NO_LINE = -1
 # What a bucket adds up: rewards, Σr, Σr², Σ of the known costs, and how many are known.

@@ -7,15 +7,15 @@ from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from bandit.migrations._append_only import append_only, drop
+from bandit.migrations._untouched import is_untouched
 
 NUMBERS = {"half_life_days": 45.0, "exploration": 0.03, "sharpness": 2.0, "follows_change": True}
 
 
 def begin(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001 - Django's signature
     bandit, policy = apps.get_model("bandit", "Bandit"), apps.get_model("bandit", "PolicyVersion")
-    for record in ("LedgerEntry", "Selection", "Assignment"):
-        if apps.get_model("bandit", record).objects.exists():
-            return
+    if not is_untouched(apps):
+        return
     for row in bandit.objects.all():
         if not policy.objects.filter(bandit=row, version__gt=1).exists():
             policy.objects.filter(bandit=row, version=1, by="installation").update(**NUMBERS)

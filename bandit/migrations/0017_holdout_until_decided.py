@@ -5,16 +5,15 @@ from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from bandit.migrations._append_only import append_only, drop
+from bandit.migrations._untouched import is_untouched
 
 VERSION = "bandit_policyversion"
 
 
 def begin(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001 - Django's signature
     """A site on which nothing has happened yet begins with the new numbers."""
-    LedgerEntry, Assignment, Selection, PolicyVersion = (
-        apps.get_model("bandit", name) for name in ("LedgerEntry", "Assignment", "Selection", "PolicyVersion")
-    )
-    if any(model.objects.exists() for model in (LedgerEntry, Assignment, Selection)):
+    PolicyVersion = apps.get_model("bandit", "PolicyVersion")
+    if not is_untouched(apps):
         return
     first = PolicyVersion.objects.filter(bandit__kind="many", version=1, by="installation")
     for row in first.exclude(bandit__policies__version__gt=1):

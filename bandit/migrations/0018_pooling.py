@@ -7,13 +7,13 @@ from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 from bandit.migrations._append_only import append_only, drop
+from bandit.migrations._untouched import is_untouched
 
 
 def begin(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:  # noqa: ARG001 - Django's signature
     policy = apps.get_model("bandit", "PolicyVersion")
-    for record in ("LedgerEntry", "Selection", "Assignment"):
-        if apps.get_model("bandit", record).objects.exists():
-            return
+    if not is_untouched(apps):
+        return
     if not policy.objects.filter(bandit__name="harness", version__gt=1).exists():
         policy.objects.filter(bandit__name="harness", version=1, by="installation").update(pooling=True)
 

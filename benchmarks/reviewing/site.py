@@ -12,13 +12,13 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from bandit import rectifying
-from bandit.core.policy import Policy
 from bandit.core.posterior import Posterior, fold
 from bandit.core.recalibration import fit
 from bandit.models import Arm, Bandit
 from benchmarks.reviewing.world import Outcome, at
 from benchmarks.simulation.buckets import Buckets, Credit, on
 from benchmarks.simulation.regimes import AT_FACE_VALUE
+from benchmarks.simulation.site import PLAIN
 from grading.models import Agent, Flag, Grade, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import queue, random_slice, recalibration, records
@@ -26,7 +26,6 @@ from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source, Status
 
 BANDIT = "category"
-HALF_LIFE, EVIDENCE_SCALE, FLOOR = 21.0, 6.0, 0.01
 
 
 class Site:
@@ -37,9 +36,7 @@ class Site:
         self.names = tuple(arm.name for arm in self.arms)
         self.reviewer = User.objects.create(username="rita")
         self.agent = Agent.objects.create(name="bench")
-        self.policy = Policy(
-            weights=AT_FACE_VALUE, caps={}, half_life=HALF_LIFE, evidence_scale=EVIDENCE_SCALE, floor=FLOOR
-        )
+        self.policy = replace(PLAIN, weights=AT_FACE_VALUE)
         self._buckets, self._versions = Buckets(), 0
         self._asked: dict[str, tuple[Outcome, Settlement]] = {}
 

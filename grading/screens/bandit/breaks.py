@@ -27,12 +27,9 @@ def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
     changes = belief.outlook.posterior.changes
     if changes is None:
         return {}
-    decisions = BreakDecision.objects.filter(bandit=belief.bandit).select_related("arm").order_by("created_at", "pk")
-    if belief.known_by is not None:
-        decisions = decisions.filter(created_at__lte=belief.known_by)
     found: dict[str, ArmBreak] = {}
     kept: dict[tuple[str, date], BreakDecision] = {}
-    for said in decisions:
+    for said in BreakDecision.objects.filter(bandit=belief.bandit).told(belief.known_by):
         kept[said.arm.name, said.day] = said
         # The latest word on an arm, where that is that nothing broke.
         found.pop(said.arm.name, None)
