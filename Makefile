@@ -2,10 +2,10 @@
 PYTHON_ENV := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test explore format check bench drill mutants lock clean
+.PHONY: help run demo test explore format check bench drill drill-honest mutants lock clean
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: ## set up everything and serve the site; PORT=8001 make run takes another port
 	@bin/setup
@@ -44,8 +44,12 @@ bench: ## every benchmark, in its quick mode
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(PYTHON_ENV) $$file --quick; done
 
 drill: ## break the judging in every way, and count what is lost (a dozen minutes); ARGS="--quick" takes one
-	@bin/setup
+	@bin/setup dev
 	@$(PYTHON_ENV) -m benchmarks.drill $(ARGS)
+
+drill-honest: ## break the code in eight ways; the drill has to notice each (a quarter of an hour); ARGS="--only fence" takes one
+	@bin/setup dev
+	@$(PYTHON_ENV) -m benchmarks.drill.honest $(ARGS)
 
 mutants: ## do the cores' own tests notice when a core is changed? (up to an hour); CORE=decide takes one
 	@bin/setup dev
@@ -53,7 +57,7 @@ mutants: ## do the cores' own tests notice when a core is changed? (up to an hou
 
 lock: ## compile requirements*.in into the pinned, hashed requirements*.txt
 	@bin/setup dev
-	@for name in requirements-dev requirements requirements-rivals; do $(PYTHON_ENV) -m uv pip compile --quiet --universal \
+	@for name in requirements-dev requirements requirements-rivals requirements-otel; do $(PYTHON_ENV) -m uv pip compile --quiet --universal \
 		--generate-hashes --no-emit-index-url --no-header --python-version 3.11 $$name.in -o $$name.txt \
 		$$(test $$name != requirements-dev && echo "-c requirements-dev.txt"); done
 

@@ -1,14 +1,18 @@
 """What may be chosen at all, decided before any draw, and what reading has led to lately."""
 
+import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from types import MappingProxyType
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from bandit.core.agents import AgentCaps, factor_of
 from bandit.core.feedback import Feedback, Sizes, feedback
 from bandit.core.table import MICRO, RewardRow
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
@@ -21,22 +25,34 @@ SUBSTITUTED = 3
 UNFINISHED = 10
 # An arm is bound by supply that had no work in so many of the latest decisions.
 LATEST, BOUND = 20, 16
+# Nobody insisted on its arm.
+DRAWN = Q(override__isnull=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayUse:
+    """What was used of a day's limits: `consumption` sessions, and decisions by the id of the arm that ran, or is to
+    run.
+    """
+
+    consumption: int = 0
+    decided: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
     """What decides who may be chosen: the caller's `supply` and `context`, the policy, what happened so far.
 
-    `rewarded` counts each arm's rewards by its name; `decided` today's decisions by the id of the arm that ran, or is
-    to run; `substitutes` names who ran for an arm, by its id, each of the last times today.
+    `rewarded` counts each arm's rewards by its name. `own` is what the agent that asks has used today, `fleet` what all
+    of them have; `substitutes` names who ran for an arm, by its id, each of the agent's last times today.
     """
 
     version: PolicyVersion
     supply: Mapping[str, int] | None
     context: Arm | None
-    consumption: int
     rewarded: Mapping[str, int]
-    decided: Mapping[int, int]
+    own: DayUse
+    fleet: DayUse
     substitutes: Mapping[int, str]
 
     def is_on_probation(self, arm: Arm) -> bool:
@@ -73,48 +89,70 @@ def reason_against(arm: Arm, now: Circumstances) -> str:
         return reason
     if now.supply is not None and not now.supply.get(arm.name):
         return NO_WORK if arm.name in now.supply else NOT_OFFERED
-    limit = now.version.consumption_per_day
-    if arm.is_consumption and now.consumption >= limit:
-        return f"{now.consumption} of {limit} consumption sessions used today"
+    version, own, fleet = now.version, now.own, now.fleet
+    if arm.is_consumption and (
+        reason := used_up(own.consumption, version.consumption_per_agent, "consumption sessions")
+        or used_up(fleet.consumption, version.consumption_per_day, "consumption sessions of all agents")
+    ):
+        return reason
     if arm.pk in now.substitutes:
         return f"substituted: its last {SUBSTITUTED} sessions today were run by {now.substitutes[arm.pk]}"
     if not now.is_on_probation(arm):
         return ""
     if now.context is not None and not now.context.is_low_stakes:
         return f"on probation: tried in low-stakes work only, and {now.context.name} is not"
-    used, limit = now.decided.get(arm.pk, 0), now.version.probation_per_day
-    return f"on probation: {used} of {limit} sessions used today" if used >= limit else ""
+    reason = used_up(own.decided.get(arm.pk, 0), version.probation_per_agent, "sessions")
+    reason = reason or used_up(fleet.decided.get(arm.pk, 0), version.probation_per_day, "sessions of all agents")
+    return f"on probation: {reason}" if reason else ""
+
+
+def used_up(used: int, limit: int | None, what: str) -> str:
+    """That a day's limit is reached, in words; empty where it is not, or there is none."""
+    return "" if limit is None or used < limit else f"{used} of {limit} {what} used today"
 
 
 def circumstances(
-    bandit: Bandit,
     version: PolicyVersion,
     rewarded: Mapping[str, int],
     today: date,
     *,
+    agent: str,
+    aside: Collection[str] = (),
     supply: Mapping[str, int] | None,
     context: Arm | None,
 ) -> Circumstances:
-    """As they are on the day `today`: three queries."""
+    """As they are for this agent on the day `today`: at most seven queries.
+
+    What all agents share is never used up by those `aside`, nor by what an agent insisted on.
+    """
+    bandit = version.bandit
     ran = Coalesce("executed_arm__merged_into", "executed_arm")
-    decisions = list(_of_day(bandit, today).order_by("created", "pk").annotate(ran=ran).values_list("arm", "ran"))
-    consumption = consumption_today(bandit, today)
+    made = _of_day(bandit, today).order_by("created", "pk").annotate(ran=ran, is_drawn=DRAWN)
+    decisions = list(made.values_list("arm", "ran", "agent", "is_drawn"))
+    own: Counter[int] = Counter()
+    fleet: Counter[int] = Counter()
     runs: dict[int, list[int]] = {}
-    for chosen, by in decisions:
-        if by is not None:
-            runs.setdefault(chosen, []).append(by)
+    for chosen, by, asked_by, is_drawn in decisions:
+        arm = chosen if by is None else by
+        fleet[arm] += is_drawn and asked_by not in aside
+        if asked_by == agent:
+            own[arm] += 1
+            if by is not None:
+                runs.setdefault(chosen, []).append(by)
     last = {arm: by[-SUBSTITUTED:] for arm, by in runs.items()}
     substituted = {arm: by[-1] for arm, by in last.items() if len(by) == SUBSTITUTED and arm not in by}
     names: dict[int, str] = {}
     if substituted:
         names = dict(Arm.objects.filter(pk__in=substituted.values()).values_list("pk", "name"))
+    read_own = consumption_of(bandit, today, agent) if version.consumption_per_agent is not None else 0
+    read_all = consumption_of_all(bandit, today, aside) if version.consumption_per_day is not None else 0
     return Circumstances(
         version=version,
         supply=supply,
         context=context,
-        consumption=consumption,
         rewarded=rewarded,
-        decided=Counter(chosen if by is None else by for chosen, by in decisions),
+        own=DayUse(consumption=read_own, decided=own),
+        fleet=DayUse(consumption=read_all, decided=fleet),
         substitutes={arm: names[by] for arm, by in substituted.items()},
     )
 
@@ -143,22 +181,46 @@ def _of_day(bandit: Bandit, today: date) -> QuerySet[Selection]:
     return Selection.objects.filter(bandit=bandit, created__gte=start, created__lt=start + timedelta(days=1))
 
 
-def consumption_today(bandit: Bandit, today: date) -> int:
-    """Consumption sessions of this site-local day: rewarded ones, and decisions for one that have no reward yet.
+def consumption_of(bandit: Bandit, today: date, agent: str) -> int:
+    """The agent's consumption sessions of this site-local day: rewarded ones, and decisions for one that have no reward
+    yet.
 
     An abandoned decision counts: what it started is unknown until the day is over.
     """
-    rewarded = Bucket.objects.rewards().filter(bandit=bandit, arm__is_consumption=True, effective_day=today)
+    rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today), grader__agent=agent)
+    return _sum(rewarded) + _unrewarded(bandit, today).filter(agent=agent).count()
+
+
+def consumption_of_all(bandit: Bandit, today: date, aside: Collection[str] = ()) -> int:
+    """The same of all agents but those `aside`, and without what they insisted on."""
+    decisions = _unrewarded(bandit, today).filter(DRAWN).exclude(agent__in=aside)
+    rewarded = Bucket.objects.rewards().filter(**_reading_on(bandit, today)).exclude(grader__agent__in=aside)
+    insisted = Selection.objects.filter(~DRAWN, bandit=bandit).exclude(observation="").exclude(agent__in=aside)
+    rewards = LedgerEntry.objects.rewards().filter(**_reading_on(bandit, today)).live()
+    return _sum(rewarded) - rewards.filter(observation__in=insisted.values("observation")).count() + decisions.count()
+
+
+def _reading_on(bandit: Bandit, today: date) -> dict[str, Any]:
+    return {"bandit": bandit, "arm__is_consumption": True, "effective_day": today}
+
+
+def _sum(buckets: QuerySet[Bucket]) -> int:
+    return int(buckets.aggregate(total=Sum("n"))["total"] or 0)
+
+
+def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
+    """The day's decisions for a consumption session that have no reward."""
     reading = Q(executed_arm__is_consumption=True) | Q(executed_arm=None, arm__is_consumption=True)
     live = LedgerEntry.objects.rewards().filter(bandit=bandit, observation=OuterRef("observation")).live()
-    unrewarded = _of_day(bandit, today).filter(reading).exclude(Exists(live)).count()
-    return unrewarded + int(rewarded.aggregate(total=Sum("n"))["total"] or 0)
+    return _of_day(bandit, today).filter(reading).exclude(Exists(live))
 
 
 def consumption_feedback(
-    rows: list[RewardRow], names: list[str], version: PolicyVersion, today: date
+    rows: list[RewardRow], names: list[str], version: PolicyVersion, today: date, caps: AgentCaps = MappingProxyType({})
 ) -> dict[str, Feedback]:
-    """The boost or penalty of each consumption arm, from the rewards that carry weight."""
+    """The boost or penalty of each consumption arm, from the rewards that carry weight, as far as its agent's cap
+    leaves each.
+    """
     sizes = Sizes(
         boost=version.consumption_boost,
         penalty=version.consumption_penalty,
@@ -169,8 +231,11 @@ def consumption_feedback(
     moved = {}
     for name in names:
         recent = [row for row in rows if row.arm == name and row.day > since and weights.get(row.source)]
-        n, s = sum(row.n for row in recent), sum(row.s for row in recent)
-        found = feedback(n, s / n / MICRO if n else 0.0, sizes)
+        n = sum(row.n for row in recent)
+        factors = [factor_of(row, caps) for row in recent]
+        n_left = math.fsum(factor * row.n for factor, row in zip(factors, recent, strict=True))
+        s_left = math.fsum(factor * row.s for factor, row in zip(factors, recent, strict=True))
+        found = feedback(n, s_left / n_left / MICRO if n_left else 0.0, sizes)
         if found:
             moved[name] = found
     return moved

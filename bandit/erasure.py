@@ -11,8 +11,9 @@ from bandit.models import Erasure
 
 
 @contextmanager
-def permit(*, who: str, why: str) -> Iterator[Counter[str]]:
-    """Allows deletes of append-only rows in this block, which is one transaction. Yields a counter to fill in.
+def permit(*, who: str, why: str, digests: list[str] | None = None) -> Iterator[Counter[str]]:
+    """Allows deletes of append-only rows in this block, which is one transaction. Yields a counter to fill in, as
+    `digests` may be: hashes of what is erased, so that it can be told again.
 
     The row that permits is open only inside the transaction, so that no other connection ever sees it. An exception
     rolls everything back, the record too. Raises ValueError if `who` or `why` is blank.
@@ -24,5 +25,5 @@ def permit(*, who: str, why: str) -> Iterator[Counter[str]]:
         erasure = Erasure.objects.create(who=who, why=why)
         yield counts
         erasure.closed_at = timezone.now()
-        erasure.counts = dict(counts)
-        erasure.save(update_fields=["closed_at", "counts"])
+        erasure.counts, erasure.digests = dict(counts), digests or []
+        erasure.save(update_fields=["closed_at", "counts", "digests"])

@@ -128,5 +128,5 @@ class LedgerReplay:
             self._day, self._freed = today, with_baseline(self.variant.bandit, self._policy, today, moment)
         posterior = fold(self._rows, arms=self._arms, policy=self._freed, today=today)
         reading = [name for name, is_consumption in self._arms.items() if is_consumption]
-        moved = consumption_feedback(self._rows, reading, self.variant, today)
+        moved = consumption_feedback(self._rows, reading, self.variant, today, posterior.caps)
         return VariantReading(posterior=posterior, factors={name: each.factor for name, each in moved.items()})

@@ -134,13 +134,23 @@ class PolicyVersion(models.Model):
         null=True, blank=True, help_text="The most pseudo-observations of one arm. Empty: no cap."
     )
     cost_weight = models.FloatField(default=0, help_text="Reward lost per dollar that a session cost.")
-    consumption_per_day = models.PositiveIntegerField(default=2, help_text="Reading sessions a day, at most.")
+    consumption_per_agent = models.PositiveIntegerField(
+        null=True, blank=True, default=2, help_text="Reading sessions of one agent a day, at most. Empty: any."
+    )
+    consumption_per_day = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Reading sessions of all agents a day, at most. Empty: any."
+    )
     consumption_boost = models.FloatField(default=1.1, help_text="Factor on a reading arm's chance at .5 and more.")
     consumption_penalty = models.FloatField(default=0.8, help_text="Factor on a reading arm's chance below .3.")
     consumption_window_days = models.PositiveIntegerField(default=14)
     consumption_min_samples = models.PositiveIntegerField(default=5, help_text="Rewards before a penalty.")
     probation_sessions = models.PositiveIntegerField(default=3, help_text="Rewarded sessions that end a probation.")
-    probation_per_day = models.PositiveIntegerField(default=1, help_text="Sessions a day of an arm on probation.")
+    probation_per_agent = models.PositiveIntegerField(
+        null=True, blank=True, default=1, help_text="Sessions of one agent a day with an arm on probation. Empty: any."
+    )
+    probation_per_day = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Sessions of all agents a day with an arm on probation. Empty: any."
+    )
     salience_floor = models.FloatField(default=0.3, help_text="What a lesson that had no part in a session counts.")
     holdout = models.FloatField(default=0.4, help_text="Chance with which a matched lesson is held out.")
     holdout_decided = models.FloatField(
@@ -148,6 +158,15 @@ class PolicyVersion(models.Model):
         blank=True,
         default=0.05,
         help_text="The same, of a lesson that has a verdict. Empty: as of any other.",
+    )
+    open_decisions = models.PositiveIntegerField(
+        null=True, blank=True, default=8, help_text="Decisions of one agent that may wait for a session. Empty: any."
+    )
+    agent_cap = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        default=3,
+        help_text="Sessions of one agent on an arm and day that count in full, where others work too. Empty: all.",
     )
     pooling = models.BooleanField(
         default=False, help_text="Arms of two parts, first/second, share what is known of them."
@@ -229,6 +248,16 @@ class PolicyVersion(models.Model):
                 condition=Q(holdout_decided__isnull=True) | Q(holdout_decided__gte=0, holdout_decided__lte=0.5),
                 name="bandit_decided_holdout_in_range",
                 violation_error_message="The holdout of a decided lesson is a chance from 0 to .5, or empty.",
+            ),
+            models.CheckConstraint(
+                condition=Q(open_decisions__isnull=True) | Q(open_decisions__gte=1),
+                name="bandit_open_decisions_from_1",
+                violation_error_message="At least 1 decision may wait for its session, or empty for any number.",
+            ),
+            models.CheckConstraint(
+                condition=Q(agent_cap__isnull=True) | Q(agent_cap__gte=1),
+                name="bandit_agent_cap_from_1",
+                violation_error_message="At least 1 session of an agent counts, or empty for all.",
             ),
             models.CheckConstraint(condition=~Q(by=""), name="bandit_policy_says_who"),
         ]
@@ -659,11 +688,13 @@ class BreakDecision(models.Model):
 
 
 class Selection(models.Model):
-    """A decision: what was chosen, from what, with which chances and why. Only a finished session earns.
+    """A decision: what was chosen, from what, with which chances and why. Only a finished session earns. Its id is the
+    own one of the `agent` that asked.
 
     `context` is the circumstance that the caller named, such as the category that a harness is chosen for. `eligible`
     maps every arm to its propensity, or to the reason it was left out. With an override `propensity` is 1
-    (nothing was drawn) and `eligible` still holds what the draw's chances were.
+    (nothing was drawn) and `eligible` still holds what the draw's chances were. `key_id` names the key that it was
+    drawn with (`bandit.chance`), "" where that was a public hash.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="selections")
@@ -677,6 +708,7 @@ class Selection(models.Model):
     posterior_version = models.CharField(max_length=64)
     explanation = models.JSONField(default=dict)
     override = models.JSONField(null=True, blank=True)
+    key_id = models.CharField(max_length=8, blank=True, default="")
     created = models.DateTimeField()
     observation = models.CharField(max_length=200, blank=True, default="")
     executed_arm = models.ForeignKey(Arm, models.PROTECT, null=True, blank=True, related_name="executions")
@@ -685,7 +717,7 @@ class Selection(models.Model):
     class Meta:
         ordering = ["-created", "-pk"]
         constraints = [
-            models.UniqueConstraint(fields=["bandit", "decision_id"], name="bandit_decision_once"),
+            models.UniqueConstraint(fields=["bandit", "agent", "decision_id"], name="bandit_decision_once"),
             models.UniqueConstraint(
                 fields=["bandit", "observation"], condition=~Q(observation=""), name="bandit_session_closes_one"
             ),
@@ -697,7 +729,13 @@ class Selection(models.Model):
                 name="bandit_completed_names_its_arm",
             ),
         ]
-        indexes = [models.Index(fields=["bandit", "created"], name="bandit_selection_created")]
+        indexes = [
+            models.Index(fields=["bandit", "created"], name="bandit_selection_created"),
+            models.Index(fields=["-created", "-id"], name="bandit_selection_recent"),
+            models.Index(
+                fields=["bandit", "agent", "created"], condition=Q(completed_at=None), name="bandit_selection_open"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.decision_id}: {self.arm}"
@@ -707,7 +745,7 @@ class Assignment(models.Model):
     """A randomised holdout: whether an arm that matched was taken, by a draw whose chance is on record.
 
     What is taken or held out by chance, and by nothing else, tells what an arm causes. `observation` is the session
-    that it was for, once that is known.
+    that it was for, once that is known. `key_id` is as in a `Selection`, and so is whose the id is.
     """
 
     bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="assignments")
@@ -717,31 +755,42 @@ class Assignment(models.Model):
     context = models.CharField(max_length=100, blank=True, default="")
     taken = models.BooleanField()
     chance = models.FloatField(help_text="Of being taken.")
+    key_id = models.CharField(max_length=8, blank=True, default="")
     created = models.DateTimeField()
     observation = models.CharField(max_length=200, blank=True, default="", db_index=True)
 
     class Meta:
         ordering = ["-created", "-pk"]
         constraints = [
-            models.UniqueConstraint(fields=["bandit", "decision_id", "arm"], name="bandit_assigned_once"),
+            models.UniqueConstraint(fields=["bandit", "agent", "decision_id", "arm"], name="bandit_assigned_once"),
             models.CheckConstraint(condition=Q(chance__gt=0, chance__lte=1), name="bandit_chance_0_to_1"),
             models.CheckConstraint(condition=Q(taken=True) | Q(chance__lt=1), name="bandit_certain_is_taken"),
             models.CheckConstraint(condition=~Q(decision_id=""), name="bandit_assignment_named"),
         ]
-        indexes = [models.Index(fields=["bandit", "arm", "created"], name="bandit_assignment_arm")]
+        indexes = [
+            models.Index(fields=["bandit", "arm", "created"], name="bandit_assignment_arm"),
+            models.Index(
+                fields=["bandit", "agent", "created"], condition=Q(observation=""), name="bandit_assignment_open"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.decision_id}: {self.arm} {'taken' if self.taken else 'held out'}"
 
 
 class Erasure(models.Model):
-    """Who deleted append-only rows, when, why and how many of what. Written by `bandit.erasure.permit` alone."""
+    """Who deleted append-only rows, when, why and how many of what. Written by `bandit.erasure.permit` alone.
+
+    `digests` say what it was, as hashes that the caller makes, so that what is restored from a backup can be erased
+    again; None where a version erased that kept none.
+    """
 
     who = models.CharField(max_length=200)
     why = models.TextField()
     opened_at = models.DateTimeField(default=timezone.now)
     closed_at = models.DateTimeField(null=True, blank=True)
     counts = models.JSONField(default=dict)
+    digests = models.JSONField(null=True)
 
     class Meta:
         ordering = ["-opened_at"]

@@ -16,6 +16,11 @@ def canonical(text: str) -> str:
     return re.sub(r"[\s\0_-]+", "-", text.strip().lower()).strip("-")
 
 
+def printable(text: str) -> str:
+    """`text` as a console may show it: whatever a terminal would obey, or would not show, is escaped."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 def nearest(text: str, names: Iterable[str]) -> str | None:
     """The name most like `text`, or None where nothing comes near (difflib's ratio below .6)."""
     found = difflib.get_close_matches(canonical(text), sorted(names), n=1)

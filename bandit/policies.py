@@ -36,6 +36,23 @@ MOST = 1_000_000.0
 TRAFFIC_DAYS = 28
 
 
+# Limits of all agents together, and limits of each.
+FLEET_WIDE: Mapping[str, Any] = {
+    "consumption_per_agent": None,
+    "consumption_per_day": 2,
+    "probation_per_agent": None,
+    "probation_per_day": 1,
+    "open_decisions": None,
+    "agent_cap": None,
+}
+OF_AN_AGENT: Mapping[str, Any] = {
+    "consumption_per_agent": 2,
+    "consumption_per_day": None,
+    "probation_per_agent": 1,
+    "probation_per_day": None,
+    "open_decisions": 8,
+    "agent_cap": 3,
+}
 # What a new site's policies began with, by release; a number that is not named had its column's default.
 DEFAULTS: Mapping[str, dict[str, Any]] = {
     "0.1": {
@@ -45,6 +62,7 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
         "follows_change": False,
         "holdout": 0.1,
         "holdout_decided": None,
+        **FLEET_WIDE,
     },
     "0.2": {
         "half_life_days": 45.0,
@@ -53,6 +71,7 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
         "follows_change": True,
         "holdout": 0.4,
         "holdout_decided": 0.05,
+        **OF_AN_AGENT,
     },
 }
 RELEASE = "0.2"

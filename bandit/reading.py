@@ -18,12 +18,13 @@ from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
 from bandit import calibrating, rectifying
+from bandit.core.advice import jumps
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
-from bandit.core.posterior import Outlook, Posterior, fold
+from bandit.core.posterior import Outlook, Posterior, fold, plain_means
 from bandit.core.posterior import outlook as outlook_on
 from bandit.core.residual import Baseline, ContextRewards, baseline, freed
-from bandit.core.table import ABSTAINED, MOMENTS, RewardRow
+from bandit.core.table import ABSTAINED, MICRO, MOMENTS, RewardRow
 from bandit.models import (
     Arm,
     Bandit,
@@ -37,8 +38,10 @@ from bandit.models import (
     Rectifier,
 )
 
-# Readings that a process remembers.
-REMEMBERED = 16
+# Readings that a process remembers: the pages of a bandit ask for a dozen.
+REMEMBERED = 64
+# A reward above it is one of work that came to something.
+PRODUCTIVE = 0.5
 # What stands between the two parts of an arm's name.
 PART = "/"
 
@@ -49,6 +52,17 @@ class BanditReading:
 
     rows: list[RewardRow]
     posterior: Posterior
+
+    @cached_property
+    def plain_means(self) -> dict[str, float]:
+        """The mean of each arm's rewards as they are read, without prior and decay."""
+        read = self.posterior
+        return plain_means(self.rows, arms=read.names, policy=read.policy, today=read.day)
+
+    @cached_property
+    def jumps(self) -> dict[str, float]:
+        """How far one more reward would move each arm's mean at most."""
+        return jumps(self.rows, self.posterior)
 
     @cached_property
     def by_arm(self) -> dict[str, list[RewardRow]]:
@@ -91,6 +105,11 @@ def read(bandit: Bandit, policy: Policy, arms: Iterable[str], today: date) -> Ba
 def _read(asked: Question) -> BanditReading:
     rows = rows_of(asked.bandit, asked.policy, asked.today)
     return BanditReading(rows=rows, posterior=fold(rows, arms=asked.arms, policy=asked.policy, today=asked.today))
+
+
+def revision_of(bandit: Bandit) -> int:
+    """The revision that the bandit has now, which its row at hand may not know yet."""
+    return Bandit.objects.values_list("revision", flat=True).get(pk=bandit.pk)
 
 
 def site_day(now: datetime) -> date:
@@ -172,6 +191,7 @@ def policy_from(
         follows_change=version.follows_change,
         decisions=decisions,
         parts=parts_of(version.bandit) if version.pooling else {},
+        agent_cap=version.agent_cap,
     )
 
 
@@ -202,16 +222,24 @@ def parts_of(bandit: Bandit, merging: Mapping[str, str] = MappingProxyType({})) 
 def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[RewardRow]:
     """What the ledger amounts to, one row for each key, as far back as the policy reads: one query, exact integers.
 
-    From the buckets, or from the ledger itself where only what was recorded by `known_by` counts. Abstentions are among
-    them where the policy's scale has something to say of them, and else nowhere.
+    From the buckets, remembered until the bandit's revision is another; or from the ledger itself where only what was
+    recorded by `known_by` counts. Abstentions are among them where the policy's scale has something to say of them, and
+    else nowhere. Not to be changed by who gets them.
     """
     read = days_read(policy, today)
     if known_by is None:
-        buckets = Bucket.objects if policy.reads_abstentions else Bucket.objects.rewards()
-        held = buckets.filter(bandit=bandit, effective_day__range=read, n__gt=0)
-        return [_row(*each) for each in held.values_list(*KEY, *MOMENTS).order_by()]
+        revision = revision_of(bandit)
+        asked = (bandit.pk, revision, policy.reads_abstentions, read)
+        return _rows(*asked) if revision else _rows.__wrapped__(*asked)
     entries = entries_of(bandit, policy).filter(effective_day__range=read, recorded_at__lte=known_by)
     return [_row(*each) for each in entries.values_list(*KEY).annotate(**signed_sums()).order_by()]
+
+
+@lru_cache(maxsize=REMEMBERED // 4)
+def _rows(bandit: int, _revision: int, with_abstentions: bool, days: tuple[date, date]) -> list[RewardRow]:  # noqa: FBT001
+    buckets = Bucket.objects if with_abstentions else Bucket.objects.rewards()
+    held = buckets.filter(bandit=bandit, effective_day__range=days, n__gt=0)
+    return [_row(*each) for each in held.values_list(*KEY, *MOMENTS).order_by()]
 
 
 def days_read(policy: Policy, today: date) -> tuple[date, date]:
@@ -222,6 +250,23 @@ def days_read(policy: Policy, today: date) -> tuple[date, date]:
 def entries_of(bandit: Bandit, policy: Policy) -> LedgerEntryQuerySet:
     """The ledger's rows that this policy reads."""
     return (LedgerEntry.objects if policy.reads_abstentions else LedgerEntry.objects.rewards()).filter(bandit=bandit)
+
+
+def productive_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
+    """How many rewards of each arm are above PRODUCTIVE, over the days that are read: one query, remembered as in
+    `rows_of`. Applies less reverses, so that the past is counted as it was.
+    """
+    revision = revision_of(bandit)
+    asked = (bandit.pk, revision, days_read(policy, today), known_by)
+    return _productive(*asked) if revision and known_by is None else _productive.__wrapped__(*asked)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _productive(bandit: int, _revision: int, days: tuple[date, date], known_by: datetime | None) -> dict[str, int]:
+    entries = LedgerEntry.objects.filter(bandit=bandit, effective_day__range=days, value_micro__gt=PRODUCTIVE * MICRO)
+    if known_by is not None:
+        entries = entries.filter(recorded_at__lte=known_by)
+    return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign_of_entry())))
 
 
 def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
@@ -313,8 +358,8 @@ def with_baseline(
 
     `moved` is added to what those means are taken from, for a what-if.
     """
-    past = _past(bandit, today, known_by, moved)
-    return policy if past is None else freed(policy, past, today)
+    found = baseline_of(bandit, today, known_by, moved)
+    return policy if found is None else freed(policy, found)
 
 
 def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[RewardRow]]:
@@ -327,18 +372,22 @@ def baseline_of(
     bandit: Bandit, today: date, known_by: datetime | None = None, moved: Sequence[RewardRow] = ()
 ) -> Baseline | None:
     """The means that this bandit's rewards are freed of, where it has such a baseline: four queries more."""
-    past = _past(bandit, today, known_by, moved)
-    return None if past is None else baseline(past, today)
-
-
-def _past(bandit: Bandit, today: date, known_by: datetime | None, moved: Sequence[RewardRow]) -> ContextRewards | None:
-    """The rewards of the bandit whose arms' means are taken out of this one's, where there is such a bandit."""
-    other = bandit.baseline
-    if other is None:
+    if bandit.baseline_id is None:
         return None
+    other = Bandit.objects.get(pk=bandit.baseline_id)  # as it is now: its revision is believed
     policy = policy_of(other, known_by)
     merged = other.arms.exclude(merged_into=None).values_list("name", "merged_into__name")
-    return ContextRewards(rows=[*rows_of(other, policy, today, known_by), *moved], policy=policy, merged=dict(merged))
+    if known_by is None and not moved and other.revision:
+        key = (other.pk, other.revision)
+        return _usual(Question(bandit=other, key=key, policy=policy, arms=(), today=today), tuple(merged))
+    rows = [*rows_of(other, policy, today, known_by), *moved]
+    return baseline(ContextRewards(rows=rows, policy=policy, merged=dict(merged)), today)
+
+
+@lru_cache(maxsize=REMEMBERED // 4)
+def _usual(asked: Question, merged: tuple[tuple[str, str], ...]) -> Baseline:
+    rows = rows_of(asked.bandit, asked.policy, asked.today)
+    return baseline(ContextRewards(rows=rows, policy=asked.policy, merged=dict(merged)), asked.today)
 
 
 def outlooks_of(bandits: Iterable[str], now: datetime) -> dict[tuple[str, str], tuple[float, float]]:
@@ -357,11 +406,28 @@ def posterior_of(bandit: str, now: datetime, *, known_by: datetime | None = None
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = with_baseline(row, policy_of(row, known_by), today, known_by)
-    if known_by is not None:
-        return outlook(row, policy, rows_of(row, policy, today, known_by), today)
-    arms = row.arms.all()
-    reading = read(row, policy, [arm.name for arm in arms], today)
-    return outlook_on(reading.posterior, _choosable(arms))
+    return outlook_at(row, policy, today, known_by)[1]
+
+
+def present_outlook(bandit: Bandit, policy: Policy, today: date) -> Outlook:
+    """What the bandit believes on the day `today` with this policy, remembered as in `read`. One query, or two."""
+    return outlook_at(bandit, policy, today)[1]
+
+
+def outlook_at(
+    bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None
+) -> tuple[BanditReading, Outlook]:
+    """The bandit's rows with this policy, and what it believes; remembered as in `read` but for what was `known_by`
+    then. Two queries at most.
+    """
+    arms = bandit.arms.all()
+    names = [arm.name for arm in arms]
+    if known_by is None:
+        reading = read(bandit, policy, names, today)
+    else:
+        rows = rows_of(bandit, policy, today, known_by)
+        reading = BanditReading(rows=rows, posterior=fold(rows, arms=names, policy=policy, today=today))
+    return reading, outlook_on(reading.posterior, _choosable(arms))
 
 
 def outlook(bandit: Bandit, policy: Policy, rows: Iterable[RewardRow], today: date) -> Outlook:

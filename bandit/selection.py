@@ -1,17 +1,19 @@
 """Deciding what comes next: eligibility first, then the odds, then a draw that a retry repeats (L12)."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 
+from bandit.chance import chance, key_id
 from bandit.core.feedback import Feedback
 from bandit.core.posterior import Outlook, Posterior, chances
-from bandit.core.thompson import draw, uniform
+from bandit.core.thompson import draw
 from bandit.eligibility import (
+    DRAWN,
     UNFINISHED,
     Circumstances,
     circumstances,
@@ -20,7 +22,7 @@ from bandit.eligibility import (
     is_unfinished,
     reason_against,
 )
-from bandit.models import Arm, Bandit, BanditKind, Selection
+from bandit.models import Arm, Bandit, BanditKind, PolicyVersion, Selection
 from bandit.names import checked_id
 from bandit.reading import policy_with, posterior_of, read, site_day, version_of, with_baseline
 from bandit.whatif import HypotheticalReward, what_if_many, what_if_rectified, what_if_without
@@ -30,6 +32,8 @@ __all__ = [
     "HypotheticalReward",
     "NothingEligible",
     "Outlook",
+    "TooManyOpen",
+    "asked",
     "complete",
     "posterior_of",
     "preview",
@@ -38,6 +42,13 @@ __all__ = [
     "what_if_rectified",
     "what_if_without",
 ]
+
+
+PURPOSE, MADE_UP = "selection", "made-up selection"
+# A decision that came to no session is open for so long: a run that died takes its place no longer than that.
+OPEN_FOR = timedelta(days=1)
+# So many open decisions are named.
+SHOWN = 10
 
 
 class NothingEligible(LookupError):
@@ -49,6 +60,10 @@ class NothingEligible(LookupError):
         super().__init__(
             f"bandit {bandit!r} has nothing to choose from: {listed}. Offer other work, or name an override."
         )
+
+
+class TooManyOpen(ValueError):
+    """An agent has asked for as many decisions as may be open at once, and used none of them yet."""
 
 
 class AlreadyCompleted(ValueError):
@@ -80,27 +95,44 @@ def select(
     supply: Mapping[str, int] | None,
     override: str | None = None,
     context: str = "",
+    aside: Collection[str] = (),
     now: datetime,
 ) -> Selection:
-    """Choose an arm and log the decision; asked again with the same `decision_id`, the same row comes back.
+    """Choose an arm and log the decision; asked again by that agent with the same `decision_id`, the same row comes
+    back. An id is its agent's own: what others ask with the same one is another decision.
 
     `supply` says how many pieces of work each arm has: an arm at 0, or not named, is left out; None means that every
     arm has work. `override` is an arm that the caller insists on: it is chosen even if it would have been left out,
     and the row says so. `context` names an arm of the bandit's baseline, such as the category that a harness is to work
-    on: arms on probation are tried in low-stakes ones only. Writes no reward (L12). Raises UnknownBandit, UnknownArm,
-    NothingEligible, or ValueError for a decision id that is blank, too long or unprintable, a supply that is no whole
-    number from 0 up, or a context where the bandit has no baseline.
+    on: arms on probation are tried in low-stakes ones only. `aside` are agents that use up nothing of what all agents
+    share, such as that of samples. Writes no reward (L12). Raises UnknownBandit, UnknownArm,
+    NothingEligible, TooManyOpen for one that would be drawn while as many of the agent's as the policy allows are open,
+    or ValueError for a decision id that is blank, too long or unprintable, a supply that is no whole number from 0 up,
+    or a context where the bandit has no baseline.
     """
     checked_id(decision_id)
     with transaction.atomic():
         row = Bandit.objects.locked(bandit)
         _require_choice(row)
-        held = row.selections.select_related("arm").filter(decision_id=decision_id).first()
+        held = row.selections.select_related("arm").filter(agent=agent, decision_id=decision_id).first()
         if held:
             return held
         where = context_of(row, context)
         offered = _supply(bandit, supply)
-        choice = _choose(row, decision_id, site_day(now), supply=offered, override=override, context=where)
+        version = version_of(row)
+        if override is None:
+            _require_room(row, version, agent, now)
+        u = chance(PURPOSE, row.name, agent, decision_id)
+        choice = _choose(
+            version,
+            u,
+            site_day(now),
+            agent=agent,
+            aside=aside,
+            supply=offered,
+            override=override,
+            context=where,
+        )
         return Selection.objects.create(
             bandit=row,
             decision_id=decision_id,
@@ -113,19 +145,46 @@ def select(
             posterior_version=choice.posterior.version,
             explanation=_explain(choice),
             override=choice.override,
+            key_id=key_id(),
             created=now,
         )
 
 
 def preview(bandit: str, decision_id: str, now: datetime) -> tuple[Choice, dict[str, Any]]:
-    """What `select` would answer to this decision id now if every arm had work, and its explanation; nothing is saved.
+    """What `select` might answer now if every arm had work, and its explanation; nothing is saved.
 
+    `decision_id` is made up: the draw is another than that of a decision with the same id, which nobody foresees.
     Raises UnknownBandit, NothingEligible, or ValueError for a bandit from which nothing is chosen.
     """
     row = Bandit.objects.named(bandit)
     _require_choice(row)
-    choice = _choose(row, decision_id, site_day(now), supply=None, override=None, context=None)
+    u = chance(MADE_UP, row.name, "", decision_id)
+    choice = _choose(version_of(row), u, site_day(now), agent="", supply=None, override=None, context=None)
     return choice, _explain(choice)
+
+
+def asked(bandit: str, agent: str, decision_id: str) -> Selection | None:
+    """The decision that this agent asked for under that id; or, from before decisions had agents, that anybody did."""
+    found = Selection.objects.filter(bandit__name=bandit, decision_id=decision_id, agent__in=["", agent])
+    return found.select_related("arm").order_by("-agent").first()
+
+
+def _require_room(bandit: Bandit, version: PolicyVersion, agent: str, now: datetime) -> None:
+    """Whoever may ask without end can ask until the answer suits: a decision that was not used keeps its place."""
+    limit = version.open_decisions
+    if limit is None or not agent:
+        return
+    waiting = bandit.selections.filter(agent=agent, completed_at=None, created__gt=now - OPEN_FOR).filter(DRAWN)
+    held = list(waiting.select_related("arm").order_by("created", "pk"))
+    if len(held) >= limit:
+        listed = ", ".join(f"{each.decision_id!r} ({each.arm.name})" for each in held[:SHOWN])
+        more = f" and {len(held) - SHOWN} more" if len(held) > SHOWN else ""
+        raise TooManyOpen(
+            f"{len(held)} decisions of {bandit.name!r} wait for their sessions, and {limit} may: {listed}{more}. Send "
+            "the session of one of them, or work on one: asked again with its id, it is answered as before. One that "
+            f"came to nothing gives its place back {OPEN_FOR // timedelta(hours=1)} hours after it was asked for. An "
+            "override needs none."
+        )
 
 
 def _require_choice(bandit: Bandit) -> None:
@@ -180,32 +239,37 @@ def _supply(bandit: str, supply: Mapping[str, int] | None) -> dict[str, int] | N
 
 
 def _choose(
-    bandit: Bandit,
-    decision_id: str,
+    version: PolicyVersion,
+    u: float,
     today: date,
     *,
+    agent: str,
+    aside: Collection[str] = (),
     supply: dict[str, int] | None,
     override: str | None,
     context: Arm | None,
 ) -> Choice:
+    """`u` in [0, 1) is what the arm is drawn by."""
+    bandit = version.bandit
     every = {arm.name: arm for arm in bandit.arms.all()}
     arms = {name: arm for name, arm in every.items() if arm.merged_into_id is None}
     forced = Arm.objects.resolve(bandit.name, override) if override else None
-    version = version_of(bandit)
     policy = with_baseline(bandit, policy_with(version), today)
     reading = read(bandit, policy, every, today)
-    situation = circumstances(bandit, version, reading.rewarded, today, supply=supply, context=context)
+    situation = circumstances(
+        version, reading.rewarded, today, agent=agent, aside=aside, supply=supply, context=context
+    )
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     consuming = [arm.name for arm in arms.values() if arm.is_consumption]
     their_rows = [row for name in consuming for row in reading.by_arm.get(name, ())]
-    moved = consumption_feedback(their_rows, consuming, version, today)
+    moved = consumption_feedback(their_rows, consuming, version, today, reading.posterior.caps)
     factors = {name: moved[name].factor for name in moved}
     best = reading.posterior.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy, factors)
     if not odds and not forced:
         raise NothingEligible(bandit.name, left_out)
-    drawn = draw(odds, uniform(bandit.name, decision_id)) if odds else None
+    drawn = draw(odds, u) if odds else None
     arm = forced or arms[str(drawn)]
     return Choice(
         arm=arm,

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import lru_cache
 
 from django.db.models import Exists, OuterRef
 
@@ -11,7 +12,7 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.policy import Policy
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import days_read, evidence_of, outlook, site_day
+from bandit.reading import REMEMBERED, days_read, evidence_of, outlook, revision_of, site_day
 
 # What abstentions that are read alike share: day, context and salience.
 Alike = tuple[date, str, int]
@@ -36,10 +37,19 @@ def heard(
 ) -> frozenset[str]:
     """The arms of which one of these sources has graded an observation that abstained, over the days that are read.
 
-    One query, which looks no further in an arm than to the first. What was reversed meanwhile does not count.
+    One query, which looks no further in an arm than to the first; remembered until the bandit's revision is another.
+    What was reversed meanwhile does not count.
     """
+    revision = revision_of(bandit)
+    asked = (bandit.pk, revision, frozenset(sources), days_read(policy, today), known_by)
+    return _heard(*asked) if revision and known_by is None else _heard.__wrapped__(*asked)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _heard(
+    bandit: int, _revision: int, sources: frozenset[str], days: tuple[date, date], known_by: datetime | None
+) -> frozenset[str]:
     known = {} if known_by is None else {"recorded_at__lte": known_by}
-    days = days_read(policy, today)
     abstained = LedgerEntry.objects.abstentions().filter(
         bandit=OuterRef("bandit"), observation=OuterRef("observation"), **known
     )

@@ -11,7 +11,7 @@ from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
 from bandit.ledger import GraderKey
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
-from bandit.reading import evidence_of, judge_of, outlook, policy_of, rows_of, site_day, with_baseline
+from bandit.reading import judge_of, outlook, policy_of, present_outlook, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,19 @@ class HypotheticalReward:
     context: str = ""
     salience: int = 100
     cost_usd: float | None = None
+    witness: str = ""
+    agent: str = ""
 
     @property
     def grader(self) -> GraderKey:
-        return GraderKey(source=self.source, stratum=self.stratum, context=self.context, salience=self.salience)
+        return GraderKey(
+            source=self.source,
+            stratum=self.stratum,
+            context=self.context,
+            salience=self.salience,
+            witness=self.witness,
+            agent=self.agent,
+        )
 
 
 def what_if_many(
@@ -74,11 +83,11 @@ def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: da
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = policy_of(row)
-    rows = rows_of(row, policy, today)
+    rows = [*rows_of(row, policy, today), *moved.get(bandit, ())]
     freed = with_baseline(row, policy, today)
     baseline = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
     after = with_baseline(row, policy, today, moved=baseline) if baseline else freed
-    return outlook(row, freed, rows, today), outlook(row, after, [*rows, *moved.get(bandit, ())], today)
+    return present_outlook(row, freed, today), outlook(row, after, rows, today)
 
 
 def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: datetime) -> tuple[Outlook, Outlook]:
@@ -87,10 +96,10 @@ def what_if_rectified(bandit: str, offsets: Mapping[Stratum, float], now: dateti
     Raises UnknownBandit, or ValueError for an offset out of range or of human grades.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy, rows = evidence_of(row, today)
+    policy = with_baseline(row, policy_of(row), today)
     return (
-        outlook(row, replace(policy, rectifier={}), rows, today),
-        outlook(row, replace(policy, rectifier=offsets), rows, today),
+        present_outlook(row, replace(policy, rectifier={}), today),
+        present_outlook(row, replace(policy, rectifier=offsets), today),
     )
 
 
@@ -107,7 +116,7 @@ def what_if_calibrated(bandit: str, scales: Sequence[Scale | None], now: datetim
         read = () if scale is None else scale.sources
         kept = {key: offset for key, offset in policy.rectifier.items() if key[1] not in read}
         under = replace(policy, scale=scale, rectifier=kept)
-        found.append(outlook(row, under, rows_of(row, under, today), today))
+        found.append(present_outlook(row, under, today))
     return found
 
 
@@ -117,9 +126,9 @@ def what_if_without(bandit: str, source: str, now: datetime) -> tuple[Outlook, O
     A baseline that its rewards are freed of stays as it is. Raises UnknownBandit.
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
-    policy, rows = evidence_of(row, today)
+    policy = with_baseline(row, policy_of(row), today)
     without = replace(policy, weights={**policy.weights, source: 0.0})
-    return outlook(row, policy, rows, today), outlook(row, without, rows, today)
+    return present_outlook(row, policy, today), present_outlook(row, without, today)
 
 
 def row_of(entry: LedgerEntry, *, sign: int) -> RewardRow:

@@ -176,7 +176,9 @@ def _used_once(text: str) -> int:
     functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     private = {name for name in functions if name.startswith("_") and not name.startswith("__")}
     named = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    named += Counter(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    # An override that calls what it overrides is no helper: its name is somebody else's.
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    named += Counter(node.attr for node in attributes if not ast.unparse(node.value).startswith("super("))
     return sum(named[name] == 1 for name in private)
 
 

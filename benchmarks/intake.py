@@ -1,136 +1,302 @@
-"""Does intake stay quick as the site fills? The same session taken in by a small and by a large database, in one run.
+"""What does taking a session in cost, beside a bare view that keeps the same bytes and writes the same rows? And how
+long do eight uploaders wait for each other?
 
-The ratio of the medians is the figure: near 1 where intake is O(log n). Queries per intake are counted too.
+Real uploads of a log of 110 kB, a journal and a patch over HTTP, to two processes of eight threads that write to one
+SQLite database. `ratio` is what the bare view and reading the log take of processor time, as a share of what an intake
+takes: 1 would mean that grading, settling and inspecting are free. `statements` are those of one upload.
 
     python benchmarks/intake.py [--quick | --smoke]
 """
 
-import io
 import json
+import os
+import signal
+import socket
 import statistics
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import scratch
 from benchmarks.scratch import Size
 
-# How many sessions fill the site, and how many are taken in to measure.
-SIZES = {Size.FULL: (20_000, 40), Size.QUICK: (2_000, 40), Size.SMOKE: (20, 2)}
+UPLOADERS, PROCESSES, THREADS = 8, 2, 8
+# How many uploads one after the other, and how many each of the uploaders makes; to each view.
+SIZES = {Size.FULL: (200, 60), Size.QUICK: (60, 20), Size.SMOKE: (3, 1)}
+BOUNDARY = "a-part-of-the-upload"
+INTAKE, BARE = "/api/v1/sessions", "/bare/"
+CREATED = 201
+Send = Callable[[HTTPConnection, str], int]
+# The columns of rows, by their model.
+Rows = dict[Any, list[dict[str, Any]]]
 
 
 def main() -> None:
-    parser = scratch.parser(__doc__, quick="2,000 sessions instead of 20,000", smoke="20 sessions")
-    large, sample = SIZES[parser.parse_args().size]
+    parser = scratch.parser(__doc__, quick="60 uploads instead of 200", smoke="3 uploads")
+    one_by_one, each = SIZES[parser.parse_args().size]
     with tempfile.TemporaryDirectory() as state:
         scratch.site(state)
-        run(large, sample)
+        run(one_by_one, each)
 
 
-def run(large: int, sample: int) -> None:
-    small_ms, queries = measure("small", sample)
-    fill(large)
-    large_ms, _queries = measure("large", sample)
-    print(
-        f"intake of one session, median of {sample}: {small_ms:.1f} ms empty, {large_ms:.1f} ms at {large:,} sessions"
-    )
-    figures = {"ratio": round(large_ms / small_ms, 3), "queries": queries, "small_ms": round(small_ms, 2)}
-    print(json.dumps({**figures, "large_ms": round(large_ms, 2), "sessions": large}))
-
-
-def submit(name: str) -> None:
-    from django.utils import timezone
-
-    from grading import intake
-    from grading.models import Agent
-
-    agent, _created = Agent.objects.get_or_create(name="bench")
-    metadata = intake.SubmittedSession(session_id=name, category="code", harness="gptme", ended_at=timezone.now())
-    journal = f"# Session {name}\nSubmitted PR with the fix; tests completed.\n"
-    intake.submit(agent=agent, metadata=metadata, journal=io.BytesIO(journal.encode()))
-
-
-def measure(label: str, sample: int) -> tuple[float, int]:
-    """Median milliseconds of one intake, and the number of queries of the last."""
+def run(one_by_one: int, each: int) -> None:
     from django.db import connection
+
+    from grading.models import Agent, ApiToken
+
+    agent = Agent.objects.create(name="bench")
+    _row, secret = ApiToken.objects.issue(agent)
+    statements, left = first_uploads(secret)
+    connection.close()
+    with served(left) as (port, processes):
+
+        def send(client: HTTPConnection, where: str) -> int:
+            return upload(client, where, secret)
+
+        measured = {}
+        for where in (INTAKE, BARE):
+            client = HTTPConnection("127.0.0.1", port)
+            for _warming in range(2 * PROCESSES):
+                send(client, where)
+            before, statuses = cpu(processes), [send(client, where) for _ in range(one_by_one)]
+            measured[where] = (cpu(processes) - before) / one_by_one * 1000
+            client.close()
+            if set(statuses) != {CREATED}:
+                raise SystemExit(f"expected {CREATED} for every upload to {where}; got {sorted(set(statuses))}")
+        waits, errors = together(port, send, each)
+    parsing = parse_ms(one_by_one)
+    p50, p95 = statistics.median(waits), statistics.quantiles(waits, n=20, method="inclusive")[-1]
+    print(
+        f"one upload: {measured[INTAKE]:.1f} ms of processor; the bare view {measured[BARE]:.1f}, reading {parsing:.1f}"
+    )
+    print(f"{UPLOADERS} uploaders: half of them done within {p50:.0f} ms, 95 of 100 within {p95:.0f}; errors: {errors}")
+    figures = {
+        "ratio": round((measured[BARE] + parsing) / measured[INTAKE], 3),
+        "intake_cpu_ms": round(measured[INTAKE], 2),
+        "bare_cpu_ms": round(measured[BARE], 2),
+        "parse_cpu_ms": round(parsing, 2),
+        "statements": statements,
+        "p50_ms": round(p50, 1),
+        "p95_ms": round(p95, 1),
+        "max_ms": round(max(waits), 1),
+        "p95_over_p50": round(p95 / p50, 2),
+        "errors": errors,
+    }
+    print(json.dumps(figures))
+
+
+# --- what is uploaded ------------------------------------------------------------------------------------------------
+
+
+def log(name: str) -> bytes:
+    """A Claude Code log of 40 looks, five edits and a commit."""
+    calls = [({"command": f"cat src/mod{n}.py"}, "Bash", f"line {n} of {name} with words " * 90) for n in range(40)]
+    calls += [({"file_path": f"/repo/src/mod{n}.py", "content": f"edit {n}"}, "Write", "ok") for n in range(5)]
+    made = f"[main {hash(name) % 16**7:07x}] Fix {name}\n 1 file changed, 1 insertion(+)"
+    calls.append(({"command": f"git commit -am 'Fix {name}'"}, "Bash", made))
+    turns: list[tuple[str, list[dict[str, Any]]]] = [("user", [{"type": "text", "text": f"Fix {name}, please."}])]
+    for number, (given, tool, result) in enumerate(calls):
+        turns.append(("assistant", [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}]))
+        turns.append(("user", [{"type": "tool_result", "tool_use_id": f"t{number}", "content": result}]))
+    turns.append(("assistant", [{"type": "text", "text": "Fixed, and committed."}]))
+    lines = []
+    for number, (role, content) in enumerate(turns):
+        message: dict[str, Any] = {"role": role, "content": content}
+        if role == "assistant":
+            message |= {
+                "id": f"m{number}",
+                "model": "claude-opus-4-6",
+                "usage": {"input_tokens": 9, "output_tokens": 5},
+            }
+        said = {"type": role, "uuid": f"{name}-{number}", "sessionId": name, "cwd": "/repo", "version": "2.1.0"}
+        at = time.strftime("%Y-%m-%dT%H:%M:00.000Z", time.gmtime(time.time() - 3600 + 30 * number))
+        lines.append({**said, "isSidechain": False, "timestamp": at, "message": message})
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def patch(name: str) -> bytes:
+    """Twelve new files of thirty lines."""
+    files = []
+    for path in (f"src/{name}{number}.py" for number in range(12)):
+        head = f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,30 @@\n"
+        files.append(head + "".join(f"+def {name}_{line}(): ...\n" for line in range(30)))
+    return "".join(files).encode()
+
+
+def body(name: str) -> bytes:
+    """The upload of a session, as multipart."""
+    metadata = {"session_id": name, "category": "code", "harness": "claude-code"}
+    journal = f"# Session {name}\nSubmitted the fix; all tests pass.\n"
+    parts = {
+        'name="metadata"': json.dumps(metadata).encode(),
+        'name="transcript"; filename="log.jsonl"': log(name),
+        'name="journal"; filename="journal.md"': journal.encode(),
+        'name="patch"; filename="work.patch"': patch(name),
+    }
+    said = [
+        f"--{BOUNDARY}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + data
+        for head, data in parts.items()
+    ]
+    return b"\r\n".join([*said, f"--{BOUNDARY}--\r\n".encode()])
+
+
+_numbers = iter(range(10**9))
+
+
+def upload(client: HTTPConnection, where: str, secret: str) -> int:
+    """The status of one more session's upload."""
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+    client.request("POST", where, body(f"s{next(_numbers)}x"), headers)
+    reply = client.getresponse()
+    reply.read()
+    return reply.status
+
+
+# --- the site, and the bare view beside it ---------------------------------------------------------------------------
+
+
+def first_uploads(secret: str) -> tuple[int, Rows]:
+    """The statements of an upload to a site that has had some; and the rows that it left."""
+    from django.apps import apps
+    from django.db import connection
+    from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
-    times = []
-    for number in range(sample):
-        start = time.perf_counter()
-        submit(f"{label}-{number}")
-        times.append((time.perf_counter() - start) * 1000)
+    client = Client(headers={"Authorization": f"Bearer {secret}"})
+    kind = f"multipart/form-data; boundary={BOUNDARY}"
+    for name in ("first", "second"):
+        client.post(INTAKE, body(name), content_type=kind)
+    models = [model for label in ("grading", "bandit") for model in apps.get_app_config(label).get_models()]
+    before = {model: set(model.objects.values_list("pk", flat=True)) for model in models}
     with CaptureQueriesContext(connection) as captured:
-        submit(f"{label}-counted")
-    return statistics.median(times), len(captured)
+        reply = client.post(INTAKE, body("counted"), content_type=kind)
+    if reply.status_code != CREATED:
+        raise SystemExit(f"expected {CREATED}; got {reply.status_code}: {reply.content[:500]!r}")
+    left = {model: list(model.objects.exclude(pk__in=before[model]).values()) for model in models}
+    return len(captured), {model: rows for model, rows in left.items() if rows}
 
 
-def fill(count: int) -> None:
-    """Rows as many sessions would leave them, written in bulk: what the indexes have to cope with."""
-    from datetime import timedelta
+def bare_view(left: Rows) -> Callable[[Any], Any]:
+    """A view that keeps the files of an upload and writes rows like these, and nothing else."""
+    from django.db import transaction
+    from django.db.models import F
+    from django.http import HttpResponse
+    from django.views.decorators.csrf import csrf_exempt
 
-    from django.utils import timezone
+    from bandit.models import Bandit, Bucket
+    from grading.evidence import store
+    from grading.models import ApiToken, Session
 
-    from bandit.models import Arm, LedgerEntry
-    from grading.models import Agent, Grade, Session, Settlement
+    (sample,) = left[Session]
 
-    agent = Agent.objects.get(name="bench")
-    arm = Arm.objects.resolve("category", "code")
-    grader = LedgerEntry.objects.filter(arm=arm)[0].grader  # of those taken in just now
-    now = timezone.now()
-    sessions = Session.objects.bulk_create(
-        [
-            Session(agent=agent, external_id=f"fill-{n}", category=arm, ended_at=now - timedelta(minutes=20 * n))
-            for n in range(count)
-        ],
-        batch_size=500,
-    )
-    Grade.objects.bulk_create(
-        [
-            Grade(
-                session=s, source="journal", status="scored", value=0.32, version="fill", inputs_sha256=f"{s.pk:064d}"
-            )
-            for s in sessions
-        ],
-        batch_size=500,
-    )
-    Settlement.objects.bulk_create(
-        [
-            Settlement(
-                session=s,
-                revision=1,
-                value=0.32,
-                source="journal",
-                final=False,
-                weight=0.3,
-                steps=[],
-                policy_version="fill",
-            )
-            for s in sessions
-        ],
-        batch_size=500,
-    )
-    LedgerEntry.objects.bulk_create(
-        [
-            LedgerEntry(
-                bandit=arm.bandit,
-                arm=arm,
-                observation=s.observation,
-                revision=1,
-                op="apply",
-                grader=grader,
-                value_micro=320_000,
-                effective_day=s.ended_at.date(),
-                settlement="fill",
-                policy_version="fill",
-            )
-            for s in sessions
-        ],
-        batch_size=500,
-    )
+    def fresh(model: Any, row: dict[str, Any], **columns: Any) -> Any:
+        return model(**{name: columns.get(name, value) for name, value in row.items() if name != "id"})
+
+    @csrf_exempt
+    def bare(request: Any) -> Any:
+        if ApiToken.objects.authenticate(request.headers["Authorization"].removeprefix("Bearer ")) is None:
+            return HttpResponse(status=401)
+        for file in request.FILES.values():
+            store.store(file)
+        with transaction.atomic():
+            session = fresh(Session, sample, external_id=json.loads(request.POST["metadata"])["session_id"])
+            session.save(force_insert=True)
+            own = {"session_id": session.pk, "observation": session.observation}
+            for model, rows in left.items():
+                if model is not Session:
+                    made = model.objects.bulk_create(fresh(model, row, **own) for row in rows)
+                    own[f"{model.__name__.lower()}_id"] = made[0].pk
+            Bucket.objects.filter(arm=sample["category_id"]).update(n=F("n") + 1)
+            Bandit.objects.filter(name__in=["category", "harness"]).update(revision=next(_numbers))
+        return HttpResponse(status=CREATED)
+
+    return bare
+
+
+@contextmanager
+def served(left: Rows) -> Iterator[tuple[int, list[int]]]:
+    """The port of the site with the bare view beside it, and the keys of its processes."""
+    from django.conf import settings
+    from django.core.wsgi import get_wsgi_application
+    from django.urls import include, path
+    from waitress import serve
+
+    settings.ROOT_URLCONF = (path("bare/", bare_view(left)), path("", include("gradingsite.urls")))
+    application = get_wsgi_application()
+    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+    listening.setblocking(False)  # noqa: FBT003 - as the socket module has it
+    processes = []
+    for _process in range(PROCESSES):
+        pid = os.fork()
+        if not pid:
+            serve(application, sockets=[listening], threads=THREADS, _quiet=True)
+            os._exit(0)
+        processes.append(pid)
+    try:
+        yield listening.getsockname()[1], processes
+    finally:
+        for pid in processes:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        listening.close()
+
+
+# --- what is measured ------------------------------------------------------------------------------------------------
+
+
+def cpu(processes: list[int]) -> float:
+    """The seconds of processor time that these processes have used."""
+    ticks = 0
+    for pid in processes:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def parse_ms(times: int) -> float:
+    """Milliseconds of processor time to read a log and a patch, without keeping anything."""
+    import io
+
+    from grading import formats, signals
+    from grading.signals import patch as patches
+
+    data, diff = log("parsed"), patch("parsed").decode()
+    start = time.process_time()
+    for _time in range(times):
+        signals.extract(formats.read(io.BytesIO(data), "log.jsonl"))
+        patches.parse(diff)
+    return (time.process_time() - start) / times * 1000
+
+
+def together(port: int, send: Send, each: int) -> tuple[list[float], int]:
+    """Milliseconds of each upload by uploaders that start together, and how many were refused or broke."""
+    waits, errors, begin = list[float](), list[int](), threading.Barrier(UPLOADERS)
+
+    def work() -> None:
+        client = HTTPConnection("127.0.0.1", port)
+        begin.wait()
+        for _upload in range(each):
+            start = time.perf_counter()
+            status = send(client, INTAKE)
+            waits.append((time.perf_counter() - start) * 1000)
+            if status != CREATED:
+                errors.append(status)
+        client.close()
+
+    threads = [threading.Thread(target=work) for _uploader in range(UPLOADERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return waits, len(errors)
 
 
 if __name__ == "__main__":

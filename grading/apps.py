@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.core.management import call_command
 from django.db.models.signals import post_migrate
 
 
@@ -8,8 +9,15 @@ class GradingConfig(AppConfig):
 
     def ready(self) -> None:
         from grading import checks  # noqa: F401 - registers the system checks
+        from grading.access import watching  # noqa: F401 - connects what History is told by
         from grading.monitoring.notices import checks as notice_checks  # noqa: F401 - the same
         from grading.roles import sync_roles
 
         # Permissions come into being after all migrations have run, so the groups are filled then.
         post_migrate.connect(sync_roles, sender=self)
+        post_migrate.connect(make_cache, sender=self)
+
+
+def make_cache(using: str, **_said: object) -> None:
+    """The table of Django's cache, which no migration makes."""
+    call_command("createcachetable", database=using, verbosity=0)

@@ -54,9 +54,11 @@ PERMISSIONS: dict[str, list[tuple[str, str]]] = {
     OPERATOR: [
         *[("grading", f"{verb}_{name}") for verb in ("add", "change") for name in ("agent", "artifactrule", "rubric")],
         *[("grading", f"{verb}_apitoken") for verb in ("view", "add", "change")],
+        ("grading", "view_auditevent"),
         ("grading", "change_quota"),
         ("grading", "change_reviewitem"),
         ("grading", "delete_session"),
+        ("grading", "delete_artifactrule"),
         *[("bandit", f"{verb}_{name}") for verb in ("add", "change") for name in ("arm", "armalias", "bandit")],
     ],
 }

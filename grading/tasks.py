@@ -1,18 +1,35 @@
 """Celery's view of the work: one function called. Messages expire; the rows are the queue (L7)."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_ready, worker_shutting_down
+from django.db import connections
 from django.utils import timezone
 
 from grading import judging, monitoring, review
-from grading.evidence import transcripts
-from grading.intake import naming
+from grading.access.sessions import SessionStore
+from grading.backups import making
+from grading.evidence import care, retention, transcripts
+from grading.health import periodic
+from grading.health.liveness import Component
+from grading.intake import first_word, naming
 from grading.judging.rubrics import rejudge
 from grading.models import Evidence
-from grading.monitoring.notices import send_due
+from grading.monitoring.notices import deadman, send_due
 from grading.reward import one_scale
+from grading.wakeup import publish
+from gradingsite import telemetry
+from gradingsite.sqlite.base import durably
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def begin(**_said: Any) -> None:
+    durably()  # a verdict that was paid for is a receipt too
+    connections.close_all()
+    telemetry.start("worker")
+    monitoring.attend(Component.WORKER)
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -25,52 +42,75 @@ def judge() -> None:
     judging.pump()
 
 
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def sweep() -> None:
     for _job in judging.sweep():
-        judge.apply_async(expires=60)
+        publish()
 
 
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def judge_again() -> None:
     rejudge.enqueue()
 
 
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
-def catch_up() -> None:
-    judging.catch_up()
-
-
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def batches() -> None:
     judging.attend_batches()
 
 
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def prioritise() -> None:
     judging.prioritise()
     review.prioritise()
     review.take_turns(timezone.now())
 
 
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
-def notices() -> None:
-    send_due()
+def tidy() -> None:
+    care.tidy()
+    care.healed()
 
 
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def check_evidence() -> None:
+    care.check(timezone.now())
+
+
 def at_night() -> None:
     one_scale.renew(timezone.now())
     monitoring.watch_at_night()
     review.ask_about_silence()
+    retention.expire(timezone.now())
+    SessionStore.clear_expired()
+    first_word.forget_addresses(timezone.now())
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def name_models() -> None:
+    naming.catch_up()
+
+
+def backup() -> None:
+    making.at_night()
+
+
+# What `take_turn` does, by the names in CELERY_BEAT_SCHEDULE.
+PERIODIC: Mapping[str, Callable[[], object]] = {
+    "sweep": sweep,
+    "judge again": judge_again,
+    "notices": send_due,
+    "batches": batches,
+    "prioritise": prioritise,
+    "catch up": judging.catch_up,
+    "name models": name_models,
+    "dead man's call": deadman.call,
+    "tidy": tidy,
+    "at night": at_night,
+    "backup": backup,
+    "check evidence": check_evidence,
+}
+
+
+@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
+def take_turn(name: str) -> None:
+    periodic.run(name, PERIODIC[name])
 
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def index_transcript(pk: int) -> None:
     for row in Evidence.objects.filter(pk=pk):
         transcripts.build(row)
-
-
-@shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
-def name_models() -> None:
-    naming.catch_up()

@@ -1,11 +1,14 @@
-"""The addresses of programs: the API and the hook file."""
+"""The addresses of programs: the API, the hook file, and what watches the site."""
 
 from django.urls import path
 
 from grading.agent.views import submit_session
-from grading.api import api
+from grading.api import api, watching
 
 urlpatterns = [
     path("api/v1/", api.urls),
     path("agent/submit_session.py", submit_session, name="submit_session"),
+    path("healthz/live", watching.live, name="live"),
+    path("healthz/ready", watching.ready, name="ready"),
+    path("metrics", watching.figures, name="metrics"),
 ]

@@ -3,8 +3,6 @@
 import logging
 import time
 
-from celery import current_app
-
 logger = logging.getLogger(__name__)
 
 # After a message that failed none is tried for a while: the sweep finds every due job anyway.
@@ -17,8 +15,10 @@ def publish(task: str = "grading.tasks.judge", *arguments: int) -> bool:
     global _silent_until  # noqa: PLW0603 - a broker that is away is away for the whole process
     if time.monotonic() < _silent_until:
         return False
+    from gradingsite.celery import app
+
     try:
-        current_app.send_task(task, arguments, expires=60, retry=False, ignore_result=True)
+        app.send_task(task, arguments, expires=60, retry=False, ignore_result=True)
     except Exception as error:  # noqa: BLE001 - whatever ails the broker, the sweep finds the job
         _silent_until = time.monotonic() + SILENT_SECONDS
         logger.warning("the broker cannot be reached (%s); the sweep will find what is due", error)

@@ -6,6 +6,11 @@ from pathlib import Path
 LISTENING = "0A"
 
 
+def taken(port: int) -> str:
+    """What to say where the port is wanted and taken."""
+    return f"Port {port} is taken by {listener(port)}. Stop that, or take another port: PORT={port + 1} make run"
+
+
 def listener(port: int) -> str:
     """The process that listens on the port, as "name (pid)"; "another program" where the system does not tell."""
     sockets = {f"socket:[{inode}]" for inode in listening_inodes(port)}

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -58,6 +59,16 @@ def env_list(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in env(name, default).split(",") if part.strip()]
 
 
+def env_networks(name: str) -> list[str]:
+    """Addresses and networks, as 10.0.0.0/8, from the environment."""
+    try:
+        return [str(ip_network(part)) for part in env_list(name)]
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"Unexpected value {name}={env(name)!r}, use addresses or networks like 10.0.0.0/8: {error}"
+        ) from None
+
+
 # Everything the site writes lives here: database, evidence, broker, secrets.
 STATE_DIR = Path(env("GRADINGSITE_STATE", str(BASE_DIR / "var"))).resolve()
 keep_private(STATE_DIR)
@@ -76,22 +87,30 @@ def generated_secret(path: Path) -> str:
     return path.read_text().strip()
 
 
+# What is too large for memory on its way in; emptied when the site starts.
+TEMP_DIR = STATE_DIR / "tmp"
+TEMP_DIR.mkdir(parents=True, exist_ok=True)
 # What draws are made with (`bandit.chance`). Not the secret key, which may be changed at any time.
 CHANCE_KEY = chance_key(Path(env("CHANCE_KEY_FILE", str(STATE_DIR / "chance.key"))))
 SECRET_KEY = env("SECRET_KEY") or generated_secret(STATE_DIR / "secret_key")
 DEBUG = env_bool("DEBUG", default=False)
 HOST = env("HOST", "127.0.0.1")
 PORT = env_int("PORT", 8000, low=1, high=65_535)
+WEB_CONCURRENCY = env_int("WEB_CONCURRENCY", 2, low=1, high=64)
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1],testserver")
+# Addresses and networks whose X-Forwarded-For is believed.
+TRUSTED_PROXIES = env_networks("TRUSTED_PROXIES")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 # Behind a TLS proxy: cookies travel on https only and the forwarded scheme is believed.
 HTTPS = env_bool("HTTPS", default=False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
-SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_SECONDS, SECURE_SSL_REDIRECT = (31_536_000, True) if HTTPS else (0, False)
 # Cookies know no port: two sites on one machine would log each other out.
 SESSION_COOKIE_NAME = f"sessionid_{PORT}"
 CSRF_COOKIE_NAME = f"csrftoken_{PORT}"
+# What watches the site from this machine speaks no TLS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz/", r"^metrics$"]
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SITE_URL = env("SITE_URL")
@@ -104,6 +123,12 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "ninja",
     # Ours last: what they do after a migration (roles) needs the permissions that auth makes then.
     "bandit",
@@ -111,13 +136,21 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "gradingsite.telemetry.name_requests",
+    "gradingsite.unavailable.UnavailableMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "gradingsite.static.StaticFiles",
+    # With noise in the length of each page: it tells nothing of secrets in it beside what others made it say.
+    "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "gradingsite.visible.name_the_unseen",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "grading.access.recording.remember_request",
+    "grading.access.sessions.note_use",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -156,8 +189,10 @@ TEMPLATES: list[dict[str, Any]] = [
 # --- database: SQLite (WAL, IMMEDIATE) unless DATABASE_URL names PostgreSQL -----------------------------------------
 SQLITE_OPTIONS: dict[str, Any] = {
     "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;",
+    # How long to wait for the turn to write, and then for programs that write without asking for one.
+    "gate_seconds": 10,
+    "timeout": 10,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON;",
 }
 
 
@@ -165,6 +200,9 @@ def database() -> dict[str, Any]:
     url = env("DATABASE_URL", f"sqlite:///{STATE_DIR / 'db.sqlite3'}")
     config: dict[str, Any] = dict(dj_database_url.parse(url))
     if config["ENGINE"].endswith("sqlite3"):
+        config["ENGINE"] = "gradingsite.sqlite"
+        # Opening a file takes 2 ms of processor: its whole schema is read.
+        config["CONN_MAX_AGE"] = 60
         config["OPTIONS"] = {**SQLITE_OPTIONS, **config.get("OPTIONS", {})}
         # A file, so that a worker process in the tests sees what the tests wrote.
         config["TEST"] = {"NAME": str(STATE_DIR / "test.sqlite3")}
@@ -185,7 +223,64 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-LOGIN_URL = "admin:login"
+LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+# How long whoever fails waits: grading.access.delays. It writes nothing else, and says so on the page itself.
+AXES_HANDLER = "grading.access.delays.GrowingDelay"
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_ENABLE_ADMIN = AXES_VERBOSE = False
+SILENCED_SYSTEM_CHECKS = [
+    "axes.W002",  # its middleware would answer in place of the page
+    "security.W005",  # whether other hosts of the domain have TLS is not for one site to say
+    "security.W021",  # nor whether browsers are to be shipped with that
+]
+# Sessions end after twelve hours without use.
+SESSION_ENGINE, SESSION_COOKIE_AGE = "grading.access.sessions", 12 * 3600
+# What the processes have to know together: attempts at a second factor, and which codes were used.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "site_cache",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    }
+}
+ACCOUNT_ADAPTER = "grading.access.adapters.AccountAdapter"
+ACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ADAPTER = "grading.access.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "gradingsite"
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+SOCIALACCOUNT_ADAPTER = "grading.access.adapters.SocialAccountAdapter"
+# The way to the provider is a link: forms may go to this site alone.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+# Sign-in by an OpenID Connect provider, where one is named; new users get this role, or are turned away.
+OIDC_NAME = env("OIDC_NAME", "single sign-on")
+OIDC_SERVER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET = (
+    env_url("OIDC_SERVER"),
+    env("OIDC_CLIENT_ID"),
+    env("OIDC_CLIENT_SECRET"),
+)
+OIDC_NEW_USERS = env("OIDC_NEW_USERS")
+if bool(OIDC_SERVER) != bool(OIDC_CLIENT_ID):
+    raise ImproperlyConfigured("OIDC_SERVER and OIDC_CLIENT_ID belong together: set both, or neither")
+if OIDC_NEW_USERS not in {"", "viewer", "reviewer", "operator"}:
+    raise ImproperlyConfigured(f"Unexpected value OIDC_NEW_USERS={OIDC_NEW_USERS!r}, use viewer, reviewer or operator")
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": OIDC_NAME,
+                "client_id": OIDC_CLIENT_ID,
+                "secret": OIDC_CLIENT_SECRET,
+                "settings": {"server_url": OIDC_SERVER},
+            }
+        ]
+        if OIDC_CLIENT_ID
+        else [],
+    }
+}
 
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
@@ -199,10 +294,12 @@ MEDIA_ROOT = STATE_DIR / "evidence"
 FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o600, 0o700
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "gradingsite.static.HashedNames"},
 }
 # Straight from the packages: no collectstatic step, and none to forget.
 WHITENOISE_USE_FINDERS = True
+# Their compressed forms: made again when they are missed.
+STATIC_CACHE = STATE_DIR / "cache" / "static"
 
 # --- background work: the database is the queue, Redis wakes workers up (L7) -----------------------------------------
 own_broker = broker.saved(STATE_DIR / "broker")
@@ -230,21 +327,33 @@ CELERY_TIMEZONE = "UTC"
 SWEEP_SECONDS = env_number("SWEEP_SECONDS", 5, low=0.2, high=300)
 # Long enough that a worker which starts slowly still finds one.
 SWEEP_EXPIRES = max(30, 2 * SWEEP_SECONDS)
+# The one place where it stands which jobs there are, and when. Whose turn it is, their rows say (PeriodicJob).
+CELERY_BEAT_SCHEDULER = "gradingsite.beat:RowScheduler"
+CELERY_BEAT_MAX_LOOP_INTERVAL = 5
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "grading.tasks.sweep", "schedule": SWEEP_SECONDS, "options": {"expires": SWEEP_EXPIRES}},
-    "judge again": {
-        "task": "grading.tasks.judge_again",
-        "schedule": SWEEP_SECONDS,
-        "options": {"expires": SWEEP_EXPIRES},
-    },
-    "notices": {"task": "grading.tasks.notices", "schedule": 15, "options": {"expires": 15}},
-    "batches": {"task": "grading.tasks.batches", "schedule": 30, "options": {"expires": 30}},
-    "prioritise": {"task": "grading.tasks.prioritise", "schedule": 60, "options": {"expires": 60}},
-    "catch up": {"task": "grading.tasks.catch_up", "schedule": 60, "options": {"expires": 60}},
-    "name models": {"task": "grading.tasks.name_models", "schedule": 60, "options": {"expires": 60}},
-    # One that was missed, because the site was down, is made up for at the next start.
-    "at night": {"task": "grading.tasks.at_night", "schedule": crontab(hour="2", minute="30")},
+    name: {"task": "grading.tasks.take_turn", "args": [name], "schedule": every, "options": {"expires": expires}}
+    for name, every, expires in (
+        ("sweep", SWEEP_SECONDS, SWEEP_EXPIRES),
+        ("judge again", SWEEP_SECONDS, SWEEP_EXPIRES),
+        ("notices", 15, 15),
+        ("batches", 30, 30),
+        ("prioritise", 60, 60),
+        ("catch up", 60, 60),
+        ("name models", 60, 60),
+        ("dead man's call", 60, 60),
+        ("tidy", 600, 300),
+        # One that was missed, because the site was down, is made up for at the next start.
+        ("at night", crontab(hour="2", minute="30"), 300),
+        ("backup", crontab(hour="4", minute="30"), 300),
+        ("check evidence", crontab(hour="3", minute="30"), 300),
+    )
 }
+
+# --- whether the site works ------------------------------------------------------------------------------------------
+# Between two heartbeats of each program; one that misses four of them stands still. 0: no program has any.
+HEARTBEAT_SECONDS = env_number("HEARTBEAT_SECONDS", 5, low=0, high=60)
+# Called every minute while all is well, for a service that tells people when the calls stop.
+DEADMAN_URL = env_url("DEADMAN_URL")
 
 # --- the reward chain; checked at start-up by grading.checks -------------------------------------------
 CHAIN_VERSION = "2"
@@ -284,11 +393,31 @@ REVIEW_SLICE = env_number("REVIEW_SLICE", 0.2, low=0, high=1)
 
 # --- evidence ---------------------------------------------------------------------------------------------------------
 EVIDENCE_MAX_BYTES = env_int("EVIDENCE_MAX_BYTES", 256 * 2**20, low=1024, high=2**34)
+# Evidence bytes whose last owner sent them longer ago are deleted at night; 0: kept for ever.
+RETENTION_DAYS = env_int("RETENTION_DAYS", 0, low=0, high=36_500)
+# Where backups are made to, if anywhere on this machine: an erasure names those that still hold what is erased.
+BACKUP_DIR = Path(env("BACKUP_DIR")).resolve() if env("BACKUP_DIR") else None
+BACKUP_NIGHTLY = env_bool("BACKUP_NIGHTLY", default=False)
+if BACKUP_NIGHTLY and BACKUP_DIR is None:
+    raise ImproperlyConfigured("BACKUP_NIGHTLY needs BACKUP_DIR: name the folder that the backups are made in")
+# The folder of pg_dump and pg_restore, where they are not those that are found by themselves.
+PG_BIN = env("PG_BIN")
 # Indexes of transcripts, for reading them: made again when they are missed, so the least recently used ones may go.
 TRANSCRIPT_CACHE = STATE_DIR / "cache" / "transcripts"
 TRANSCRIPT_CACHE_BYTES = env_int("TRANSCRIPT_CACHE_BYTES", 4 * 2**30, low=2**20, high=2**44)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 2**20
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1 * 2**20
+FILE_UPLOAD_TEMP_DIR = TEMP_DIR
+# Where less than this is free in the state folder, nothing more is taken in: bytes; None: 1 GiB or 5 % of the disk,
+# whichever is less.
+FREE_SPACE_FLOOR = env_int("FREE_SPACE_FLOOR", 0, low=0, high=2**50) if env("FREE_SPACE_FLOOR") else None
+
+# --- what one token may do a day (in SITE_TIME_ZONE); 0: as much as it likes -----------------------------------------
+# A hundred sessions a day take some 400 requests, .2 GB where each has a log as large as one in a hundred is, and $8 of
+# judging; a loop that asks every ten seconds takes 9,000 requests.
+TOKEN_DAILY_REQUESTS = env_int("TOKEN_DAILY_REQUESTS", 20_000, low=0, high=10**9)
+TOKEN_DAILY_BYTES = env_int("TOKEN_DAILY_BYTES", 10**9, low=0, high=10**15)
+TOKEN_DAILY_JUDGE_USD = env_number("TOKEN_DAILY_JUDGE_USD", 50, low=0, high=1_000_000)
 
 # --- the judge ------------------------------------------------------------------------------------------
 ANTHROPIC_API_KEY = env("ANTHROPIC_API_KEY")
@@ -304,6 +433,10 @@ JUDGE_SECOND_BASE_URL = env("JUDGE_SECOND_BASE_URL")
 JUDGE_TIMEOUT = env_number("JUDGE_TIMEOUT", 120, low=0.1, high=3600)
 JUDGE_LEASE_SECONDS = env_number("JUDGE_LEASE_SECONDS", 300, low=0.5, high=86_400)
 JUDGE_MAX_ATTEMPTS = env_int("JUDGE_MAX_ATTEMPTS", 8, low=1, high=1000)
+# On PostgreSQL, work is due by the database's clock: machines' clocks differ. The tests' clock is their own.
+DATABASE_CLOCK = env_bool("DATABASE_CLOCK", default=True)
+# For drills: a file with the seconds by which that clock is wrong.
+CLOCK_SHIFT_FILE = env("CLOCK_SHIFT_FILE")
 # The first wait of a backoff that doubles up to an hour, and the first gap between probes of an exhausted quota.
 JUDGE_BACKOFF_SECONDS = env_number("JUDGE_BACKOFF_SECONDS", 15, low=0.01, high=3600)
 JUDGE_PROBE_SECONDS = env_number("JUDGE_PROBE_SECONDS", 60, low=0.1, high=3600)
@@ -334,6 +467,8 @@ NOTIFY_WEBHOOK_SECRET = env("NOTIFY_WEBHOOK_SECRET")
 # Ids of rules; empty: every rule of an alarm's weight, and A31.
 NOTIFY_RULES = env_list("NOTIFY_RULES")
 NOTIFY_TIMEOUT = env_number("NOTIFY_TIMEOUT", 10, low=0.1, high=60)
+# People are invited by mail where a mail server is named.
+MAIL_WORKS = bool(env("EMAIL_HOST"))
 EMAIL_HOST = env("EMAIL_HOST", "localhost")
 EMAIL_PORT = env_int("EMAIL_PORT", 25, low=1, high=65_535)
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = env("EMAIL_HOST_USER"), env("EMAIL_HOST_PASSWORD")
@@ -342,11 +477,19 @@ EMAIL_USE_SSL = env_bool("EMAIL_USE_SSL", default=False)
 EMAIL_TIMEOUT = NOTIFY_TIMEOUT
 DEFAULT_FROM_EMAIL = env("DEFAULT_FROM_EMAIL", "gradingsite@localhost")
 
+LOG_FORMAT = env("LOG_FORMAT", "line")
+if LOG_FORMAT not in {"line", "json"}:
+    raise ImproperlyConfigured(f"Unexpected value LOG_FORMAT={LOG_FORMAT!r}, use line or json")
+# Where traces are sent, by OpenTelemetry's own name for it: the address of a collector that speaks OTLP over HTTP.
+OTEL_ENDPOINT = env_url("OTEL_EXPORTER_OTLP_ENDPOINT")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"()": "gradingsite.visible.LineFormatter", "format": "%(levelname)s %(name)s: %(message)s"},
+        "json": {"()": "gradingsite.telemetry.JsonLines", "format": "%(message)s", "timestamp": "time"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": env("LOG_LEVEL", "INFO").upper()},
     # A line for each wakeup would bury the rest.
     "loggers": {name: {"level": "WARNING"} for name in ("celery.worker.strategy", "celery.app.trace", "celery.beat")},

@@ -1,12 +1,16 @@
 """Keeps several programs running as one: their output under one clock with a name before each line, a fallen one
 started again, and all of them ended together.
 
+`python -m gradingsite.supervisor 5` runs those that are written, as JSON, to the pipe that it has got as file 5: it is
+to stay small, so it loads nothing of the site.
+
 One thread, no locks. Every program leads a process group of its own, so that a Ctrl-C reaches the supervisor alone and
 ending a program ends its children too. On Linux the kernel ends the programs if the supervisor itself is killed.
 """
 
 import contextlib
 import ctypes
+import json
 import os
 import selectors
 import signal
@@ -14,7 +18,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NoReturn
 
 GRACE = 8.0  # seconds from asking a program to end to killing it
 LONGEST_WAIT = 30.0  # seconds before a program that keeps falling is started again
@@ -22,6 +28,8 @@ HEALTHY = 60.0  # a program that ran this many seconds is forgiven its earlier f
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)  # loaded here, because between fork and exec little is safe
 COLOURS = (36, 32, 35, 33, 34)
+# Bits of /proc's signal sets.
+MAKE_WAITS_IN = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGHUP - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,3 +196,38 @@ class Supervisor:
             for child in children:
                 if child.has_ended():
                     child.reap(self.selector)
+
+
+def make_was_interrupted() -> bool:
+    """Whether make alone got a SIGINT or SIGHUP (a Ctrl-C reaches us too): it then waits for us and tells us nothing.
+
+    It waits inside its signal handler, so the signal is blocked in it meanwhile; Linux shows that.
+    """
+    if "MAKELEVEL" not in os.environ or not sys.platform.startswith("linux"):
+        return False
+    lines = Path(f"/proc/{os.getppid()}/status").read_text().splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    return status["Name"] == "make" and bool(int(status["SigBlk"], 16) & MAKE_WAITS_IN)
+
+
+def become(programs: Iterable[Program]) -> NoReturn:
+    """Turn this process, whatever it has loaded, into the supervisor of these programs. Its id and its environment stay
+    the same, and the files that may be inherited stay open.
+    """
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)  # noqa: FBT003  as the os module has it
+    with os.fdopen(writing, "w") as file:
+        json.dump([asdict(program) for program in programs], file)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "gradingsite.supervisor", str(reading)])  # noqa: S606  our own
+
+
+def main() -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        with os.fdopen(int(sys.argv[1])) as file:
+            programs = [Program(**given) for given in json.load(file)]
+        Supervisor(programs, is_over=make_was_interrupted).run()
+
+
+if __name__ == "__main__":
+    main()

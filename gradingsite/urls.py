@@ -4,4 +4,9 @@ from django.urls import include, path
 
 from grading.screens.site import site
 
-urlpatterns = [path("", include("grading.urls")), path("", site.urls)]
+handler500 = "gradingsite.unavailable.server_error"
+urlpatterns = [
+    path("", include("grading.urls")),
+    path("", include("grading.screens.signin.urls")),
+    path("", site.urls),
+]

@@ -1,19 +1,147 @@
-"""How gunicorn serves the site. Read by `gunicorn -c python:gradingsite.web`."""
+"""Serves the site: `python -m gradingsite.web`. Loads it once, binds a socket, keeps WEB_CONCURRENCY processes on it.
 
+The parent serves nothing. It starts a process again that died, and ends all of them at a signal.
+"""
+
+import errno
+import gc
+import logging
 import os
-from typing import Any
+import signal
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from http import HTTPStatus
 
-from gradingsite.settings import HOST, PORT
+from gradingsite.ports import taken
+from gradingsite.server import STOP_SECONDS, EarlyReply, Environ, SharedCounts, WebServer
+from gradingsite.supervisor import die_with_parent
 
-bind = f"[{HOST}]:{PORT}" if ":" in HOST else f"{HOST}:{PORT}"
-worker_class = "gthread"
-workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
-threads = 8
-preload_app = True  # a site that cannot start says so before it claims to serve
-graceful_timeout = 5
-loglevel = "warning"
-control_socket_disable = True
+BACKLOG = 1024
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# A process that dies at once is started again no more often than this.
+PAUSE_SECONDS = 1.0
 
 
-def when_ready(_server: Any) -> None:
-    print(f"serving http://{bind}/", flush=True)  # noqa: T201  the supervisor's log reads it
+def main() -> None:
+    """Serve until a signal. Exits with 1 and a line that says why where the site cannot start or the port is taken."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gradingsite.settings")
+    from django.conf import settings
+    from django.db import connections
+    from django.urls import get_resolver
+
+    from gradingsite import celery, schema, telemetry
+    from gradingsite.sqlite.base import durably
+    from gradingsite.wsgi import application
+
+    # All of the site's code now: what is wrong with it is said before anything is served, and the processes share it.
+    _ = get_resolver().url_patterns
+    from grading import monitoring
+    from grading.api.gate import refusal_of
+    from grading.health.liveness import Component
+
+    def gate(environ: Environ) -> EarlyReply | None:
+        response = refusal_of(environ)
+        if response is None:
+            return None
+        status = f"{response.status_code} {HTTPStatus(response.status_code).phrase}"
+        return EarlyReply(status=status, headers=list(response.items()), body=response.content)
+
+    schema.require_or_exit(schema.require_current)
+    durably()
+    celery.app.finalize()  # workers are woken by it
+    connections.close_all()
+    logging.getLogger("waitress").setLevel(logging.WARNING)
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    tempfile.tempdir = str(settings.TEMP_DIR)
+    sock = listen(settings.HOST, settings.PORT)
+    host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
+    print(f"serving http://{host}:{settings.PORT}/", flush=True)  # noqa: T201  the supervisor's log reads it
+    counts = SharedCounts(settings.WEB_CONCURRENCY)
+    gc.freeze()
+
+    def serve(process: int) -> None:
+        counts.clear(process)
+        server = WebServer(application, gate, sock, counts=counts, process=process)
+        for number in STOPS:
+            signal.signal(number, lambda *_: server.stop())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
+        telemetry.start("web")
+        monitoring.attend(Component.WEB)
+        server.run()
+
+    keep_running(settings.WEB_CONCURRENCY, serve)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Ends the program with a line that says why where there is none to be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
+    except OSError as error:
+        sys.exit(taken(port) if error.errno == errno.EADDRINUSE else f"Cannot listen at {host}, port {port}: {error}")
+
+
+def keep_running(processes: int, serve: Callable[[int], None]) -> None:
+    """Fork so many processes, each with `serve(its number)`; start one again that ends; at a signal, end all."""
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # one that is ignored would not be waited for everywhere
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
+    running = {fork(serve, number): number for number in range(processes)}
+    while signal.sigwait({*STOPS, signal.SIGCHLD}) == signal.SIGCHLD:
+        for process, status in ended():
+            number = running.pop(process)
+            how = os.waitstatus_to_exitcode(status)
+            print(f"web process {number} FELL (status {how}); starting it again", flush=True)  # noqa: T201
+            time.sleep(PAUSE_SECONDS)
+            running[fork(serve, number)] = number
+    for process in running:
+        os.kill(process, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS + 1
+    while running:
+        for process, _ in ended():
+            del running[process]
+        if time.monotonic() > deadline:
+            for process in running:
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def fork(serve: Callable[[int], None], number: int) -> int:
+    """A new process that runs `serve(number)` and ends with it; its id."""
+    parent = os.getpid()
+    process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        die_with_parent()
+        if os.getppid() == parent:
+            serve(number)
+            status = 0
+    except BaseException:  # noqa: BLE001  nothing of the parent's may run on in the child
+        traceback.print_exc()
+    finally:
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def ended() -> list[tuple[int, int]]:
+    """The processes that ended since, each with its status."""
+    found: list[tuple[int, int]] = []
+    while True:
+        try:
+            process, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if not process:
+            return found
+        found.append((process, status))
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,9 @@ from urllib.parse import parse_qsl, quote
 
 from django.urls import URLPattern, get_resolver, reverse
 
+from grading.models import JudgeJob, Rubric, Session
 from grading.models.quota import QuotaState
+from grading.vocabulary import Reason
 from tests.casts import quota as quota_cast
 
 Posted = dict[str, Any]
@@ -87,11 +89,18 @@ def seen(world: World) -> Posted:
     return {"session": session.pk, f"seen-{session.pk}": session.settlements.latest("revision").revision}
 
 
+def stand_still() -> None:
+    """A session's evidence cannot be read, and its job waits for that."""
+    session = Session.objects.exclude(judge_jobs__in=JudgeJob.objects.open()).latest("pk")
+    rubric = Rubric.objects.active(session.work)
+    JudgeJob.objects.create(session=session, rubric=rubric, reason=Reason.UNREADABLE, attempts=1)
+
+
 # The numbers of the first policy of a bandit that chooses, but for its half-life.
 POLICY = (
     "half_life_days=14&follows_change=True&long_run_half_life_days=180&prior_strength=12&exploration=.03&sharpness=2"
     "&floor=.01&cost_weight=0&probation_sessions=3"
-    "&probation_per_day=1&consumption_per_day=2&consumption_boost=1.1&consumption_penalty=.8"
+    "&probation_per_agent=1&consumption_per_agent=2&open_decisions=8&agent_cap=3&consumption_boost=1.1&consumption_penalty=.8"
     "&consumption_window_days=14&consumption_min_samples=5&weight_human=1&weight_judge=1&weight_consumption=1"
     "&weight_trajectory=.3&weight_journal=.3&cap_journal=12"
 )
@@ -108,6 +117,13 @@ SCREENS: dict[str, Address] = {
         opens=VIEWER, kind=PART, of="session", queries=("?from=1&cited=1,2&flagged=3", "?from={last_event}")
     ),
     "admin:find": Address(opens=VIEWER, kind=DATA, of="session", queries=("?q=pytest", "?q=%3Cscript&after=2")),
+    "admin:proposal": Address(
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="proposal", data=lambda world: {"do": "turn down"}
+    ),
+    "admin:reveal": Address(
+        opens=REVIEWER, kind=ACT, acts=REVIEWER, of="told", data=lambda world: {"part": "journal", "mark": "0"}
+    ),
+    "admin:raw": Address(opens=OPERATOR, acts=OPERATOR, of="told_file", data=lambda world: {"why": "a look"}),
     "admin:undo": Address(opens=REVIEWER, acts=REVIEWER, of="grade", data=WHY),
     "admin:bandits": Address(opens=VIEWER, kind=MOVED),
     "admin:bandit": Address(
@@ -154,6 +170,7 @@ SCREENS: dict[str, Address] = {
         opens=OPERATOR, kind=ACT, acts=OPERATOR, before=lambda: quota_cast.quota(QuotaState.PAUSED)
     ),
     "admin:quota_probe": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR),
+    "admin:quota_try_now": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, before=stand_still),
     "admin:quota_policy": Address(
         opens=OPERATOR,
         acts=OPERATOR,
@@ -195,7 +212,10 @@ SCREENS: dict[str, Address] = {
     "admin:run": Address(opens=VIEWER, of="run"),
     "admin:run_progress": Address(opens=VIEWER, kind=PART, of="run"),
     "admin:run_plan": Address(
-        opens=OPERATOR, acts=OPERATOR, data=lambda world: {"seen": "1000"}, queries=("", "?stale=yes", "?category=eve")
+        opens=OPERATOR,
+        acts=OPERATOR,
+        data=lambda world: {"seen": "1000"},
+        queries=("", "?stale=yes", "?category=eve", "?given_up=yes"),
     ),
     "admin:run_cancel": Address(opens=OPERATOR, kind=ACT, acts=OPERATOR, of="run"),
     "admin:alarms": Address(opens=VIEWER),
@@ -243,12 +263,31 @@ SCREENS: dict[str, Address] = {
     "admin:history_csv": Address(opens=VIEWER, kind=FILE),
     "admin:history_jsonl": Address(opens=VIEWER, kind=FILE),
     "admin:calibration_csv": Address(opens=VIEWER, kind=FILE),
+    # Without a mail server it invites nobody: tests/access/test_invitations.py.
+    "admin:invite": Address(opens=OPERATOR),
     "admin:notices": Address(opens=VIEWER),
     # Without a channel it has nothing to send, and so nothing to write.
     "admin:notices_test": Address(opens=OPERATOR, kind=ACT),
     "admin:connect": Address(opens=OPERATOR, acts=OPERATOR, data=lambda world: {"agent": "carol", "note": "laptop"}),
     "admin:samples": Address(opens=OPERATOR, acts=OPERATOR),
     "admin:settings": Address(opens=VIEWER),
+}
+# Those that django-allauth knows by these names. Changing one's second factor asks for the password
+# first, and how often it was asked for is counted.
+SIGN_IN: dict[str, Address] = {
+    "account_login": Address(opens=ANYONE, inside="302"),
+    "invitation": Address(opens=ANYONE, of="invitation"),
+    "mfa_authenticate": Address(opens=STAFF, kind=MOVED, away="302"),
+    "mfa_index": Address(opens=STAFF),
+    "account_reauthenticate": Address(opens=STAFF, acts=STAFF),
+    "mfa_reauthenticate": Address(opens=STAFF, kind=MOVED),
+    "mfa_activate_totp": Address(opens=STAFF, kind=MOVED, acts=STAFF),
+    "mfa_deactivate_totp": Address(opens=STAFF, kind=MOVED, inside="404"),
+    "mfa_view_recovery_codes": Address(opens=STAFF, kind=MOVED, inside="404"),
+    "mfa_generate_recovery_codes": Address(opens=STAFF, kind=MOVED, acts=STAFF),
+    # There only where a provider is named: tests/access/test_single_sign_on.py.
+    "openid_connect_login": Address(opens=NEVER, away="404", of="provider"),
+    "openid_connect_callback": Address(opens=NEVER, away="404", of="provider"),
 }
 DJANGOS: dict[str, Address] = {
     "admin:login": Address(opens=ANYONE, inside="302"),
@@ -262,6 +301,10 @@ DJANGOS: dict[str, Address] = {
 }
 PROGRAMS: dict[str, Address] = {
     "submit_session": Address(opens=ANYONE, kind=FILE),
+    "live": Address(opens=ANYONE, kind=FILE),
+    "ready": Address(opens=ANYONE, kind=FILE),
+    # For tokens and this machine: tests/api/test_watching.py.
+    "metrics": Address(opens=NEVER, kind=FILE, away="401", inside="401"),
     "api:openapi-view": Address(opens=ANYONE),
     "api:openapi-json": Address(opens=ANYONE, kind=FILE),
 }
@@ -271,7 +314,7 @@ TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model's admin pages. Nothing is ever deleted there, but users and groups by a superuser."""
+    """A model's admin pages. Nothing is ever deleted there, but rules by operators and people by a superuser."""
 
     view: Need = VIEWER
     add: Need = NEVER
@@ -289,6 +332,7 @@ MODELS: dict[str, Model] = {
     "grading_artifactrule": Model(
         add=OPERATOR,
         change=OPERATOR,
+        delete=OPERATOR,
         posted={"kind": "poem", "weight": ".1", "scale": "1", "path_glob": "*.txt", "least_characters": "200"},
     ),
     "bandit_bandit": Model(add=OPERATOR, change=OPERATOR, posted={"name": "moods", "title": "Moods", "kind": "choice"}),
@@ -335,6 +379,7 @@ def _pages(label: str, model: Model) -> dict[str, Address]:
 
 ADDRESSES: dict[str, Address] = {
     **SCREENS,
+    **SIGN_IN,
     **DJANGOS,
     **PROGRAMS,
     **{name: page for label, model in MODELS.items() for name, page in _pages(label, model).items()},

@@ -12,8 +12,7 @@ from bandit.chance import chance
 from bandit.models import Arm
 from grading.models import Agent, Artifact, Grade, JudgeJob, JudgePolicy, ReviewAnswer, ReviewItem, Rubric, Session
 from grading.models.evidence import ArtifactKind, Origin
-from grading.review import random_slice
-from grading.review.shares import falls_into
+from grading.review import shares
 from grading.vocabulary import Reason, Source, Status
 
 NOON = dt.datetime(2026, 3, 31, 12, 0, tzinfo=dt.UTC)
@@ -24,8 +23,7 @@ ARMS = ("code", "infra", "triage", "content", "cross-repo", "research", "news", 
 _names = (
     name
     for name in (f"session-{number:04d}" for number in itertools.count(1))
-    if not any(falls_into(0.25, f"{purpose}/{name}") for purpose in ("repeat", "second"))
-    and random_slice.draw(random_slice.MEMBERSHIP, "bob", name) >= 0.25
+    if all(shares.number(purpose, "bob", name) >= 0.25 for purpose in (shares.SLICE, "repeat", "second"))
     and all(chance(f"abstention of {arm}", "category", "bob", name) >= JudgePolicy().abstention_share for arm in ARMS)
 )
 

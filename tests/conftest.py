@@ -32,11 +32,14 @@ BROKER = broker.prepare(STATE / "broker")
 for name in (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CHANCE_KEY_FILE", "DEBUG", "HTTPS", "PORT"),
     *("SITE_TIME_ZONE", "SITE_URL"),
-    *("NOTIFY_EMAIL", "NOTIFY_WEBHOOK", "NOTIFY_RULES"),
+    *("NOTIFY_EMAIL", "NOTIFY_WEBHOOK", "NOTIFY_RULES", "DEADMAN_URL"),
+    *("LOG_FORMAT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
 ):
     os.environ.pop(name, None)
 (STATE / "chance.key").write_bytes(bytes(range(32)))  # the same draws in every run
-os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests"}
+os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests", "DATABASE_CLOCK": "no"}
+# A worker of some test would tell of the web server that it does not have.
+os.environ["HEARTBEAT_SECONDS"] = "0"
 
 # Settings are loaded now, and pytest-django finds them loaded. The variable is taken away again because pytest-xdist's
 # processes would inherit it and load the settings of this process before they come here.
@@ -98,9 +101,13 @@ def redis_url(broker_process: broker.Broker) -> str:
 
 @pytest.fixture(autouse=True)
 def no_connections_left() -> Iterator[None]:
-    """What a test's judge and limiter kept open or learned ends with it."""
+    """What a test's judge, limiter and pages kept open or learned ends with it."""
     yield
-    for name, forget in {"grading.judging.client": "close", "grading.judging.allowance.limiter": "forget"}.items():
+    for name, forget in {
+        "grading.judging.client": "close",
+        "grading.judging.allowance.limiter": "forget",
+        "grading.remembered": "forget",
+    }.items():
         if name in sys.modules:
             getattr(sys.modules[name], forget)()
 
@@ -110,13 +117,13 @@ def start_worker(redis_url: str, transactional_db: None) -> Iterator:
     """Starts a real Celery worker on the test database: `process = start_worker(ANTHROPIC_BASE_URL=…)`."""
     processes: list[subprocess.Popen] = []
 
-    def start(**environment: str) -> subprocess.Popen:
+    def start(*more: str, **environment: str) -> subprocess.Popen:
         from gradingsite.celery import app
 
         command = [sys.executable, "-m", "celery", "-q", "-A", "gradingsite", "worker"]
         options = ["--without-gossip", "--without-mingle", "--without-heartbeat", "-n", f"w{len(processes)}@tests"]
         environment = {**for_the_site(), **environment}
-        process = subprocess.Popen([*command, *options], env=environment, preexec_fn=die_with_parent)
+        process = subprocess.Popen([*command, *options, *more], env=environment, preexec_fn=die_with_parent)
         processes.append(process)
         deadline = time.monotonic() + 120
         while not app.control.ping(destination=[f"w{len(processes) - 1}@tests"], timeout=0.2):
@@ -133,6 +140,20 @@ def start_worker(redis_url: str, transactional_db: None) -> Iterator:
 def worker(start_worker) -> subprocess.Popen:
     """A running Celery worker on the test database, as a process that a test may kill."""
     return start_worker()
+
+
+@pytest.fixture(scope="session")
+def live_server() -> Iterator:
+    """As pytest-django's, but that the site itself serves its static files: Django's own handler does not know their
+    hashed names.
+    """
+    from pytest_django.live_server_helper import LiveServer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("django.contrib.staticfiles.handlers.StaticFilesHandler", lambda application: application)
+        server = LiveServer("localhost")
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -45,7 +45,9 @@ def database(name: str, folder: Path) -> Iterator[None]:
 def restore(name: str, folder: Path) -> list[tuple[str, str]]:
     """Makes the empty database what it was, and lays its evidence into `folder`; the migrations that it has."""
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        # The filter came with Python 3.11.4; before, these files of our own are taken as they are.
+        archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
+        archive.extractall(folder)  # noqa: S202
     with sqlite3.connect(":memory:" if connection.vendor == "postgresql" else connection.settings_dict["NAME"]) as then:
         then.executescript((folder / "db.sql").read_text())
         applied = then.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()

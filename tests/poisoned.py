@@ -24,12 +24,14 @@ from grading.models import (
     Artifact,
     ArtifactRule,
     Comment,
+    DamagedBlob,
     Flag,
     JudgeAttempt,
     JudgeBatch,
     JudgeJob,
     JudgeRun,
     Notice,
+    PeriodicJob,
     Quota,
     Reveal,
     ReviewItem,
@@ -60,7 +62,11 @@ KEPT = {
     "grading.Evidence.sha256", "grading.Grade.inputs_sha256", "grading.Grade.rubric", "grading.Rubric.sha256",
     "grading.JudgeAttempt.inputs_sha256", "grading.JudgeAttempt.prompt_sha256", "grading.ReviewAnswer.evidence_sha256",
     "grading.Quota.key", "grading.Settlement.source", "grading.AbstentionDraw.key_id",
-    "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk",
+    "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",
+    "grading.ReviewItem.claim", "grading.ReviewAnswer.bulk", "grading.Submission.body_sha256",
+    "grading.ExpiredBlob.sha256", "grading.DamagedBlob.sha256", "grading.Heartbeat.name", "grading.PeriodicJob.name",
+    "grading.SessionSignals.version", "grading.SessionState.source", "grading.SessionState.reason",
+    "grading.SessionState.rubric", "grading.SessionState.version",
 }  # fmt: skip
 LINES = list(xss.SHORT.values())
 ROOM = 6  # for a number that keeps unique columns unique
@@ -232,6 +238,8 @@ def _judging(sessions: list[Session], olga: User) -> Rubric:
         )
         JudgeAttempt.objects.create(job=job, lease_token=uuid.uuid4(), outcome=outcome, finished_at=now, batch=batch)
     JudgeRun.objects.create(rubric=held, by=olga)
+    PeriodicJob.objects.create(name="sweep")
+    DamagedBlob.objects.create(sha256="a" * 64, found_at=now)
     quota_cast.quota(QuotaState.PAUSED, by=olga)
     Quota.objects.create(key="another", state=QuotaState.MISCONFIGURED)
     for number in range(4):

@@ -1,6 +1,7 @@
 """Other processes that share the test database. (Never import conftest: a second import is a second environment.)"""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -28,11 +29,17 @@ def database_url() -> str:
 @contextmanager
 def started(command: list[str], **options) -> Iterator[subprocess.Popen]:
     """A process that is ended afterwards."""
-    process = subprocess.Popen(command, preexec_fn=die_with_parent, **options)
+    process = subprocess.Popen(command, preexec_fn=_begin, **options)
     try:
         yield process
     finally:
         stop(process)
+
+
+def _begin() -> None:
+    """Tests that run in the background may have been told to ignore a Ctrl-C, and would hand that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    die_with_parent()
 
 
 def wait_for(condition, seconds: float = 90) -> None:

@@ -22,7 +22,19 @@ from bandit.models import (
 from bandit.selection import select
 from grading import monitoring, review
 from grading.judging.rubrics import rejudge, versions
-from grading.models import Alarm, ApiToken, ArtifactRule, ReviewAnswer, ReviewItem, Rubric, SavedView, SessionLesson
+from grading.models import (
+    Alarm,
+    ApiToken,
+    ArtifactRule,
+    Proposal,
+    ReviewAnswer,
+    ReviewItem,
+    Rubric,
+    SavedView,
+    SessionLesson,
+    Submission,
+    SubmissionAddress,
+)
 from grading.models.quota import QuotaState
 from grading.models.review import Answer, QueueEntry
 from grading.review import bulk
@@ -69,12 +81,16 @@ def make() -> World:
     # An authenticated call notes the time, once a minute: not now.
     ApiToken.objects.update(last_used_at=timezone.now())
     drawn = _assignment(session)
+    told = judge_cast.session()
+    told_file = judge_cast.give(told, "journal", b"DB_PASSWORD=correct-horse-7\n")
     chosen = select(bandit="category", decision_id="d-1", supply=None, agent="bob", now=timezone.now())
     return World(
         rows={
             "session": session,
             "others_session": other,
             "grade": grade,
+            "told": told,
+            "told_file": told_file,
             "draft": draft,
             "run": run,
             "named": f"bob/{session.external_id}",
@@ -86,6 +102,7 @@ def make() -> World:
             "beside": opinion,
             "view": SavedView.objects.create(owner=olga, page="sessions", name="Hers", query="state=final"),
             "last_event": 1,
+            "proposal": _proposal(session, token),
             "bulk": (bulk_name,),
             "bulk_name": bulk_name,
             "bandit": ("category",),
@@ -93,6 +110,8 @@ def make() -> World:
             "arm_other": Arm.objects.get(bandit__name="category", name="social").pk,
             "model_text": other.model,
             "app": ("grading",),
+            "provider": ("sso",),
+            "invitation": ("MQ", "made-up"),
             "secret": secret,
             "others_secret": others_secret,
             "grading_agent": session.agent,
@@ -126,3 +145,10 @@ def _assignment(session):
     SessionLesson.objects.create(session=session, arm=lesson, assignment=drawn, salience=0.5)
     rewards.settle(session)
     return drawn
+
+
+def _proposal(session, token):
+    """What the agent said once the session was graded."""
+    said = Submission.objects.create(session=session, token=token, scope="hook", witness="hook", body_sha256="b" * 64)
+    SubmissionAddress.objects.create(submission=said, address="127.0.0.1")
+    return Proposal.objects.create(session=session, submission=said, field="category", value={"category": "news"})

@@ -30,8 +30,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import logsumexp, ndtr
 
 from bandit.core.estimate import LEVEL, Estimate
 from bandit.core.table import Flags, Floats, Ints
@@ -109,6 +107,8 @@ class Draws:
 
     def unscored(self) -> "UnscoredShares":
         """How many are without an outcome, by how they were drawn."""
+        from scipy.special import ndtr
+
         missing, n = ~self.scored, len(self.taken)
         if not n:
             return UnscoredShares(taken=0.0, held_out=0.0, p=1.0, lost=0.0)
@@ -188,6 +188,8 @@ class Bets:
 
     def effect(self) -> Estimate:
         """The effect, its standard error, and the interval for all looks together, within [−1, 1]."""
+        from scipy.optimize import brentq
+
         error = float(np.sqrt((self.x**2).sum())) / float(self.h.sum())
         # Each end is where the money is enough to leave an effect out; −1 or 1, where it never is.
         low, high = (
@@ -211,6 +213,8 @@ class Bets:
 
     def _wealth(self, effect: float) -> float:
         """The logarithm of what 1 has become, against this effect."""
+        from scipy.special import logsumexp
+
         row = self.x - effect * self.h
         stakes = np.minimum(STAKES[:, None], MOST_LOST / (self.most + abs(effect) * self.h))
         bets = stakes * row

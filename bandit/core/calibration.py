@@ -23,7 +23,6 @@ from datetime import date, timedelta
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from scipy.special import stdtrit
 
 from bandit.core.table import ABSTAINED, Floats
 
@@ -341,6 +340,8 @@ def _beside_the_others(pairs: Sequence[JudgedSession]) -> list[JudgedSession]:
 
 
 def _line(key: Key, pairs: Sequence[JudgedSession]) -> CalibrationLine:
+    from scipy.special import stdtrit
+
     arms = _by_arm(pairs)
     trust = arms.n / (arms.n + HALF)
     silent = key[0] == ABSTAINED

@@ -28,10 +28,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
 
+from bandit.core.agents import AgentCaps, factor_of
 from bandit.core.rectify import Stratum
 from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, positions
 
@@ -110,11 +112,13 @@ def changes(
     contexts: Mapping[str, float],
     counted: Mapping[str, float],
     decisions: Collection[DecidedBreak] = (),
+    caps: AgentCaps = MappingProxyType({}),
 ) -> ArmChanges:
     """What changed before `today` in each of the arms `names`, sorted; the rows are in any order.
 
     Read are rewards of judges and people that nothing speaks against: not of a standing that `counted` weighs below 1,
-    and not vouched for by the graded alone. `offsets` and `contexts` move them as in `bandit.core.rectify`. Remembered
+    and not vouched for by the graded alone. `offsets` and `contexts` move them as in `bandit.core.rectify`; `caps` are
+    those of agents. Remembered
     for a while, since it is the same until something about a past day is.
     """
     said = [
@@ -124,7 +128,7 @@ def changes(
     ]
     verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))
     known = tuple(each for each in verdicts if each.day <= today and each.arm in names)
-    return _changes(Series.of(said, names, offsets, contexts), names, known)
+    return _changes(Series.of(said, names, offsets, contexts, caps), names, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,28 +170,34 @@ class Series:
         names: tuple[str, ...],
         offsets: Mapping[Stratum, float],
         contexts: Mapping[str, float],
+        caps: AgentCaps,
     ) -> Self:
-        """The series of these rows, moved by offsets and by contexts."""
+        """The series of these rows, moved by offsets and by contexts, and weighed by what caps leave of them."""
         arm_at = positions(names)
-        sums: dict[tuple[int, str, int], tuple[int, int, int]] = {}
+        sums: dict[tuple[int, str, int, float], tuple[int, int, int]] = {}
         for row in rows:
             step = round(
                 (offsets.get((row.arm, row.source, row.stratum), 0.0) + contexts.get(row.context, 0.0)) * MICRO
             )
-            key = (arm_at[row.arm], f"{row.source} {row.judge}", row.day.toordinal())
+            key = (arm_at[row.arm], f"{row.source} {row.judge}", row.day.toordinal(), factor_of(row, caps))
             held_n, held_s, held_q = sums.get(key, (0, 0, 0))
             squares_moved = row.q + 2 * step * row.s + step**2 * row.n
             sums[key] = held_n + row.n, held_s + row.s + step * row.n, held_q + squares_moved
-        held = sorted((key, each) for key, each in sums.items() if each[0] > 0)
+        weighed: dict[tuple[int, str, int], Floats] = {}
+        for (arm_number, name, ordinal, factor), each in sorted(sums.items()):
+            of = (arm_number, name, ordinal)
+            weighed[of] = weighed.get(of, np.zeros(3)) + factor * np.array(each, dtype=np.float64)
+        held = [(of, moments) for of, moments in weighed.items() if moments[0] > 0]
         judge_at = positions(tuple(sorted({judge for (_, judge, _), _ in held})))
-        columns = np.array([(arm, judge_at[judge], day, *each) for (arm, judge, day), each in held], dtype=np.int64)
-        arm, judge, day, count, total, squares = columns.reshape(-1, 6).T
+        columns = np.array([(arm, judge_at[judge], day) for (arm, judge, day), _ in held], dtype=np.int64)
+        arm, judge, day = columns.reshape(-1, 3).T
+        count, total, squares = np.array([moments for _, moments in held]).reshape(-1, 3).T
         begins: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
-        n: Floats = count.astype(np.float64)
+        n: Floats = count
         x: Floats = total / MICRO / n
         # Within days; and where days in a row have one reward each, half the square of their difference.
         within: Floats = np.maximum(squares / MICRO**2 - n * x**2, 0.0)
-        free: Floats = n - 1
+        free: Floats = np.maximum(n - 1, 0.0)
         single = np.append(False, (count[1:] == 1) & (count[:-1] == 1))
         single[begins] = False
         within += np.where(single, np.diff(x, prepend=0.0) ** 2 / 2, 0.0)

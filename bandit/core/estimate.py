@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from bandit.core.table import Floats
 
@@ -32,6 +31,8 @@ class Estimate:
 
 def estimate(mean: float, variance: float, freedom: float, *, least: float = 0.0, most: float = 1.0) -> Estimate:
     """Student's interval of a mean with this `variance` of its own and `freedom` > 0, all cut to [least, most]."""
+    from scipy.special import stdtrit
+
     error = float(np.sqrt(variance))
     half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     mean, low, high = (float(min(max(each, least), most)) for each in (mean, mean - half, mean + half))

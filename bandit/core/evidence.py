@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Self
 
 import numpy as np
 
+from bandit.core.agents import AgentCaps, agent_caps, factor_of
 from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
 from bandit.core.change import ArmChanges, changes
 from bandit.core.policy import Policy
@@ -41,7 +42,8 @@ Sums = tuple[Floats, Floats, Floats]
 class EvidenceTable:
     """Rows as a table on the day `today`, and the lines by which some of them are read, by their number there.
 
-    Nothing here is clipped or capped row by row, so that how rows are split changes no bit.
+    Nothing here is clipped or capped row by row, so that how rows are split changes no bit. `caps` says where those of
+    agents act.
     """
 
     table: Table
@@ -49,6 +51,7 @@ class EvidenceTable:
     policy: Policy
     today: date
     changes: ArmChanges | None = None
+    caps: AgentCaps = field(default_factory=dict)
 
     @classmethod
     def read(cls, rows: Iterable[RewardRow], names: tuple[str, ...], policy: Policy, today: date) -> Self:
@@ -59,6 +62,7 @@ class EvidenceTable:
         an arm not in `names`.
         """
         held = [row for row in rows if 0 <= (today - row.day).days <= policy.days_read]
+        caps = agent_caps(held, policy.agent_cap, today)
         changed = None
         if policy.follows_change:
             changed = changes(
@@ -69,20 +73,21 @@ class EvidenceTable:
                 contexts=policy.baseline,
                 counted=policy.standings,
                 decisions=policy.decisions,
+                caps=caps,
             )
             since = {arm: each.day for arm, each in changed.breaks.items()}
             held = [row for row in held if row.day >= since.get(row.arm, date.min)]
         kinds = {(row.source, row.standing) for row in held}
         sources = tuple(sorted({source for source, _standing in kinds}))
-        lines = () if policy.scale is None else _lines(policy.scale, held, sources, today)
-        if lines or ABSTAINED in sources or any(standing in policy.standings for _source, standing in kinds):
-            plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)})
+        lines = () if policy.scale is None else _lines(policy.scale, held, sources, today, caps)
+        if lines or caps or ABSTAINED in sources or any(standing in policy.standings for _source, standing in kinds):
+            plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)}, caps)
         else:
-            plain, through = {1.0: held}, {}
+            plain, through = {WHOLE: held}, {}
         tables = []
-        for factor, own in sorted(plain.items(), reverse=True):
+        for left, own in sorted(plain.items(), reverse=True):
             moved = rectified(own, policy.rectifier, policy.baseline) if policy.rectifier or policy.baseline else own
-            tables.append(tabulate(moved, names, today, sources).standing(factor))
+            tables.append(tabulate(moved, names, today, sources).weighing(*left))
         silent = []
         for way, own in sorted(through.items()):
             table = tabulate(own, names, today, sources)
@@ -90,7 +95,7 @@ class EvidenceTable:
                 silent.append((table, way))
             else:
                 tables.append(_mapped(table, lines[way[0]], way))
-        spoken = cls(table=joined(tables), lines=lines, policy=policy, today=today, changes=changed)
+        spoken = cls(table=joined(tables), lines=lines, policy=policy, today=today, changes=changed, caps=caps)
         if not silent:
             return spoken
         said = spoken.means()
@@ -219,7 +224,7 @@ class EvidenceTable:
         if policy.scale is not None and self.lines:
             counts = np.array([*(not line.backwards for line in self.lines), False])[table.line]
             source = np.where(self.of(policy.scale.sources) & ~counts, 0.0, source)
-        return source * table.factor * (1 - (1 - policy.salience_floor) * (1 - table.salience))
+        return source * table.factor * table.capped * (1 - (1 - policy.salience_floor) * (1 - table.salience))
 
     def _earned(self, weight: Floats) -> Floats:
         """The weights, scaled down where what lines read amounts to more than it may in an arm."""
@@ -282,31 +287,34 @@ class EvidenceTable:
         return float(np.clip(coin / variance, *COMMON_RANGE)) if count and variance > 0 else COMMON_RANGE[0]
 
 
-# The number of a line, whether it stands in for one that is missing, what is added, and what the standing leaves.
-Way = tuple[int, bool, float, float]
+# What a row's standing leaves of its weight, and its agent's cap.
+Left = tuple[float, float]
+WHOLE: Left = (1.0, 1.0)
+# The number of a line, whether it stands in for one that is missing, what is added, and what is left of the weight.
+Way = tuple[int, bool, float, Left]
 
 
 def _apart(
-    rows: Iterable[RewardRow], policy: Policy, lines: Mapping[Key, int]
-) -> tuple[dict[float, list[RewardRow]], dict[Way, list[RewardRow]]]:
-    """The rows that are read as they stand, by what their standing leaves of them, and those that lines read."""
-    plain: dict[float, list[RewardRow]] = {1.0: []}
+    rows: Iterable[RewardRow], policy: Policy, lines: Mapping[Key, int], caps: AgentCaps
+) -> tuple[dict[Left, list[RewardRow]], dict[Way, list[RewardRow]]]:
+    """The rows that are read as they stand, by what is left of their weight, and those that lines read."""
+    plain: dict[Left, list[RewardRow]] = {WHOLE: []}
     through: dict[Way, list[RewardRow]] = {}
     for row in rows:
-        factor = policy.standings.get(row.standing, 1.0)
+        left = policy.standings.get(row.standing, 1.0), factor_of(row, caps)
         key = (row.source, row.version, row.view)
         number = reads(lines, key)
         if number is None:
             if row.source != ABSTAINED:
-                plain.setdefault(factor, []).append(row)
+                plain.setdefault(left, []).append(row)
             continue
         offset = policy.rectifier.get((row.arm, row.source, row.stratum), 0.0) + policy.baseline.get(row.context, 0.0)
-        through.setdefault((number, key not in lines, offset, factor), []).append(row)
+        through.setdefault((number, key not in lines, offset, left), []).append(row)
     return plain, through
 
 
 def _lines(
-    scale: Scale, rows: Iterable[RewardRow], sources: Collection[str], today: date
+    scale: Scale, rows: Iterable[RewardRow], sources: Collection[str], today: date, caps: AgentCaps
 ) -> tuple[CalibrationLine, ...]:
     """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before; of
     all, for a source that is new today. `sources` are those of the rows.
@@ -317,11 +325,16 @@ def _lines(
         return ()
     means: dict[str, float] = {}
     for some in (rows, [row for row in rows if row.day < today]):
-        sums: dict[str, tuple[int, int]] = {}
+        sums: dict[tuple[str, float], tuple[int, int]] = {}
         for row in some:
-            n, s = sums.get(row.source, (0, 0))
-            sums[row.source] = (n + row.n, s + row.s)
-        means |= {source: s / n / MICRO for source, (n, s) in sums.items() if n > 0}
+            key = row.source, factor_of(row, caps)
+            n, s = sums.get(key, (0, 0))
+            sums[key] = (n + row.n, s + row.s)
+        for source in sources:
+            own = sorted((factor, each) for (of, factor), each in sums.items() if of == source)
+            n_left, s_left = (sum(factor * each[i] for factor, each in own) for i in (0, 1))
+            if n_left > 0:
+                means[source] = s_left / n_left / MICRO
     if JUDGE not in means:
         return ()
     return tuple(start(source, shift=means[JUDGE] - means[source]) for source in scale.sources if source in means)
@@ -329,7 +342,7 @@ def _lines(
 
 def _mapped(table: Table, line: CalibrationLine, way: Way) -> Table:
     """The rows' sums on the judge's scale, not clipped: Σr' = b·S + (a + δ + offset)·N."""
-    number, stands_in, offset, factor = way
+    number, stands_in, offset, left = way
     shift = np.array([line.intercept + line.offsets.get(name, 0.0) + offset for name in table.names])
     n, s = table.by_arm(table.n), table.by_arm(table.s)
     fallback = s / np.where(n != 0, n, 1.0)
@@ -337,7 +350,7 @@ def _mapped(table: Table, line: CalibrationLine, way: Way) -> Table:
     doubt = np.array([extra + line.doubt_at(name, x) for name, x in zip(table.names, fallback.tolist(), strict=True)])
     mapped = line.slope * table.s + shift[table.arm] * table.n
     return replace(
-        table.standing(factor),
+        table.weighing(*left),
         s=mapped,
         f=table.n - mapped,
         line=np.full(len(table.n), number),
@@ -347,7 +360,7 @@ def _mapped(table: Table, line: CalibrationLine, way: Way) -> Table:
 
 def _scale_of(table: Table, graded: Flags, *, most: float, least_variance: float = 0.0) -> float:
     """The scale of the past grades of some rows, σ² = Σ(Q − S²/N) / Σ(N − 1) within arms."""
-    past = np.where((table.age > 0) & graded, 1.0, 0.0)
+    past = np.where((table.age > 0) & graded, table.capped, 0.0)
     n, s, q = (table.by_arm(past * column) for column in (table.n, table.s, table.q))
     if not n.sum():
         return SCALE_RANGE[0]

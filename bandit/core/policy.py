@@ -32,6 +32,7 @@ class Policy:
     None: each of them has the `floor`. `sharpness` ≥ 1 is the power of P(best) that an arm is chosen by: with 2, as
     often as two draws from the posterior agree on it. `follows_change`: what an arm was before it broke does not
     count, and what drifts is forgotten sooner (`bandit.core.change`); `decisions` are people's on breaks.
+    `agent_cap`: so many sessions of one agent, arm and day count in full (`bandit.core.agents`); None for all.
     `parts` maps an arm to the two that it is made of, "" for one that no other arm has; empty, no arm's prior knows of
     another arm's parts (`bandit.core.pooling`).
     Raises ValueError for an offset out of range, or of human grades: those are never moved.
@@ -58,6 +59,7 @@ class Policy:
     follows_change: bool = field(default=False, repr=False)
     decisions: Sequence[DecidedBreak] = field(default=(), repr=False)
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+    agent_cap: int | None = field(default=None, repr=False)
 
     # What the rows to be read are chosen by: how many days back, and whether abstentions are among them.
     days_read: int = field(init=False, repr=False, compare=False, default=0)

@@ -28,13 +28,13 @@ next day on.
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 
 import numpy as np
-from scipy.special import betaincinv
 
+from bandit.core.agents import AgentCaps
 from bandit.core.change import ArmChanges
 from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
@@ -97,7 +97,8 @@ class ArmPosterior:
 class Posterior:
     """The arms' posteriors of one bandit on one day, as columns in the order of `names` (sorted).
 
-    Where the policy has parts, `pooled` is what they say of each arm, its `shared` the covariance of the posteriors.
+    `caps` says where those of agents act. Where the policy has parts, `pooled` is what they say of each arm, its
+    `shared` the covariance of the posteriors.
     """
 
     names: tuple[str, ...]
@@ -111,9 +112,12 @@ class Posterior:
     evidence: Mapping[str, tuple[SourceEvidence, ...]]
     changes: ArmChanges | None = None
     pooled: PartsPrior | None = None
+    caps: AgentCaps = field(default_factory=dict)
 
     @cached_property
     def arms(self) -> Mapping[str, ArmPosterior]:
+        from scipy.special import betaincinv
+
         low, high = (betaincinv(self.alpha, self.beta, tail) for tail in (TAIL, 1 - TAIL))
         return {
             name: ArmPosterior(
@@ -205,7 +209,8 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
     count, are left out.
 
     The bits depend on the sums of n, s and q for each (arm, source, day) only (with a rectifier: and stratum; with a
-    scale: and version and view; where change is followed: and judge, witness and standing): rows of zeros, their order
+    scale: and version and view; where change is followed: and judge, witness and standing; with a cap on agents: and
+    agent and witness): rows of zeros, their order
     and how they are split make no difference. Raises KeyError for a row of an arm not in `arms`.
     """
     names = tuple(sorted(set(arms)))
@@ -248,6 +253,7 @@ def fold(rows: Iterable[RewardRow], *, arms: Iterable[str], policy: Policy, toda
         policy=policy,
         evidence=_by_source(read, short, scale, undrifted * read.decay(policy.half_life)),
         changes=read.changes,
+        caps=read.caps,
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincinv, betaln
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +32,8 @@ def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
     from .1. Time grows with arms × points, memory with arms.
     Raises ValueError for no arms or a parameter that is not positive.
     """
+    from scipy.special import betaincinv
+
     if not len(alpha) or not (np.all(alpha > 0) and np.all(beta > 0)):
         raise ValueError("P(best) needs at least one arm, and every α and β above 0")
     highest = betaincinv(alpha, beta, 1 - NEGLIGIBLE)
@@ -47,6 +48,8 @@ def p_best(alpha: Floats, beta: Floats, *, points: int = POINTS) -> Floats:
 
 def _lowest(alpha: Floats, beta: Floats, high: float) -> float:
     """What the best of the leaders, and so the best arm, stays below with a chance of NEGLIGIBLE at most; bisected."""
+    from scipy.special import betainc, betaincinv
+
     low = float(betaincinv(alpha, beta, NEGLIGIBLE).max())
     leaders = np.argsort(-alpha / (alpha + beta), kind="stable")[:LEADERS]
     alpha, beta = alpha[leaders], beta[leaders]
@@ -74,6 +77,8 @@ def _quadrature(alpha: Floats, beta: Floats, x: Floats) -> Floats:
 
 def _distributions(alpha: Floats, beta: Floats, x: Floats) -> Iterator[Floats]:
     """F at x[0], then at the points of one block after the other; shapes (K, points of the block). 1 at the end."""
+    from scipy.special import betainc
+
     size = max(CELLS // len(alpha), FEWEST_POINTS)
     end = betainc(alpha, beta, x[0])[:, None]
     yield end
@@ -90,6 +95,8 @@ def _block(alpha: Floats, beta: Floats, x: Floats, start: Floats, end: Floats) -
 
     and for arms where that is not good enough by the incomplete beta function itself.
     """
+    from scipy.special import betainc, betaln
+
     a, b, h = (alpha - 1)[:, None], (beta - 1)[:, None], x[1] - x[0]
     with np.errstate(all="ignore"):  # at 0 and 1, where f or f′ may have no bound: such an arm is never sound
         density = np.exp(a * np.log(x) + b * np.log1p(-x) - betaln(alpha, beta)[:, None])

@@ -23,7 +23,6 @@ from operator import eq
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
 from bandit.core.rectify import TRUTH, Stratum
 from bandit.core.table import Floats
@@ -95,6 +94,8 @@ def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[O
     A stratum without pairs of its own takes that of its source and stratum, or of its source; one of a source without
     any is left out, as are human grades.
     """
+    from scipy.special import stdtrit
+
     leaves = _leaves(pairs)
     sources = {leaf.key[1] for leaf in leaves}
     wanted = sorted({key for key in strata if key[1] in sources} | {leaf.key for leaf in leaves})
@@ -104,7 +105,7 @@ def fit(pairs: Iterable[MachineHumanPair], strata: Iterable[Stratum]) -> tuple[O
     freedom = sum(leaf.pairs - 1 for leaf in leaves) + SPREAD_PAIRS
     spread = (sum(leaf.squares for leaf in leaves) + SPREAD_PAIRS * SPREAD**2) / freedom
     means, variances = _predicted(leaves, wanted, spread)
-    half = student.ppf((1 + LEVEL) / 2, freedom) * np.sqrt(variances)
+    half = stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variances)
     counts = {leaf.key: leaf.pairs for leaf in leaves}
     columns = zip(wanted, *(np.clip(each, -1, 1).tolist() for each in (means, means - half, means + half)), strict=True)
     return tuple(

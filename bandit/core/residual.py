@@ -47,9 +47,8 @@ class ContextRewards:
     merged: Mapping[str, str] = field(default_factory=dict)
 
 
-def freed(policy: Policy, past: ContextRewards, today: date) -> Policy:
-    """The policy, reading rewards freed of the baseline of the day `today`."""
-    found = baseline(past, today)
+def freed(policy: Policy, found: Baseline) -> Policy:
+    """The policy, reading rewards freed of this baseline."""
     return replace(policy, baseline=found.offsets, version=f"{policy.version} baseline/{found.version}")
 
 

@@ -64,7 +64,8 @@ class Table:
     """Rows as columns, summed exactly over graders and strata, in the order of arm, source, day and salience.
 
     `n` rewards; `s`, `f` and `q` are Σr, Σ(1−r) and Σr² in units of 1; `age` in days, 0 today; `salience` in [0, 1];
-    `cost` in dollars, of `costed` of the rewards. `factor` in [0, 1] is what the row's standing leaves of its weight.
+    `cost` in dollars, of `costed` of the rewards. `factor` in [0, 1] is what the row's standing leaves of its weight,
+    `capped` in (0, 1] what its agent's cap does.
 
     `line` is the number of the map by which a row is read, NO_LINE where it is read as it stands. With one, `s` is the
     mapped sum, which may be outside [0, n], `raw` what it was before, and `doubt` the variance of the map at its arm.
@@ -83,6 +84,7 @@ class Table:
     cost: Floats
     costed: Floats
     factor: Floats
+    capped: Floats
     line: Ints
     raw: Floats
     doubt: Floats
@@ -93,9 +95,9 @@ class Table:
         slots: Ints = self.arm * max(len(self.sources), 1) + self.source
         return slots
 
-    def standing(self, factor: float) -> Self:
-        """The same, with what their standing leaves of the rows."""
-        return replace(self, factor=np.full(len(self.n), factor))
+    def weighing(self, factor: float, capped: float) -> Self:
+        """The same, with what their standing leaves of the rows, and their agents' caps."""
+        return replace(self, factor=np.full(len(self.n), factor), capped=np.full(len(self.n), capped))
 
     def by_arm(self, values: Floats) -> Floats:
         """Σ of `values` over each arm's rows, in the order of `names`."""
@@ -132,6 +134,7 @@ def tabulate(
         cost=cost / MICRO,
         costed=costed.astype(np.float64),
         factor=np.ones(len(arm)),
+        capped=np.ones(len(arm)),
         line=np.full(len(arm), NO_LINE),
         raw=total / MICRO,
         doubt=np.zeros(len(arm)),

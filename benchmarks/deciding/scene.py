@@ -56,7 +56,9 @@ class Scene:
             arms.add("harness", name, by=BY)
         for name in ("infra-2", "chores"):
             arms.add("category", name, by=BY)
-        self.put("category", {"consumption_per_day": 10, "probation_per_day": 3})
+        # One agent asks for everything, and much of it comes to nothing.
+        self.put("category", {"consumption_per_agent": 10, "probation_per_agent": 3, "open_decisions": None})
+        self.put("harness", {"open_decisions": None})
         every = {name: sorted(bandit_arms(name)) for name in ("category", "harness")}
         # What callers have work for is one of a few sets, as their queues would have it.
         self.supplies = {
@@ -178,7 +180,7 @@ class Scene:
             ledger.set_reward(
                 bandit=row.bandit.name,
                 observation=f"o-{row.decision_id}",
-                credits={arm: Credit(value=value, grader=GraderKey(source="judge"))},
+                credits={arm: Credit(value=value, grader=GraderKey(source="judge", agent="bob"))},
                 effective_day=row.created.date(),
                 settlement=BY,
                 policy_version=BY,

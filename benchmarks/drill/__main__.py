@@ -7,13 +7,13 @@ import shutil
 import signal
 import sys
 import tempfile
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from benchmarks.drill import site
+from tests import postgres
 
 if TYPE_CHECKING:
     from benchmarks.drill.report import Report
@@ -51,6 +51,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="under a minute: few sessions and kills, short outages")
     parser.add_argument("--sessions", type=int, help="in a usual phase (24, quick: 6)")
     parser.add_argument("--kills", type=int, help="of workers, in all (100, quick: 10)")
+    parser.add_argument(
+        "--phase", action="append", default=[], help="only those with this in their name; may be given again"
+    )
+    parser.add_argument("--patience", type=float, default=180, help="seconds until what is still open is lost (180)")
     parser.add_argument("--seed", type=int, default=1, help="of the random moments")
     arguments = parser.parse_args()
     for name, number in (QUICK if arguments.quick else USUAL).items():
@@ -67,6 +71,7 @@ def end(number: int, _frame: object) -> NoReturn:
 def drill(state: Path, database_url: str, arguments: argparse.Namespace) -> "Report":
     """A site of its own in `state`, the phases played on it, and what became of them. Everything is stopped after."""
     ours = site.settle_in(state, database_url)
+    os.environ["HEARTBEAT_SECONDS"] = "1" if arguments.quick else "5"
     import django
 
     django.setup()
@@ -79,7 +84,14 @@ def drill(state: Path, database_url: str, arguments: argparse.Namespace) -> "Rep
     logging.disable()  # the faults are meant, and the programs' logs tell of them
     call_command("migrate", verbosity=0)
     _row, token = ApiToken.objects.issue(Agent.objects.create(name="drill"), note="outage drill")
-    plan = Plan(sessions=arguments.sessions, kills=arguments.kills, seed=arguments.seed, quick=arguments.quick)
+    plan = Plan(
+        sessions=arguments.sessions,
+        kills=arguments.kills,
+        seed=arguments.seed,
+        quick=arguments.quick,
+        patience=arguments.patience,
+        only=tuple(arguments.phase),
+    )
     try:
         with site.started(site.Site(site.commands(state, ours), state, ours)) as running:
             return Drill(running, plan, token).run()
@@ -89,21 +101,12 @@ def drill(state: Path, database_url: str, arguments: argparse.Namespace) -> "Rep
 
 @contextmanager
 def scratch_database() -> Iterator[str]:
-    """A database of the drill's own: SQLite in its folder, or one beside the PostgreSQL database of DATABASE_URL."""
-    given = os.environ.get("DATABASE_URL", "")
-    if not given.startswith("postgres"):
+    """SQLite in the drill's folder; with a PostgreSQL DATABASE_URL, a PostgreSQL server of its own, which it kills."""
+    if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
         yield ""
         return
-    import psycopg
-
-    name = f"gradingsite_drill_{uuid.uuid4().hex[:12]}"
-    server, _, options = given.partition("?")
-    with psycopg.connect(given, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        try:
-            yield f"{server.rpartition('/')[0]}/{name}?{options}"
-        finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with postgres.server() as url:
+        yield url
 
 
 if __name__ == "__main__":

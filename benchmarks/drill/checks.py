@@ -20,6 +20,8 @@ from grading.vocabulary import Reason, Source
 
 UNKNOWN = "?"
 NAME = re.compile(r"drill-\d\d-\d{4,}")
+# Who has the last word: the judge, or a person who corrected it.
+FINAL = (Source.JUDGE, Source.HUMAN)
 MOMENT = dt.timedelta(seconds=1)
 
 
@@ -50,7 +52,7 @@ def lost(accepted: Collection[str]) -> set[str]:
 
 
 def _is_verdict(held: Settlement | None) -> TypeGuard[Settlement]:
-    return held is not None and held.final and held.source == Source.JUDGE and held.grade is not None
+    return held is not None and held.final and held.source in FINAL and held.grade is not None
 
 
 def double(accepted: Collection[str]) -> set[str]:

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from benchmarks.drill.scene import Scene, Script
-from benchmarks.drill.site import BEAT, BROKER, IN_FLIGHT, THREADS, WORKERS
+from benchmarks.drill.site import BROKER, IN_FLIGHT, THREADS, WORKERS
 from grading import wakeup
 from grading.judging.allowance import quota
 from grading.models import JudgeAttempt, JudgeJob, Quota
@@ -184,11 +184,12 @@ def broker_stopped(scene: Scene) -> Script:
     yield 0.5
 
 
-def beat_stopped(scene: Scene) -> Script:
+def scheduler_stopped(scene: Scene) -> Script:
+    """It ends with its worker; the other worker goes on, and nobody tells it what is due."""
     yield scene.pause(2)
-    scene.site.kill(BEAT)
+    scene.site.kill(WORKERS[1])
     yield scene.pause(5)
-    scene.site.start(BEAT)
+    scene.site.start(WORKERS[1])
 
 
 def duplicates(scene: Scene) -> Script:

@@ -1,11 +1,11 @@
 """What became of each phase: its row of the table, and the promises that were not kept."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bandit.audit import audit
-from benchmarks.drill import checks
+from benchmarks.drill import checks, programs
 from benchmarks.drill.phases import Phase
 from benchmarks.drill.report import Report, Row
 from benchmarks.drill.scene import Scene
@@ -52,21 +52,32 @@ def report(played: Sequence[Played], calls: Sequence[checks.Sent]) -> Report:
     """The whole report; `calls` are all that came to the judge."""
     outages = {past: outage(past, past.back_at) for past in played if past.back_at is not None}
     strays = sum(call.session == checks.UNKNOWN for call in calls)
-    first = next(iter(outages.values()))
+    first = next(iter(outages.values()), None)
     return Report(
         rows=[row(past, calls, outages.get(past)) for past in played],
         broken=[
             *(said for past, came in outages.items() for said in broken_promises(past.phase, came)),
+            *(f"{past.phase.name}: {said}" for past in played for said in past.scene.broken),
+            *(f"{past.phase.name}: {n} uploads were answered with {status}" for past, status, n in bugs(played)),
+            *programs.damaged(),
             *map(str, audit()),
             *[f"still an alarm: {alarm.detail}" for alarm in checks.quota_alarms().filter(resolved_at=None)],
             *[f"{strays} calls were about no session of the drill"] * bool(strays),
         ],
         figures={
-            "drained_s": rounded(first.drained_s),
+            "drained_s": rounded(None if first is None else first.drained_s),
             "kills": sum(past.kills for past in played),
-            "alarm_s": rounded(first.alarm_s),
+            "alarm_s": rounded(None if first is None else first.alarm_s),
         },
     )
+
+
+def bugs(played: Sequence[Played]) -> Iterator[tuple[Played, int, int]]:
+    """Statuses by which the site said that it had made a mistake, with how often it did."""
+    for past in played:
+        for status, n in past.scene.stream.refused.items():
+            if status != programs.UNAVAILABLE:
+                yield past, status, n
 
 
 def outage(past: Played, back_at: dt.datetime) -> Outage:

@@ -15,19 +15,27 @@ from benchmarks.drill.site import Site
 from benchmarks.drill.stream import Stream
 from grading.models import JudgeJob
 
-# An empty queue is waited for so long (seconds).
-PATIENCE = 180
 TELL_EVERY = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much of it: sessions in a usual phase, kills in all."""
+    """How much of it: sessions in a usual phase, kills in all, and of the phases those whose names have one of `only`.
+
+    An empty queue is waited for so long (`patience`, seconds).
+    """
 
     sessions: int
     kills: int
     seed: int
     quick: bool
+    patience: float = 180
+    only: tuple[str, ...] = ()
+
+    def plays(self, phase: Phase) -> bool:
+        if self.only:
+            return any(part in phase.name for part in self.only)
+        return not (self.quick and phase.alone)
 
 
 class Drill:
@@ -40,7 +48,7 @@ class Drill:
 
     def run(self) -> Report:
         """Play all phases; the report on them."""
-        phases = [phase for phase in PHASES if not (self.plan.quick and phase.alone)]
+        phases = [phase for phase in PHASES if self.plan.plays(phase)]
         played = [self.play(number, phase) for number, phase in enumerate(phases)]
         self.say("asking the database what became of them")
         made = findings.report(played, checks.seen_by_judge(self.site.calls(after=0)))
@@ -65,7 +73,7 @@ class Drill:
 
     def drain(self) -> None:
         """Wait until no job is open; what is still open when patience ends is lost."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self.plan.patience
         told = time.monotonic()
         while (left := JudgeJob.objects.open().count()) and time.monotonic() < deadline:
             self.site.revive()

@@ -19,7 +19,9 @@ BUSY_WITH = 12
 
 @dataclass(slots=True, kw_only=True)
 class Scene:
-    """One phase while it is played. `promised` are the jobs that waited when the judge came back, at `back_at`."""
+    """One phase while it is played. `promised` are the jobs that waited when the judge came back, at `back_at`;
+    `broken` what a script saw itself that was promised not to be.
+    """
 
     site: Site
     stream: Stream
@@ -29,6 +31,12 @@ class Scene:
     back_at: dt.datetime | None = None
     kills_left: int = 0
     remarks: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    def need(self, holds: bool, otherwise: str) -> None:  # noqa: FBT001 - a condition
+        """A promise of the phase's own."""
+        if not holds:
+            self.broken.append(otherwise)
 
     def pause(self, seconds: float) -> float:
         """How long a fault of so many seconds lasts here."""

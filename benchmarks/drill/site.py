@@ -20,7 +20,8 @@ from gradingsite import broker
 from gradingsite.broker import Broker
 from gradingsite.supervisor import die_with_parent
 
-BEAT, BROKER, JUDGE, WEB = "beat", "broker", "judge", "web"
+BROKER, JUDGE, WEB = "broker", "judge", "web"
+# The second has the scheduler.
 WORKERS = ("worker 1", "worker 2")
 # Calls that one worker makes at a time.
 THREADS = 4
@@ -30,6 +31,22 @@ GRACE = 8.0
 # supervisor starts it again and nothing is lost; so long after its broker was killed (seconds), it counts as that.
 WITH_BROKER = 30.0
 LIMITS = {"requests": 60_000, "input-tokens": 60_000_000, "output-tokens": 30_000_000}
+# What says so when a file was synced; it comes before what follows here.
+SYNCED = Path(__file__).parent / "synced"
+POISON = """
+import os, pickle, runpy, signal, sys
+runpy.run_path({synced!r})
+if "grading.judging.reading_process" in sys.orig_argv:
+    loads = pickle.loads
+    def poisoned(data):
+        if os.path.exists({armed!r}):
+            if b"kills-worker" in data:
+                os.kill(os.getppid(), signal.SIGKILL)
+            if b"kills-reader" in data or b"kills-worker" in data:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return loads(data)
+    pickle.loads = poisoned
+"""
 # Names that would tell the site of the drill about another one.
 FOREIGN = ("REDIS_URL", "DEBUG", "HTTPS", "HOST", "SITE_URL", "SITE_TIME_ZONE", "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS")
 
@@ -42,6 +59,7 @@ def settle_in(state: Path, database_url: str) -> Broker:
     for name in [name for name in os.environ if name in FOREIGN or name.startswith(("JUDGE_", "ANTHROPIC_"))]:
         del os.environ[name]
     ours = broker.prepare(state / "broker")
+    (state / "clock-shift").write_text("0")
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "gradingsite.settings",
         "GRADINGSITE_STATE": str(state),
@@ -56,8 +74,31 @@ def settle_in(state: Path, database_url: str) -> Broker:
         "JUDGE_LEASE_SECONDS": "4",
         "JUDGE_BACKOFF_SECONDS": "0.02",
         "JUDGE_PROBE_SECONDS": "1",
+        "NOTIFY_WEBHOOK": f"http://127.0.0.1:{broker.free_port()}/",
+        "NOTIFY_RULES": "A46",
+        "DRILL_SYNCED": str(state / "synced"),
+        "CLOCK_SHIFT_FILE": str(state / "clock-shift"),
+        "PYTHONPATH": os.pathsep.join([str(poisoned_python(state)), str(SYNCED)]),
+        "TOKEN_DAILY_REQUESTS": "0",
+        "TOKEN_DAILY_BYTES": "0",
+        "TOKEN_DAILY_JUDGE_USD": "0",
     }
     return ours
+
+
+def armed_poison(state: Path) -> Path:
+    """While this file is there, sessions kill whoever reads them, if their title says so."""
+    return state / "poison" / "armed"
+
+
+def poisoned_python(state: Path) -> Path:
+    """A folder whose `sitecustomize` makes the site's readers die of such sessions; nothing else of it changes."""
+    folder = armed_poison(state).parent
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(
+        POISON.format(synced=str(SYNCED / "sitecustomize.py"), armed=str(armed_poison(state)))
+    )
+    return folder
 
 
 def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
@@ -66,13 +107,15 @@ def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
 
     up = {program.name: list(program.command) for program in Command().programs()}
     judge_port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
+    with_scheduler = [*up["worker"], "--loglevel=INFO"]
+    without = [word for word in with_scheduler if word != "--with-scheduler"]
+    workers = zip(WORKERS, (without, with_scheduler), strict=True)
     limits = [word for name, limit in LIMITS.items() for word in (f"--{name}", str(limit))]
     return {
         BROKER: broker.command(ours, state / "broker"),
         JUDGE: [*DJANGO, "judge_simulator", "--port", judge_port, "--latency", "0.6", *limits],
         WEB: up["web"],
-        **{name: [*up["worker"], "--loglevel=INFO", "-n", f"{name.replace(' ', '')}@drill"] for name in WORKERS},
-        BEAT: up["beat"],
+        **{name: [*command, "-n", f"{name.replace(' ', '')}@drill"] for name, command in workers},
     }
 
 
@@ -83,6 +126,7 @@ class Site:
         self.programs, self.logs, self.broker = programs, logs, ours
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.fell: list[str] = []
+        self.corrected: set[int] = set()  # sessions that a person has graded, by key
         self.fell_with_broker = 0
         self.web = f"http://127.0.0.1:{os.environ['PORT']}"
         self.judge = os.environ["ANTHROPIC_BASE_URL"]
@@ -156,7 +200,7 @@ class Site:
 
     def stop(self) -> None:
         """Ask all to end, those that others need last; kill what has not within GRACE seconds."""
-        for names in ({BEAT, WEB, *WORKERS}, {BROKER, JUDGE}):
+        for names in ({WEB, *WORKERS}, {BROKER, JUDGE}):
             ending = {name: self.running[name] for name in names & self.running.keys()}
             for name in ending:
                 self.thaw(name)

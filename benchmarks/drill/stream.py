@@ -3,6 +3,7 @@
 import hashlib
 import json
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -22,13 +23,14 @@ class Stream:
         self.prefix = f"drill-{phase:02d}-"
         self.accepted: list[str] = []
         self.retried = 0
+        self.refused: Counter[int] = Counter()  # by status, where the fault was the site's
         self._latest: Parts = {}
         self._client = httpx2.Client(base_url=site, headers={"Authorization": f"Bearer {token}"}, timeout=20)
 
-    def send(self, *, minutes_ago: float = 1) -> str:
+    def send(self, *, minutes_ago: float = 1, title: str = "") -> str:
         """Hand in one new session that ended so many minutes ago; its id. Raises TimeoutError if nobody takes it."""
         name = f"{self.prefix}{len(self.accepted) + 1:04d}"
-        self._latest = session(name, datetime.now(UTC) - timedelta(minutes=minutes_ago))
+        self._latest = session(name, datetime.now(UTC) - timedelta(minutes=minutes_ago), title or name)
         self._send(self._latest)
         self.accepted.append(name)
         return name
@@ -56,14 +58,16 @@ class Stream:
             return False
         if reply.is_client_error:
             raise ValueError(f"the site refuses a session of the drill: {reply.text}")
+        if reply.is_server_error:
+            self.refused[reply.status_code] += 1
         return reply.is_success
 
 
-def session(name: str, ended_at: datetime) -> Parts:
+def session(name: str, ended_at: datetime, title: str) -> Parts:
     """The parts of a submission: metadata, a journal and a short transcript, in Claude Code's format."""
     metadata = {
         "session_id": name,
-        "title": name,
+        "title": title,
         "category": "code",
         "harness": "claude-code",
         "ended_at": ended_at.isoformat(),

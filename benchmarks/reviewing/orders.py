@@ -79,7 +79,7 @@ ORDERS: dict[str, Order] = dict(
 def _expected(day: int = 0) -> list[tuple[int, int, float, int]]:
     """Of each open item: its key, its arm's, the product's E|correction|, and its age in days."""
     flagged = set(Flag.objects.open().values_list("session", flat=True))
-    items = ReviewItem.objects.open().annotate(source=reward_columns("session")["reward_source"]).order_by("pk")
+    items = ReviewItem.objects.open().annotate(source=reward_columns("session__")["reward_source"]).order_by("pk")
     rows = items.values_list("pk", "session", "session__category", "source", "session__ended_at")
     moved = corrections()
     return [

@@ -8,6 +8,7 @@ takes a thousandth of the time.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -21,7 +22,7 @@ from benchmarks.simulation.regimes import AT_FACE_VALUE
 from benchmarks.simulation.site import PLAIN
 from grading.models import Agent, Flag, Grade, ReviewAnswer, ReviewItem, Session, Settlement
 from grading.models.review import Answer, ItemState, QueueEntry
-from grading.review import queue, random_slice, recalibration, records
+from grading.review import queue, random_slice, recalibration, records, shares
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source, Status
 
@@ -50,7 +51,8 @@ class Site:
         for outcome in outcomes:
             arm = self.arms[outcome.arm]
             session = Session(agent=self.agent, external_id=outcome.name, category=arm, ended_at=at(outcome.day))
-            chance = random_slice.probability(session)
+            drawn = shares.number(shares.SLICE, self.agent.name, outcome.name) < settings.REVIEW_SLICE
+            chance = settings.REVIEW_SLICE if drawn else None
             if outcome.flagged or chance is not None:
                 made.append((session, outcome, chance))
         Session.objects.bulk_create([session for session, _, _ in made])

@@ -7,11 +7,15 @@ and ends, well within two seconds; what the site cannot take now is sent with a 
     submit_session.py             a hook: its JSON on standard input (Claude Code, Codex), or gptme's environment
     submit_session.py --codex {}  Codex's older `notify`, which hands its JSON over as an argument
     submit_session.py --flush     send what waits in the spool now, and say what became of each
+    submit_session.py --resend 2026-03-31T02:30:00Z
+                                  send again what was sent since then, to a site that was restored from a backup; what
+                                  it has already changes nothing
 
 Environment, all optional but the token:
     GRADINGSITE_TOKEN       the agent's token; or in the file ~/.gradingsite/token
     GRADINGSITE_URL         another site than the one that served this file
     GRADINGSITE_SPOOL       where sessions wait; default ~/.gradingsite/spool
+    GRADINGSITE_KEEP_DAYS   how long what was sent is kept there for --resend; default 7, at most 1 GiB of it; 0: not
     GRADINGSITE_CATEGORY    what kind of work it was;  GRADINGSITE_SELECTION  the decision_id that chose it
     GRADINGSITE_LESSONS     the lessons it was given, by commas, with salience where known: ask-first=0.4,read-twice
     GRADINGSITE_LESSONS_DRAWN                 the decision_id with which its lessons were drawn
@@ -50,9 +54,17 @@ STDIN_SECONDS, STDIN_BYTES = 0.6, 1 << 20
 GIT_SECONDS, GIT_SECONDS_LATER, MOST_COMMITS = 0.9, 30, 500
 SEND_SECONDS = 60
 MOST_BYTES = 256 << 20  # of one file
-MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is away
+MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is away; and of all that were sent
+KEEP_DAYS, MOST_SENT = 7, 5000
+RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
 SERVER_ERROR = 500
+# Tells the site that it may have had this before: what was erased there since is not taken again.
+RESENT = "X-Gradingsite-Resent"
+# It may be the site, or this one session: others are tried before it is believed of the site.
+IN_TROUBLE, MOST_FAILURES = "kept for later, since the site failed with", 3
+# What a spooled session that is none comes to, wherever it is looked into.
+NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 # Answers after which sending the same again may work: the token, the address or the site must change, not the session.
 TRY_AGAIN = {301, 302, 303, 307, 308, 401, 403, 404, 405, 408, 425, 429}
 
@@ -67,7 +79,9 @@ def main(arguments: list[str]) -> int:
     elif "--send" in arguments:
         send_all(say=log)
     elif "--flush" in arguments:
-        return send_all(say=lambda line: print(f"gradingsite: {line}"))
+        return send_all(say=tell)
+    elif "--resend" in arguments:
+        return resend(arguments[arguments.index("--resend") + 1 :], say=tell)
     else:
         hook(arguments)
     return 0
@@ -88,6 +102,10 @@ def hook(arguments: list[str]) -> None:
 
 class SetupError(Exception):
     """Something that the person who set up the hook can mend; the message says how."""
+
+
+class BadEntry(Exception):
+    """Something in the spool that can never be sent."""
 
 
 # --- what ended
@@ -330,16 +348,60 @@ def waiting(folder: Path) -> list[Path]:
 
 
 def keep_copies(entry: Path, session: Session) -> None:
-    """The site is away: keep the files themselves, while there is room, for the harness may tidy its logs."""
-    kept = sum(file.stat().st_size for file in entry.parent.glob("*/*"))
+    """Keep the files themselves, while there is room: the harness may tidy its logs, or write another session there."""
+    kept = sum(file.stat().st_size for file in entry.parent.glob("[0-9]*/*"))
     for part, path in session["files"].items():
         copy = entry / part
-        with contextlib.suppress(OSError):
+        try:
             size = os.path.getsize(path)
             if Path(path) != copy and size <= MOST_BYTES and kept + size <= MOST_COPIED:
                 shutil.copyfile(path, copy)
+                session.setdefault("names", {})[part] = os.path.basename(path)
                 session["files"][part] = str(copy)
-    write(entry, session)
+                kept += size
+        except OSError:  # no room: it is sent from where it is
+            if Path(path) != copy and copy.exists():
+                copy.unlink()
+    with contextlib.suppress(OSError):
+        write(entry, session)
+
+
+def keep_sent(entry: Path, session: Session) -> None:
+    """Keep what the site took, for a site that loses it; only as it was sent, so not where a file had no room."""
+    folder = entry.parent / "sent"
+    is_whole = all(Path(path).parent == entry or not os.path.exists(path) for path in session["files"].values())
+    if keep_days() and is_whole:
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            parts = [part for part in session["files"] if (entry / part).exists()]
+            write(entry, {**session, "tries": 0, "files": {part: str(folder / entry.name / part) for part in parts}})
+            entry.rename(folder / entry.name)
+            return
+    shutil.rmtree(entry, ignore_errors=True)
+
+
+def sent_entries(folder: Path) -> list[tuple[float, Path]]:
+    """(when it was sent, entry) of what is kept, the oldest first."""
+    found = []
+    for file in folder.glob("sent/[0-9]*/session.json"):
+        with contextlib.suppress(OSError):
+            found.append((file.stat().st_mtime, file.parent))
+    return sorted(found)
+
+
+def tidy_sent(folder: Path) -> None:
+    """Forget what was sent too long ago, and the oldest of what takes too much room."""
+    room, oldest = MOST_COPIED, time.time() - keep_days() * 86_400
+    for number, (at, entry) in enumerate(reversed(sent_entries(folder)), 1):
+        with contextlib.suppress(OSError):
+            room -= sum(file.stat().st_size for file in entry.iterdir())
+        if at < oldest or room < 0 or number > MOST_SENT:
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def keep_days() -> float:
+    text = os.environ.get("GRADINGSITE_KEEP_DAYS", "").strip()
+    return float(text) if re.fullmatch(r"\d{1,4}(\.\d+)?", text) else KEEP_DAYS
 
 
 def refuse(entry: Path, answer: str) -> None:
@@ -376,28 +438,90 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def send_all(say: Callable[[str], None]) -> int:
-    """Send what waits, oldest first, until the site is away. 0 where nothing is left waiting."""
+    """Send what waits until the site is away: what failed least often first, then the oldest. 0 where nothing is left.
+
+    An entry that cannot be sent, or that the site does not take, holds up none of the others.
+    """
     folder = spool_folder()
     with one_at_a_time(folder):
+        entries, failures = [], 0
         for entry in waiting(folder):
-            session = json_object((entry / "session.json").read_text()) or {}
-            if "metadata" not in session:
-                refuse(entry, "not a session of this program")
-                continue
-            if "unobserved" in session:
-                write(entry, observe(session, GIT_SECONDS_LATER))
-            went, answer = send(session)
+            try:
+                entries.append((entry, read_entry(entry)))
+            except BadEntry as problem:
+                say(f"{entry.name}: {problem}; set aside")
+                refuse(entry, str(problem))
+        for entry, session in sorted(entries, key=lambda each: (each[1]["tries"], each[0])):
+            try:
+                prepare(entry, session)
+                went, answer = send(session)
+            except BadEntry as problem:
+                went, answer = False, f"cannot be sent: {problem}"
             say(f"{session['metadata']['session_id']}: {answer}")
-            if went is None:
-                keep_copies(entry, session)
-                break
             if went:
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
+                keep_sent(entry, session)
+            elif went is False:
                 refuse(entry, answer)
+            else:
+                failures = failures + 1 if answer.startswith(IN_TROUBLE) else MOST_FAILURES
+                session["tries"] += answer.startswith(IN_TROUBLE)
+                with contextlib.suppress(OSError):
+                    write(entry, session)
+                if failures >= MOST_FAILURES:
+                    break
+        tidy_sent(folder)
     left = len(waiting(folder))
     say(f"{left} waiting in {folder}" if left else "nothing is waiting")
     return 1 if left else 0
+
+
+def resend(arguments: list[str], say: Callable[[str], None]) -> int:
+    """Put what was sent since a moment into the queue again, and send all that is there."""
+    since = moment(arguments[0] if arguments else None)
+    if since is None:
+        say("expected a moment after --resend, such as 2026-03-31T02:30:00Z: when the backup was made")
+        return 2
+    folder, count = spool_folder(), 0
+    with one_at_a_time(folder):
+        for at, entry in sent_entries(folder):
+            if at < since.timestamp() - RESEND_SLACK:
+                continue
+            back = folder / entry.name
+            try:
+                session = read_entry(entry)
+            except BadEntry as problem:
+                say(f"{entry.name}: {problem}; not sent")
+                continue
+            session["files"] = {part: str(back / part) for part in session["files"]}
+            session["resent"] = True
+            write(entry, session)
+            entry.rename(back)
+            count += 1
+    say(f"to be sent again: {count}, since {since:%Y-%m-%d %H:%M:%S} UTC; kept for {keep_days():g} days")
+    return send_all(say)
+
+
+def prepare(entry: Path, session: Session) -> None:
+    """Add what git says, where there was no time for that when it ended, and keep its files. Raises BadEntry."""
+    try:
+        if "unobserved" in session:
+            observe(session, GIT_SECONDS_LATER)
+        keep_copies(entry, session)
+    except NOT_OURS as problem:
+        raise BadEntry(f"{type(problem).__name__}: {problem}") from problem
+
+
+def read_entry(entry: Path) -> Session:
+    """What was written down. Raises BadEntry where that is not what this program writes."""
+    try:
+        session = json_object((entry / "session.json").read_bytes())
+    except OSError as problem:
+        raise BadEntry(f"its session.json cannot be read ({type(problem).__name__})") from problem
+    metadata, files = (session or {}).get("metadata"), (session or {}).get("files")
+    if session is None or not isinstance(metadata, dict) or not isinstance(files, dict) or "session_id" not in metadata:
+        raise BadEntry("its session.json is not what this program writes")
+    session["tries"] = session["tries"] if isinstance(session.get("tries"), int) else 0
+    return session
 
 
 def send(session: Session) -> tuple[bool | None, str]:
@@ -410,7 +534,9 @@ def send(session: Session) -> tuple[bool | None, str]:
         return None, f"{site()} is away ({type(error).__name__}: {error}); kept for later"
     if status in (200, 201):
         return True, f"taken, {answer}"
-    if status in TRY_AGAIN or status >= SERVER_ERROR:
+    if status >= SERVER_ERROR:
+        return None, f"{IN_TROUBLE} {status}: {answer}"
+    if status in TRY_AGAIN:
         return None, f"kept for later, since the site said {status}: {answer}"
     return False, f"refused with {status}: {answer}"
 
@@ -421,9 +547,12 @@ def post(session: Session) -> tuple[int, str]:
     make = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(address.scheme)
     if make is None or not address.hostname:
         raise SetupError(f"cannot send to {site()!r}: expected http://… or https://…; mend GRADINGSITE_URL")
-    headers = {"Authorization": f"Bearer {token()}"}
+    headers = {"Authorization": f"Bearer {token()}", **({RESENT: "yes"} if session.get("resent") else {})}
     with contextlib.ExitStack() as files:
-        size, kind, body = multipart(session, files)
+        try:
+            size, kind, body = multipart(session, files)
+        except NOT_OURS as problem:
+            raise BadEntry(f"{type(problem).__name__}: {problem}") from problem
         connection = files.enter_context(contextlib.closing(make(address.netloc, timeout=SEND_SECONDS)))
         # A site that has made up its mind may answer, and hang up, before it has read everything.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -458,7 +587,8 @@ def multipart(session: Session, files: contextlib.ExitStack) -> tuple[int, str, 
     if facts:
         texts["facts"] = json.dumps(facts).encode()
     heads = {part: head(boundary, part, f"{part}.json") for part in texts}
-    heads.update({part: head(boundary, part, os.path.basename(session["files"][part])) for part in opened})
+    names = {**{part: os.path.basename(path) for part, path in session["files"].items()}, **session.get("names", {})}
+    heads.update({part: head(boundary, part, names[part]) for part in opened})
     tail = f"--{boundary}--\r\n".encode()
     size = sum(len(line) + 2 for line in heads.values()) + sum(map(len, texts.values())) + len(tail)
     size += sum(length for _, length in opened.values())
@@ -510,6 +640,10 @@ def token() -> str:
 
 
 # --- words
+
+
+def tell(line: str) -> None:
+    print(f"gradingsite: {line}")
 
 
 def describe(session: Session) -> str:

@@ -11,8 +11,14 @@ PLACEHOLDER = '"http://127.0.0.1:8000"  # the site that served this file'
 
 def submit_session(request: HttpRequest) -> HttpResponse:
     """The hook file as it is in the repository, with the address of this site. Holds no secret; needs no log-in."""
-    address = settings.SITE_URL.rstrip("/") or request.build_absolute_uri("/").rstrip("/")
-    text = SOURCE.read_text().replace(PLACEHOLDER, f"{address!r}  # the site that served this file")
-    response = HttpResponse(text, content_type="text/x-python; charset=utf-8")
+    response = HttpResponse(hook_for(site_address(request)), content_type="text/x-python; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="submit_session.py"'
     return response
+
+
+def site_address(request: HttpRequest) -> str:
+    return settings.SITE_URL.rstrip("/") or request.build_absolute_uri("/").rstrip("/")
+
+
+def hook_for(address: str) -> str:
+    return SOURCE.read_text().replace(PLACEHOLDER, f"{address!r}  # the site that served this file")

@@ -4,19 +4,33 @@ import logging
 import uuid
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from bandit.models import UnknownArm, UnknownBandit
+from grading import disk
 from grading.api.uploads import UploadRefused
+from grading.busy import trouble
+from grading.intake.token_quota import OverQuota
 
 logger = logging.getLogger(__name__)
 
 AGAIN = "correct it and send it again"
+
+
+class ReadOnly(Exception):
+    """A token for reading only was used for more."""
+
+
 REPLIED = (
     AuthenticationError,
+    ReadOnly,
     UploadRefused,
+    OverQuota,
+    disk.NoRoom,
     Http404,
     UnknownArm,
     UnknownBandit,
@@ -42,12 +56,25 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
         case AuthenticationError():
             status, name, expected = 401, "unauthorised", "Authorization: Bearer gs_… with a live token"
             sent = request.headers.get("Authorization")
-            got = "an unknown or revoked token" if sent else "no Authorization header"
+            got = "an unknown, expired or revoked token" if sent else "no Authorization header"
             todo = "make a token on the page “Connect an agent”"
             headers["WWW-Authenticate"] = "Bearer"
+        case ReadOnly():
+            status, name, expected = 403, "reading only", "a token of the agent, its hook or its runner"
+            got, todo = "a token for reading only", "make another token on the page “Connect an agent”"
         case UploadRefused():
             said = error.problem
             status, name, expected, got, todo = error.status, said.code, said.expected, said.got, said.todo
+        case OverQuota():
+            seconds = max(1, round((error.resets - timezone.now()).total_seconds()))
+            status, name, expected = 429, "over quota", f"at most {error.limit:,} {error.what} a day with one token"
+            got = f"{error.used:,} since midnight ({settings.TIME_ZONE})"
+            todo = f"send it again after {error.resets.isoformat()}, or have TOKEN_DAILY_{error.what.upper()} raised"
+            headers["Retry-After"] = str(seconds)
+        case disk.NoRoom():
+            status, name, expected = 507, "no room", "room on the site's disk"
+            got, todo = "too little", "keep it and send it again later; the site's operator has to make room"
+            headers["Retry-After"] = "600"
         case Http404():
             status, name, got = 404, "not found", request.path
             expected = "the id of one of your own sessions, as its receipt gave it"
@@ -63,6 +90,9 @@ def reply(request: HttpRequest, error: Any) -> HttpResponse:
             got = f"{len(error.errors)} invalid field(s), the first {where}"
         case HttpError():
             status, name, expected, got = error.status_code, "unreadable", "a valid request", str(error)
+        case _ if found := trouble(error):
+            status, name, expected, got = 503, found.name.lower(), "a site that can store what comes", found.words
+            todo, headers["Retry-After"] = f"send it again in {found.seconds} s", str(found.seconds)
         case _:
             incident = uuid.uuid4().hex[:12]
             logger.error("incident %s at %s", incident, request.path, exc_info=error)

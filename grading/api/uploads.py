@@ -29,7 +29,7 @@ class UploadRefused(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Submission:
+class UploadedParts:
     """The parts of one request: validated metadata (None: refused), evidence by part, and what was wrong."""
 
     metadata: SubmittedSession | None = None
@@ -55,17 +55,27 @@ class Bounded(FileUploadHandler):
         del file_size
 
 
-def read(request: HttpRequest) -> Submission:
-    """The parts of a multipart request. Raises UploadRefused where it cannot be read at all."""
+def size(request: HttpRequest) -> int:
+    """How many bytes the parts have. Raises UploadRefused where the headers say already that they cannot be read."""
     if request.content_type != "multipart/form-data":
         problem = _problem("body", "not_multipart", "multipart/form-data", request.content_type or "no content type")
         raise UploadRefused(415, problem)
+    return length(request, len(EVIDENCE_PARTS) * settings.EVIDENCE_MAX_BYTES + SLACK)
+
+
+def length(request: HttpRequest, limit: int | None) -> int:
+    """How many bytes the body has. Raises UploadRefused where that is unknown, or more than `limit`."""
     if "CONTENT_LENGTH" not in request.META or request.headers.get("Transfer-Encoding"):
         problem = _problem("body", "length_required", "a Content-Length", "a body of unknown length")
         raise UploadRefused(411, replace(problem, todo="send files, not pipes: curl -F transcript=@session.jsonl"))
-    limit = len(EVIDENCE_PARTS) * settings.EVIDENCE_MAX_BYTES + SLACK
-    if int(request.META.get("CONTENT_LENGTH") or 0) > limit:
+    announced = int(request.META["CONTENT_LENGTH"] or 0)
+    if limit is not None and announced > limit:
         raise UploadRefused(413, too_large("body", limit))
+    return announced
+
+
+def read(request: HttpRequest) -> UploadedParts:
+    """The parts of a multipart request of known `size`. Raises UploadRefused where it cannot be read at all."""
     bounded = Bounded(request)
     request.upload_handlers.insert(0, bounded)
     try:
@@ -79,7 +89,7 @@ def read(request: HttpRequest) -> Submission:
         raise UploadRefused(413, too_large("fields that are not files", limit)) from error
     except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
         raise UploadRefused(400, _problem("body", "unreadable", "a complete multipart body", str(error))) from error
-    submission = Submission(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in bounded.oversized])
+    submission = UploadedParts(problems=[too_large(name, settings.EVIDENCE_MAX_BYTES) for name in bounded.oversized])
     # Parts that nobody would look at: misspelt, or sent twice.
     for name in sorted({str(name) for name in (*request.POST, *request.FILES)}):
         if name not in PARTS:

@@ -12,9 +12,9 @@ from ninja.security import HttpBearer
 from bandit import holdout, selection
 from bandit.models import Bandit
 from grading import intake
-from grading.api import uploads
+from grading.api import entry, uploads
 from grading.api.docs import Pages
-from grading.api.errors import AGAIN, answer_errors
+from grading.api.errors import AGAIN, ReadOnly, answer_errors
 from grading.api.lessons import lessons_of
 from grading.api.schemas import (
     AssignmentIn,
@@ -29,27 +29,38 @@ from grading.api.schemas import (
     SessionOut,
     multipart,
 )
+from grading.intake import erased
+from grading.intake.first_word import Speaker
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.models import Agent, ApiToken, Grade, Session, Settlement
 from grading.reward import lessons, one_scale
 from grading.reward.rewards import live
+from gradingsite import telemetry
+from gradingsite.clients import client_address
+from gradingsite.server import ADMITTED
 
 SCALED = {"calibrated", "calibration_version"}
 TOKEN_SEEN_EVERY = dt.timedelta(minutes=1)
 
 
 class Bearer(HttpBearer):
-    """An agent's token. The agent is `request.auth`."""
+    """An agent's token, as `request.auth`. One for reading only opens what only reads.
 
-    def authenticate(self, request: HttpRequest, token: str) -> Agent | None:
-        del request
+    The web server has asked before it read a body (`grading.api.gate`): such a request was counted then.
+    """
+
+    def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
         row = ApiToken.objects.authenticate(token)
         if row is None:
             return None
+        if not row.may_write and request.method not in {"GET", "HEAD"}:
+            raise ReadOnly
         now = timezone.now()
+        if not request.META.get(ADMITTED):
+            entry.require(request, row, now)
         if row.last_used_at is None or now - row.last_used_at > TOKEN_SEEN_EVERY:
             ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
-        return row.agent
+        return row
 
 
 api = NinjaAPI(
@@ -62,8 +73,10 @@ api = NinjaAPI(
 )
 answer_errors(api)
 
+# The hook's --resend says so: somebody sends much again, and may not remember what was erased.
+RESENT = "X-Gradingsite-Resent"
 REWARD, GRADE = (tuple(schema.model_fields.keys() - SCALED) for schema in (ReadReward, GradeOut))
-REFUSALS = frozenset({400, 401, 411, 413, 415, 422})
+REFUSALS = frozenset({400, 401, 403, 410, 411, 413, 415, 422, 429, 507})
 
 
 @api.post(
@@ -81,6 +94,9 @@ def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
     submission = uploads.read(request)
     if submission.metadata is None:
         return _refusal(submission.problems)
+    if request.headers.get(RESENT) and erased.is_erased(_agent(request).name, submission.metadata.session_id):
+        got = "a session that was erased since it was first sent"
+        return _error(410, "erased", "a session that the site may have lost", got, "leave it; it was erased on purpose")
     files = submission.files
     receipt = intake.submit(
         agent=_agent(request),
@@ -89,7 +105,9 @@ def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
         journal=files.get("journal"),
         patch=files.get("patch"),
         facts=files.get("facts"),
+        speaker=Speaker(token=_token(request), address=client_address(request.META)),
     )
+    telemetry.also(session=receipt.session.external_id)
     problems = (*submission.problems, *receipt.problems)
     if any(problem.is_error for problem in problems):
         return _refusal(problems, stored=("metadata", *receipt.added), session=receipt.session)
@@ -104,7 +122,9 @@ def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
     return Status(201 if receipt.created else 200, body)
 
 
-@api.get("/sessions/{session}", response={200: SessionOut, 401: ErrorOut, 404: ErrorOut}, summary="Read a session")
+@api.get(
+    "/sessions/{session}", response={200: SessionOut, frozenset({401, 404, 429}): ErrorOut}, summary="Read a session"
+)
 def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
     """One of the token's own sessions by the id from its receipt, with its reward and how it came about."""
     row = Session.objects.with_people().filter(agent=_agent(request), pk=session).first()
@@ -130,21 +150,20 @@ def read_session(request: HttpRequest, session: Path[int]) -> dict[str, Any]:
 
 @api.post(
     "/selections",
-    response={200: SelectionOut, frozenset({401, 404, 409, 422}): ErrorOut},
+    response={200: SelectionOut, frozenset({401, 403, 404, 409, 422, 429}): ErrorOut},
     summary="Ask what to work on next",
 )
 def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
     """Draws an arm by its chance of being the best and logs the decision. Only a finished session earns a reward."""
-    agent = _agent(request).name
+    samples = Agent.objects.filter(is_sample=True).values_list("name", flat=True)
     try:
-        made = selection.select(**asked.dict(), agent=agent, now=timezone.now())
+        made = selection.select(**asked.dict(), agent=_agent(request).name, aside=tuple(samples), now=timezone.now())
     except selection.NothingEligible as error:
         return _error(409, "nothing to choose from", "an arm that is eligible", str(error), "offer other work")
+    except selection.TooManyOpen as error:
+        return _too_many_open(error)
     except ValueError as error:
         return _error(422, "invalid selection", "a valid selection", str(error), AGAIN)
-    if made.agent != agent:
-        got = f"{made.decision_id!r}, which another agent used"
-        return _error(409, "decision_id taken", "an id of your own", got, "choose another decision_id")
     fields = ("decision_id", "propensity", "eligible", "explanation", "posterior_version", "created")
     body = {name: getattr(made, name) for name in fields}
     return Status(200, {**body, "bandit": asked.bandit, "arm": made.arm.name})
@@ -152,7 +171,7 @@ def select(request: HttpRequest, asked: SelectionIn) -> Status[dict[str, Any]]:
 
 @api.post(
     "/assignments",
-    response={200: AssignmentOut, frozenset({401, 409, 422}): ErrorOut},
+    response={200: AssignmentOut, frozenset({401, 403, 409, 422, 429}): ErrorOut},
     summary="Ask which lessons to give",
 )
 def assign(request: HttpRequest, asked: AssignmentIn) -> Status[dict[str, Any]]:
@@ -166,14 +185,16 @@ def assign(request: HttpRequest, asked: AssignmentIn) -> Status[dict[str, Any]]:
     decided = lessons.decided(lesson, now)
     try:
         drawn = holdout.assign(lesson.name, asked.decision_id, asked.lessons, **who, decided=decided, now=now)
+    except selection.TooManyOpen as error:
+        return _too_many_open(error)
     except holdout.Taken as error:
-        return _error(409, "decision_id taken", "an id of your own for each session", str(error), AGAIN)
+        return _error(409, "decision_id over", "an id of its own for each session, and then that", str(error), AGAIN)
     except ValueError as error:
         return _error(422, "invalid assignment", "a valid assignment", str(error), AGAIN)
     return Status(200, {"decision_id": drawn.decision_id, "lessons": list(lessons_of(drawn))})
 
 
-@api.get("/bandits/{name}", response={200: BanditOut, 401: ErrorOut, 404: ErrorOut}, summary="Read a bandit")
+@api.get("/bandits/{name}", response={200: BanditOut, frozenset({401, 404, 429}): ErrorOut}, summary="Read a bandit")
 def read_bandit(request: HttpRequest, name: Path[str]) -> dict[str, Any]:
     """What a bandit believes of each arm now, and what that rests on."""
     del request
@@ -197,13 +218,22 @@ def _with(row: Settlement | Grade, fields: Iterable[str], read: one_scale.Calibr
     return {**said, "calibrated": read and read.value, "calibration_version": read and read.version}
 
 
+def _token(request: HttpRequest) -> ApiToken:
+    token: ApiToken = request.auth  # type: ignore[attr-defined]  # ninja puts what Bearer returned there
+    return token
+
+
 def _agent(request: HttpRequest) -> Agent:
-    agent: Agent = request.auth  # type: ignore[attr-defined]  # ninja puts what Bearer returned there
-    return agent
+    return _token(request).agent
 
 
 def _error(status: int, error: str, expected: str, got: str, todo: str) -> Status[dict[str, Any]]:
     return Status(status, {"error": error, "expected": expected, "got": got, "todo": todo})
+
+
+def _too_many_open(error: selection.TooManyOpen) -> Status[dict[str, Any]]:
+    todo = "send one of those sessions with its decision_id, or ask again with the decision_id of one"
+    return _error(409, "too many open decisions", "decisions that are used", str(error), todo)
 
 
 def _refusal(

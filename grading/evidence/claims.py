@@ -14,6 +14,7 @@ from grading.models import Artifact, Evidence, Session, SessionLog
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.signals.facts import Foreign
+from grading.witness import Witness
 
 SEEN_AT = 300
 
@@ -24,11 +25,11 @@ def claim(
     key: str,
     *,
     origin: Origin,
-    receipt: int,
+    receipt: Evidence,
     subject: str = "",
     seen_at: str = "",
 ) -> Artifact:
-    """A claim of a commit or pull request, not saved. `receipt`: the key of the evidence that shows it."""
+    """A claim of a commit or pull request, not saved. `receipt`: the evidence that shows it."""
     is_commit = kind is ArtifactKind.COMMIT
     return Artifact(
         session=session,
@@ -38,7 +39,8 @@ def claim(
         seen_at=plain_text(seen_at, SEEN_AT),
         subject=plain_text(subject, owner_rule.MAX_SUBJECT),
         lookup=key[:PREFIX] if is_commit else blake2b(key.encode(), digest_size=16).hexdigest(),
-        receipt=receipt,
+        receipt=receipt.pk,
+        witness=receipt.witness,
     )
 
 
@@ -48,7 +50,7 @@ def of_logs(session: Session, logs: Iterable[tuple[Evidence, Records]]) -> list[
     for row, records in logs:
         commits = [(ArtifactKind.COMMIT, hash_, subject) for hash_, subject in records.commits]
         for kind, key, subject in (*commits, *((ArtifactKind.PULL_REQUEST, url, "") for url in records.pull_requests)):
-            made = claim(session, kind, key, origin=Origin.TRANSCRIPT, receipt=row.pk, subject=subject)
+            made = claim(session, kind, key, origin=Origin.TRANSCRIPT, receipt=row, subject=subject)
             found.setdefault((kind, key), made)
     return list(found.values())
 
@@ -107,9 +109,17 @@ def decide(where: set[str], new: Sequence[Artifact] = (), dropped: Sequence[Arti
 
 def _owners(rows: Sequence[Artifact], roots: Mapping[int, Session]) -> list[int]:
     """The key of the owner of what each row claims."""
+    # A fact that a hook names is seen in no log: whoever can write the hook's files can name a commit that somebody
+    # else is about to hand in.
+    said = [Witness(row.witness).alone if row.origin == Origin.FACTS else Witness(row.witness) for row in rows]
     by = [
-        replace(claimant(roots[row.session_id]), receipt=row.receipt, made=row.origin == Origin.TRANSCRIPT)
-        for row in rows
+        replace(
+            claimant(roots[row.session_id]),
+            receipt=row.receipt,
+            made=row.origin == Origin.TRANSCRIPT,
+            witness=witness.strength,
+        )
+        for row, witness in zip(rows, said, strict=True)
     ]
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)
     for number, row in enumerate(rows):

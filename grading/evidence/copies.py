@@ -10,6 +10,7 @@ from grading.evidence.claims import claimant
 from grading.evidence.owner_rule import Holding
 from grading.models import Evidence, RecordAnchor, Session, SessionLog
 from grading.models.evidence import EvidenceKind
+from grading.witness import Witness
 
 MAX_KIN = 50
 """Other sessions that are compared with one. An agent that forks one log more often than that has its copies told from
@@ -115,7 +116,8 @@ class _Family:
             files = [self._files.get((log.pk, sha256)) for log in logs for sha256 in log.files]
             held = frozenset(record for row in files if row is not None for record in records.of(row).ids)
             first = min((log.receipt for log in logs if log.receipt), default=0)
-            by = replace(claimant(self.logs[key].session), receipt=first)
+            witness = max((Witness(row.witness).strength for row in files if row is not None), default=0)
+            by = replace(claimant(self.logs[key].session), receipt=first, witness=witness)
             self._held[key] = Holding(by=by, records=held)
         return self._held[key]
 

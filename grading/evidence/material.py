@@ -1,12 +1,14 @@
 """What of a session's evidence there is to grade by: which files, what of them is its own, and what its caller saw."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grading.evidence import claims, shown, store
-from grading.models import Evidence, Session, SessionLog
+from grading.models import Artifact, Evidence, ExpiredBlob, Session, SessionLog
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.signals.facts import Foreign, ObservedFacts
 from grading.vocabulary import Reason
+from grading.witness import Witness, weakest
 
 JUDGED_KINDS = (EvidenceKind.TRANSCRIPT, EvidenceKind.JOURNAL, EvidenceKind.PATCH, EvidenceKind.FACTS)
 
@@ -17,6 +19,8 @@ class Material:
 
     Where there is no transcript, `absent` and `why` say so. `log` is what its logs amount to. `foreign` belongs to
     other sessions. `carried`: why nothing in the transcript is the session's own, in words; empty where something is.
+    `witness` vouches for it: whoever sent the log. What comes without a log is no more than the word of whoever could
+    have written it.
     """
 
     transcript: Evidence | None
@@ -28,6 +32,11 @@ class Material:
     carried: str
     patch: Evidence | None
     journal: Evidence | None
+    beside: Witness
+
+    @property
+    def witness(self) -> Witness:
+        return self.beside.alone if self.transcript is None else Witness(self.transcript.witness)
 
 
 def of(session: Session) -> Material:
@@ -41,24 +50,30 @@ def of(session: Session) -> Material:
     elif log is not None and shown.is_copy(log):
         own = [each.session.external_id for each in shown.carried(session) if each.session.agent_id == session.agent_id]
         carried = f"All of it was carried over from {', '.join(own[:3]) or 'a session of another agent'}"
+    patch, journal = store.usable(session, EvidenceKind.PATCH), store.usable(session, EvidenceKind.JOURNAL)
+    facts = counted_facts(session, transcript)
+    said = [*(row.witness for row in facts), *(row.witness for row in [patch] if row is not None)]
+    if not said and journal is not None:
+        said = [journal.witness]
     return Material(
         transcript=transcript,
         absent=absent,
         why=why,
         log=log,
-        facts=facts_of(session),
+        facts=_observed(facts),
         foreign=claims.foreign(session),
         carried=carried,
-        patch=store.usable(session, EvidenceKind.PATCH),
-        journal=store.usable(session, EvidenceKind.JOURNAL),
+        patch=patch,
+        journal=journal,
+        beside=weakest(map(Witness, said)),
     )
 
 
 def judgeable(session: Session) -> dict[str, str]:
     """The hash of the evidence of each kind that a judge may read; empty where there is nothing to judge."""
     held: dict[str, str] = {}
-    for row in session.evidence.filter(kind__in=JUDGED_KINDS, problem="").order_by("-pk"):
-        if row.kind != EvidenceKind.TRANSCRIPT:
+    for row in store.counting(session):
+        if row.kind in JUDGED_KINDS and row.kind != EvidenceKind.TRANSCRIPT:
             held.setdefault(row.kind, row.sha256)
     log = SessionLog.objects.filter(session=session).first()
     own = next(iter(shown.files(session)), None)
@@ -67,10 +82,30 @@ def judgeable(session: Session) -> dict[str, str]:
     return held
 
 
+def gone(held: Mapping[str, str]) -> str:
+    """Of which kinds of these hashes (each maybe with more behind it) retention deleted the bytes, in words; empty
+    where all can be read.
+    """
+    lost = {kind: said.split()[0] for kind, said in held.items() if said and not store.is_kept(said.split()[0])}
+    expired = ExpiredBlob.objects.in_bulk(list(lost.values())) if lost else {}
+    kinds = sorted(kind for kind, sha256 in lost.items() if sha256 in expired)
+    return f"Gone by retention: {', '.join(kinds)}" if kinds else ""
+
+
 def facts_of(session: Session) -> ObservedFacts:
     """What the caller saw itself, as far as it is this session's."""
-    rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key").values_list("kind", "key")
-    keys = {kind: tuple(key for of, key in rows if of == kind) for kind in ArtifactKind}
+    return _observed(counted_facts(session, next(iter(shown.files(session)), None)))
+
+
+def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
+    """The session's own facts that it is graded by: none from a weaker witness than its log's."""
+    least = 0 if transcript is None else Witness(transcript.witness).strength
+    rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key")
+    return [row for row in rows if row.kind == ArtifactKind.CHECK_FAILED or Witness(row.witness).strength >= least]
+
+
+def _observed(rows: list[Artifact]) -> ObservedFacts:
+    keys = {kind: tuple(row.key for row in rows if row.kind == kind) for kind in ArtifactKind}
     return ObservedFacts(
         commits=keys[ArtifactKind.COMMIT],
         pull_requests=keys[ArtifactKind.PULL_REQUEST],
@@ -80,7 +115,8 @@ def facts_of(session: Session) -> ObservedFacts:
 
 def _why_no_transcript(session: Session) -> tuple[Reason, str]:
     """The fault of the latest transcript, or that none came."""
-    latest = session.evidence.filter(kind=EvidenceKind.TRANSCRIPT).order_by("-pk").first()
+    received = [row for row in session.evidence.all() if row.kind == EvidenceKind.TRANSCRIPT]
+    latest = max(received, key=lambda row: row.pk, default=None)
     if latest is None:
         return Reason.NO_TRANSCRIPT, "No transcript was submitted"
     if latest.problem:

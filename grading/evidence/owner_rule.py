@@ -6,22 +6,14 @@ order of an agent's arrivals gives the same owner.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
+
+from grading.witness import Witness
 
 PREFIX: Final = 7
 """Digits of a commit's hash by which claims of it are found; git shows no fewer."""
 FULL_HASHES: Final = frozenset({40, 64})
 MAX_SUBJECT: Final = 100
-
-
-class WitnessRank(IntEnum):
-    """Who saw the thing, the strongest last. Nothing says so yet, so every claim is `UNKNOWN`."""
-
-    UNKNOWN = 0
-    HOOK = 1
-    OBSERVED = 2
-    VERIFIED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,15 +22,16 @@ class Claimant:
 
     `session` and `agent` are keys; `receipt` counts up with what the site received, and is that of the first evidence
     in which this session showed the thing. `made`: its own confirmed call made the thing, rather than that it says so.
-    `resumed`: its log begins with what it says itself is another session's. `size`: the records of its log beyond that;
-    `ended` the end of the session in seconds; `name` its own id.
+    `witness`: the strength of who vouches for it (`grading.witness`). `resumed`: its log begins with what it says
+    itself is another session's. `size`: the records of its log beyond that; `ended` the end of the session in seconds;
+    `name` its own id.
     """
 
     session: int
     agent: int
     receipt: int
     made: bool = True
-    witness: WitnessRank = WitnessRank.UNKNOWN
+    witness: int = Witness.UNKNOWN.strength
     resumed: bool = False
     size: int = 0
     ended: float = 0.0

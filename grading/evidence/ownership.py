@@ -10,7 +10,7 @@ from grading.evidence.claims import claim, foreign
 from grading.evidence.links import part_of, parts
 from grading.evidence.locking import alone, locked
 from grading.evidence.logs import tells
-from grading.evidence.shown import Carried, carried, events, files, of_other_agents, shares
+from grading.evidence.shown import Carried, carried, events, files, of_other_agents, reader, shares
 from grading.evidence.updating import give_up, relatives, update
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "of_other_agents",
     "part_of",
     "parts",
+    "reader",
     "relatives",
     "shares",
     "tells",

@@ -2,17 +2,19 @@
 
 import datetime as dt
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.utils import timezone
 
 from grading import formats, signals
 from grading.evidence import records, store
+from grading.evidence.records import Records
 from grading.formats.events import ParseReport, TranscriptHeader
 from grading.models import Evidence
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_row, plain_text
 from grading.signals import Signals, patch
+from grading.signals.patch import Patch
 from grading.vocabulary import Reason
 
 # The founding incident's threshold: a log this small of a session this long is another session's, or a stub.
@@ -51,45 +53,72 @@ class EvidenceReading:
     started_at: dt.datetime | None = None
     ended_at: dt.datetime | None = None
     signals: Signals | None = None
+    changes: Patch | None = None
     problem: Reason = Reason.NONE
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedLog:
+    """What a log says, whoever's it is."""
+
+    format: str
+    header: TranscriptHeader
+    report: ParseReport
+    signals: Signals
+    records: Records
+
+
+def parse(stream: BinaryIO, filename: str) -> ParsedLog:
+    """Read a log to its end. Raises UnknownFormat and EmptyTranscript."""
+    reader = formats.read(stream, filename)
+    noted = records.Noted(reader)
+    found = signals.extract(noted.events())
+    return ParsedLog(
+        format=reader.format,
+        header=reader.header,
+        report=reader.report,
+        signals=found,
+        records=noted.records(found),
+    )
 
 
 def read(row: Evidence, claim: SessionClaim) -> EvidenceReading:
     """What the stored bytes of `row` (its kind, hash, size and file name) turn out to be. Never raises for content."""
     if row.kind == EvidenceKind.TRANSCRIPT:
-        return _transcript(row, claim)
+        try:
+            with store.open(row) as stream:
+                log = parse(stream, row.filename)
+        except formats.UnknownFormat as error:
+            return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, LIMITS["detail"]))
+        except formats.EmptyTranscript:
+            return EvidenceReading(problem=Reason.UNREADABLE, detail="An empty file")
+        return of_log(row, log, claim)
     if row.kind == EvidenceKind.PATCH:
         return _patch(row)
     return EvidenceReading()
 
 
-def _transcript(row: Evidence, claim: SessionClaim) -> EvidenceReading:
-    try:
-        with store.open(row) as stream:
-            reader = formats.read(stream, row.filename)
-            noted = records.Noted(reader)
-            found = signals.extract(noted.events())
-    except formats.UnknownFormat as error:
-        return EvidenceReading(problem=Reason.FORMAT_UNKNOWN, detail=plain_text(error.reason, LIMITS["detail"]))
-    except formats.EmptyTranscript:
-        return EvidenceReading(problem=Reason.UNREADABLE, detail="An empty file")
-    header, report = reader.header, reader.report
+def of_log(row: Evidence, log: ParsedLog, claim: SessionClaim) -> EvidenceReading:
+    """What a log means for the session that it is said to be of. What says whose its records are is kept."""
+    header, report = log.header, log.report
     problem, detail = _judged(row, claim, header, report)
-    records.keep(row, noted.records(found))
+    records.keep(row, log.records)
     summary = {
         name: value.isoformat() if isinstance(value, dt.datetime) else value
         for name, value in {**asdict(header), **asdict(report)}.items()
         if value is not None
     }
     return EvidenceReading(
-        format=reader.format,
+        format=log.format,
         coverage=report.coverage,
         started_at=_plausible(header.started_at),
         ended_at=_plausible(header.ended_at),
-        signals=found,
+        signals=log.signals,
         problem=problem,
-        **plain_row(LIMITS, report=summary, model=header.model or "", title=header.title or found.task, detail=detail),
+        **plain_row(
+            LIMITS, report=summary, model=header.model or "", title=header.title or log.signals.task, detail=detail
+        ),
     )
 
 
@@ -137,7 +166,7 @@ def _patch(row: Evidence) -> EvidenceReading:
             problem=Reason.UNREADABLE, detail=f"a patch over {store.TEXT_LIMIT:,} bytes; leave out generated files"
         )
     try:
-        files = patch.parse(text.decode(errors="replace")).files
+        changes = patch.parse(text.decode(errors="replace"))
     except patch.MalformedPatch as error:
         return EvidenceReading(problem=Reason.UNREADABLE, detail=plain_text(str(error), LIMITS["detail"]))
-    return EvidenceReading(report={"files": len(files)})
+    return EvidenceReading(report={"files": len(changes.files)}, changes=changes)

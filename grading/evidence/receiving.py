@@ -1,21 +1,22 @@
 """Files on their way in: kept, looked at outside of any transaction, and then given to their session inside of one."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePath
 
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 
 from grading.evidence import logs, reading, store, transcripts
 from grading.evidence.reading import EvidenceReading, SessionClaim
-from grading.evidence.store import Readable
+from grading.evidence.store import Readable, Stored
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
 from grading.plain import plain_text
-from grading.signals import Signals
 from grading.vocabulary import Reason
+from grading.witness import Witness
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +35,6 @@ class ReceivedFile:
         """What it turned out to be; a blank one where it may not be used."""
         return EvidenceReading() if self.reading.problem else self.reading
 
-    @property
-    def signals(self) -> dict[str, Signals]:
-        """The transcript's signals by its hash, where they could be read."""
-        return {} if self.reading.signals is None else {self.row.sha256: self.reading.signals}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedEvidence:
@@ -55,22 +51,29 @@ Held = Mapping[tuple[str, str], Evidence]
 
 
 def held(rows: Iterable[Evidence]) -> Held:
-    """The evidence that a session has, by kind and hash."""
-    return {(row.kind, row.sha256): row for row in rows}
+    """The evidence that a session has, by kind and hash; of the same bytes what the strongest witness sent."""
+    found: dict[tuple[str, str], Evidence] = {}
+    for row in sorted(rows, key=lambda row: (Witness(row.witness).strength, -row.pk)):
+        found[row.kind, row.sha256] = row
+    return found
 
 
-def receive(kind: EvidenceKind, stream: Readable, claim: SessionClaim, known: Held) -> ReceivedFile:
+def is_known(row: Evidence, known: Held) -> bool:
+    """Whether the session has these bytes already, from a witness that is as strong."""
+    before = known.get((row.kind, row.sha256))
+    return before is not None and Witness(before.witness).strength >= Witness(row.witness).strength
+
+
+def receive(kind: EvidenceKind, stream: Readable, claim: SessionClaim, known: Held, witness: Witness) -> ReceivedFile:
     """Keep one file and find out what it is; of one that is `known` only its fault is told again.
 
     Raises TooLarge. A parser that breaks is no fault of the evidence: it stays usable, and the graders' rows will say
     what broke.
     """
-    stored = store.store(stream)
     name = getattr(stream, "name", "")
-    filename = plain_text(PurePath(name).name, FILENAME) if isinstance(name, str) else ""
-    row = Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename)
+    row = row_of(kind, store.store(stream), name if isinstance(name, str) else "", witness)
     before = known.get((kind, row.sha256))
-    if before is not None:
+    if before is not None and is_known(row, known):
         return ReceivedFile(row=row, reading=EvidenceReading(problem=Reason(before.problem), detail=before.detail))
     try:
         return ReceivedFile(row=row, reading=reading.read(row, claim))
@@ -79,25 +82,48 @@ def receive(kind: EvidenceKind, stream: Readable, claim: SessionClaim, known: He
         return ReceivedFile(row=row, reading=EvidenceReading())
 
 
-def add(session: Session, files: Iterable[ReceivedFile]) -> AddedEvidence:
+def row_of(kind: EvidenceKind, stored: Stored, name: str, witness: Witness) -> Evidence:
+    """The row, not saved yet, of stored bytes that came as a file of this name."""
+    filename = plain_text(PurePath(name).name, FILENAME)
+    return Evidence(kind=kind, sha256=stored.sha256, size=stored.size, filename=filename, witness=witness)
+
+
+def expected(files: Iterable[ReceivedFile], known: Held) -> dict[EvidenceKind, tuple[Evidence, EvidenceReading]]:
+    """The files that a session will be graded by where nothing else comes: of each kind the new one, else the latest of
+    those it had. A guess, and of its former logs no more than that.
+    """
+    found = {
+        EvidenceKind(row.kind): (row, EvidenceReading())
+        for row in sorted(known.values(), key=lambda row: row.pk)
+        if not row.problem
+    }
+    for file in files:
+        if not file.reading.problem and not is_known(file.row, known):
+            found[EvidenceKind(file.row.kind)] = (file.row, file.reading)
+    return found
+
+
+def add(session: Session, files: Collection[ReceivedFile]) -> AddedEvidence:
     """Give the session what it does not have yet, in the caller's transaction, after `ownership.alone`.
 
     Its own log tells of it as a whole, unless it has one that holds more. A subagent's never does.
     """
-    kinds, shared_with, telling = [], [], EvidenceReading()
     known = held(session.evidence.all())
     for file in files:
-        row, read = file.row, file.reading
-        kind, is_log = EvidenceKind(row.kind), row.kind == EvidenceKind.TRANSCRIPT and not read.problem
-        if (kind, row.sha256) in known:
-            continue
+        file.row.pk = None  # where the transaction begins anew, it had one
+    new = [file for file in files if not is_known(file.row, known)]
+    for row, read in ((file.row, file.reading) for file in new):
         row.session, row.format, row.coverage, row.report = session, read.format, read.coverage, read.report
         row.problem, row.detail = read.problem, read.detail
-        row.save(force_insert=True)
-        kinds.append(kind)
         transaction.on_commit(partial(transcripts.announce, row))
-        if is_log and store.is_shared(row):
-            shared_with += [other.session.external_id for other in store.sharers(row).select_related("session")]
-        if is_log and logs.tells(session, row):
-            telling = read
+    Evidence.objects.bulk_create(file.row for file in new)
+    prefetch_related_objects([session], "evidence")  # asked for again and again until the session is graded
+    shared_with, telling = [], EvidenceReading()
+    for row, read in ((file.row, file.reading) for file in new):
+        if row.kind == EvidenceKind.TRANSCRIPT and not read.problem:
+            if store.is_shared(row):
+                shared_with += [other.session.external_id for other in store.sharers(row).select_related("session")]
+            if logs.tells(session, row):
+                telling = read
+    kinds = [EvidenceKind(file.row.kind) for file in new]
     return AddedEvidence(kinds=tuple(kinds), shared_with=tuple(shared_with), telling=telling)

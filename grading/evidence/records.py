@@ -9,13 +9,13 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import chain
 from typing import Final
 
 from grading import formats, signals
 from grading.evidence import store
 from grading.formats.events import Boundary, Event
+from grading.formats.own import hash_of
 from grading.models import Evidence
 from grading.signals import Signals
 from grading.signals.links import pull_request
@@ -40,11 +40,6 @@ class Records:
     commits: tuple[tuple[str, str], ...] = ()
     pull_requests: tuple[str, ...] = ()
     resumed: bool = False
-
-
-def hash_of(record: str) -> int:
-    """A record's id as the signed 64 bits that a database keeps."""
-    return int.from_bytes(blake2b(record.encode(errors="surrogatepass"), digest_size=8).digest(), signed=True)
 
 
 class Noted:
@@ -122,22 +117,29 @@ def of(row: Evidence) -> Records:
     """What a log holds; nothing for one that cannot be read. Raises Damaged where its bytes are missing."""
     kept = store.derived(row, _kind())
     if kept is not None:
-        said = json.loads(kept)
-        return Records(
-            ids=tuple(said["ids"]),
-            anchors=tuple(said["anchors"]),
-            commits=tuple((hash_, subject) for hash_, subject in said["commits"]),
-            pull_requests=tuple(said["pull_requests"]),
-            resumed=said["resumed"],
-        )
+        return _read(kept)
     try:
         with store.open(row) as stream:
             noted = Noted(formats.read(stream, row.filename))
             found = noted.records(signals.extract(noted.events()))
+    except store.Gone:  # what an older version found in it, if anything
+        kept = store.derived_before(row, "records-")
+        return Records() if kept is None else _read(kept)
     except (formats.UnknownFormat, formats.EmptyTranscript):
         found = Records()
     keep(row, found)
     return found
+
+
+def _read(kept: bytes) -> Records:
+    said = json.loads(kept)
+    return Records(
+        ids=tuple(said["ids"]),
+        anchors=tuple(said["anchors"]),
+        commits=tuple((hash_, subject) for hash_, subject in said["commits"]),
+        pull_requests=tuple(said["pull_requests"]),
+        resumed=said["resumed"],
+    )
 
 
 def keep(row: Evidence, found: Records) -> None:

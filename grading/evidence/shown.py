@@ -1,11 +1,12 @@
 """What a session's logs show of its own: its events, and what was carried over from where."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
-from grading import formats
 from grading.evidence import claims, copies, links, logs, records, store
-from grading.formats.events import Boundary, Event
+from grading.formats.events import Event
+from grading.formats.own import OwnLog, own_events
 from grading.models import Evidence, Session, SessionLog
 
 
@@ -81,26 +82,25 @@ def events(session: Session) -> Iterator[Event] | None:
     Left out are the records that belong to another session's log. The events of its subagents' logs follow, as events
     beside the main thread, each record once; they are numbered on.
     """
+    read = reader(session)
+    return None if read is None else read()
+
+
+def reader(session: Session) -> Callable[[], Iterator[Event]] | None:
+    """What reads the `events` of a session from its files alone, whenever it is called."""
     rows = files(session)
-    if not rows:
-        return None
+    return partial(own_events, own_logs(rows), foreign_to(session)) if rows else None
+
+
+def own_logs(rows: list[Evidence]) -> list[OwnLog]:
+    """These files as `own_events` reads them."""
+    return [
+        OwnLog(open=partial(store.open, row), filename=row.filename, ids=lambda row=row: records.of(row).ids)  # type: ignore[misc]
+        for row in rows
+    ]
+
+
+def foreign_to(session: Session) -> frozenset[int]:
+    """The records in its logs that belong to other sessions."""
     held = SessionLog.objects.filter(session=session).first()
-    foreign = frozenset(copies.foreign_records(session)) if held is not None and held.carried else frozenset()
-    return _events(rows, foreign)
-
-
-def _events(rows: list[Evidence], foreign: frozenset[int]) -> Iterator[Event]:
-    seen, last = set(foreign), 0
-    for place, row in enumerate(rows):
-        first = last
-        with store.open(row) as stream:
-            for event in formats.read(stream, row.filename):
-                last = first + event.number
-                if event.record and records.hash_of(event.record) in seen:
-                    continue
-                if place == 0:
-                    yield event
-                elif not (isinstance(event, Boundary) and event.kind == "session_change"):
-                    yield replace(event, number=last, sidechain=True)
-        if place < len(rows) - 1:
-            seen.update(records.of(row).ids)
+    return frozenset(copies.foreign_records(session)) if held is not None and held.carried else frozenset()

@@ -9,7 +9,7 @@ from grading.formats.events import ApiError, Event, Message, Role, ToolCall, Too
 from grading.formats.failures import failure_reason
 from grading.formats.reader import Parser, Record
 from grading.formats.scaffold import spoken, without_reminders
-from grading.formats.usage import Response, Responses, TokenUsage, read_tokens
+from grading.formats.usage import ReportedTokens, Response, Responses, read_tokens
 from grading.formats.values import count, items, mapping, parts_text, text, words
 
 SYNTHETIC: Final = "<synthetic>"
@@ -23,7 +23,7 @@ class Messages:
     def __init__(self, parser: Parser) -> None:
         self._parser = parser
         self._responses = Responses()
-        self.told = TokenUsage()
+        self.told = ReportedTokens()
         self.has_failed = False
         """The harness told of a failed model call and nothing was said since: another record is of the same."""
 

@@ -19,7 +19,7 @@ from grading.formats.failures import failure_reason
 from grading.formats.lines import Problems
 from grading.formats.reader import LIKELY, MAX_RECORDS, NO, SURE, Parser, Record, digest_of
 from grading.formats.scaffold import spoken
-from grading.formats.usage import TokenUsage, read_tokens
+from grading.formats.usage import ReportedTokens, read_tokens
 from grading.formats.values import mapping, mappings, moment, optional, parts_text, text, words
 
 TYPES: Final = words(
@@ -64,7 +64,7 @@ class Codex(Parser):
         self._meta: Record = {}
         self._title: str | None = None
         self._current_model = ""
-        self._total = TokenUsage()
+        self._total = ReportedTokens()
         self._copied = False
         self._foreign = False
         self._exec = ExecItems(self)
@@ -250,10 +250,10 @@ class Codex(Parser):
         self.unknown(f"event_msg/{kind}")
         return None
 
-    def _running_total(self, info: Record) -> TokenUsage:
+    def _running_total(self, info: Record) -> ReportedTokens:
         """What the running total grew by; one that fell was started anew."""
         if not isinstance(info.get("total_token_usage"), dict):
-            return TokenUsage()
+            return ReportedTokens()
         total, earlier = read_tokens(info["total_token_usage"], self.problems, input_has_cached=True), self._total
         fell = (total.output_tokens or 0) < (earlier.output_tokens or 0)
         self._total = total

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, ClassVar, Final
 from grading.formats.events import Event, ParseReport, TranscriptHeader, Usage
 from grading.formats.lines import MAX_LINE, LineTally, Problems, read_objects
 from grading.formats.seen import RecentKeys
-from grading.formats.usage import Response, TokenUsage
+from grading.formats.usage import ReportedTokens, Response
 
 MAX_MODELS: Final = 100
 MAX_RECORDS: Final = 200_000
@@ -99,7 +99,13 @@ class Parser(ABC):
         return replace(usage, record=response.record)
 
     def usage_of(
-        self, tokens: TokenUsage, *, model: str, at: datetime | None, sidechain: bool = False, cost: float | None = None
+        self,
+        tokens: ReportedTokens,
+        *,
+        model: str,
+        at: datetime | None,
+        sidechain: bool = False,
+        cost: float | None = None,
     ) -> Usage:
         return Usage(
             number=self.number(),

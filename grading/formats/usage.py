@@ -29,7 +29,7 @@ HARMLESS: Final = words(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
+class ReportedTokens:
     """Tokens of a response or of a session so far; None is "not recorded". The four are disjoint."""
 
     input_tokens: int | None = None
@@ -37,16 +37,16 @@ class TokenUsage:
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
 
-    def largest(self, other: "TokenUsage") -> "TokenUsage":
+    def largest(self, other: "ReportedTokens") -> "ReportedTokens":
         """Field by field: a streamed response repeats its usage while its output grows."""
         return self._joined(other, max)
 
-    def plus(self, other: "TokenUsage") -> "TokenUsage":
+    def plus(self, other: "ReportedTokens") -> "ReportedTokens":
         return self._joined(other, lambda a, b: a + b)
 
-    def since(self, earlier: "TokenUsage") -> "TokenUsage":
+    def since(self, earlier: "ReportedTokens") -> "ReportedTokens":
         """What was added after `earlier`, never negative; where `earlier` has no number, all of it."""
-        return TokenUsage(
+        return ReportedTokens(
             **{
                 name: None if mine is None else max(0, mine - (getattr(earlier, name) or 0))
                 for name, mine in self.pairs()
@@ -60,15 +60,15 @@ class TokenUsage:
     def is_empty(self) -> bool:
         return not any(number for _, number in self.pairs())
 
-    def _joined(self, other: "TokenUsage", join: Any) -> "TokenUsage":
+    def _joined(self, other: "ReportedTokens", join: Any) -> "ReportedTokens":
         joined = {}
         for name, mine in self.pairs():
             theirs = getattr(other, name)
             joined[name] = theirs if mine is None else mine if theirs is None else join(mine, theirs)
-        return TokenUsage(**joined)
+        return ReportedTokens(**joined)
 
 
-def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cached: bool = False) -> TokenUsage:
+def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cached: bool = False) -> ReportedTokens:
     """Tokens from a harness's own usage object. Unknown keys and impossible numbers are noted, never guessed at.
 
     `input_has_cached`: the harness counts cached tokens into its input tokens; they are taken out, so that the four
@@ -87,7 +87,7 @@ def read_tokens(usage: Mapping[str, Any], problems: Problems, *, input_has_cache
     if input_has_cached and "input_tokens" in found:
         cached = found.get("cache_read_tokens", 0) + found.get("cache_write_tokens", 0)
         found["input_tokens"] = max(0, found["input_tokens"] - cached)
-    return TokenUsage(**found)
+    return ReportedTokens(**found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Response:
     """One model response and where it was seen first."""
 
     model: str
-    tokens: TokenUsage
+    tokens: ReportedTokens
     at: datetime | None
     sidechain: bool
     record: str = ""

@@ -13,6 +13,7 @@ from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, Co
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import LINKS, ArtifactKind, Origin
 from grading.plain import plain_text
+from grading.witness import Witness
 
 SEEN_AT = 300
 Fact = TypeVar("Fact")
@@ -51,11 +52,11 @@ def keep(session: Session, row: Evidence, said: FactsFile) -> list[Artifact]:
     A `row` that was not saved was received before: it claims nothing, and is no new word on a check.
     """
     if session.exit_code is None and said.exit_code is not None:
-        session.exit_code = said.exit_code
-        session.save(update_fields=["exit_code"])
+        session.exit_code, session.exit_witness = said.exit_code, row.witness
+        session.save(update_fields=["exit_code", "exit_witness"])
     if row.pk is None:
         return []
-    _keep_checks(session, said.checks)
+    _keep_checks(session, said.checks, Witness(row.witness))
     held = set(session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS).values_list("kind", "key"))
     found: dict[tuple[str, str], Artifact] = {}
     for fact in said.commits:
@@ -69,7 +70,7 @@ def keep(session: Session, row: Evidence, said: FactsFile) -> list[Artifact]:
 
 
 def _claim(session: Session, row: Evidence, kind: ArtifactKind, key: str, **said: str) -> Artifact:
-    return ownership.claim(session, kind, key, origin=Origin.FACTS, receipt=row.pk, **said)
+    return ownership.claim(session, kind, key, origin=Origin.FACTS, receipt=row, **said)
 
 
 def _good(part: str, entries: list[object], adapter: TypeAdapter[Fact], problems: list[Problem]) -> list[Fact]:
@@ -83,10 +84,15 @@ def _good(part: str, entries: list[object], adapter: TypeAdapter[Fact], problems
     return found
 
 
-def _keep_checks(session: Session, checks: Sequence[CheckFact]) -> None:
-    """The latest file that names a check counts for it; where one file says both of a check, it failed."""
-    known = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
-    known.filter(key__in=[check.name for check in checks]).delete()
+def _keep_checks(session: Session, checks: Sequence[CheckFact], witness: Witness) -> None:
+    """The latest file that names a check counts for it, unless a stronger witness saw it fail; where one file says both
+    of a check, it failed.
+    """
+    known = session.artifacts.filter(
+        origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED, key__in=[check.name for check in checks]
+    )
+    weaker = [row.pk for row in known if Witness(row.witness).strength <= witness.strength]
+    known.filter(pk__in=weaker).delete()
     failed = [check for check in checks if check.mandatory and not check.passed]
     Artifact.objects.bulk_create(
         [
@@ -96,6 +102,7 @@ def _keep_checks(session: Session, checks: Sequence[CheckFact]) -> None:
                 key=check.name,
                 origin=Origin.FACTS,
                 seen_at=plain_text(check.detail, SEEN_AT),
+                witness=witness,
             )
             for check in failed
         ],

@@ -2,19 +2,35 @@
 
 import datetime as dt
 import hashlib
-from collections.abc import Iterable, Iterator
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
+from django.db import connections
 from pydantic import ValidationError
 
 from grading import formats, intake
-from grading.formats.events import TranscriptHeader
+from grading.busy import patiently
+from grading.evidence import reading, receiving, store
+from grading.evidence.reading import ParsedLog, SessionClaim
+from grading.evidence.receiving import ReceivedFile
+from grading.evidence.store import Incoming
+from grading.intake.first_word import Speaker
 from grading.models import Agent, Evidence
 from grading.models.evidence import EvidenceKind
+from gradingsite.supervisor import die_with_parent
 
 GPTME_LOG = "conversation.jsonl"
+# How long to go on trying while others write to the database, in seconds.
+PATIENCE = 600.0
 
 
 class Fate(StrEnum):
@@ -37,7 +53,10 @@ class ImportOutcome:
 
 
 def logs_under(paths: Iterable[Path]) -> Iterator[Path]:
-    """The .jsonl files in these folders, in a stable order, and the files named themselves."""
+    """The .jsonl files in these folders, in a stable order, and the files named themselves.
+
+    Links are among them: `import_log` follows none that leads out of the folder.
+    """
     for path in paths:
         if path.is_dir():
             yield from sorted(file for file in path.rglob("*.jsonl") if file.is_file())
@@ -45,20 +64,29 @@ def logs_under(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
-def import_log(path: Path, *, agent: Agent, category: str | None = None) -> ImportOutcome:
-    """Take one log in through the ordinary intake. What is no session's own log is left alone, with the reason."""
+def leads_out(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a file that was found in these folders lies elsewhere, by a link."""
+    within = [folder.resolve() for folder in folders if folder.is_dir() and path.is_relative_to(folder)]
+    return bool(within) and not any(path.resolve().is_relative_to(folder) for folder in within)
+
+
+def import_log(path: Path, *, agent: Agent, category: str | None = None, folders: Iterable[Path] = ()) -> ImportOutcome:
+    """Take one log in through the ordinary intake; it is read once. What is no session's own log is left alone, with
+    the reason, and so is what was found in one of `folders` and is a link out of it: whoever may write there could have
+    any file read.
+    """
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        known = Evidence.objects.filter(sha256=digest, kind=EvidenceKind.TRANSCRIPT, session__agent=agent)
-        if known.exists():
-            return ImportOutcome(path=path, fate=Fate.THERE)
-        with path.open("rb") as file:
-            reader = formats.read(file, path.name)
-            for _event in reader:
-                pass
-        if reader.report.recognised:
-            return _submit(path, agent, reader.header, category)
+        if leads_out(path, folders):
+            why = "links that lead out of the folder"
+            return ImportOutcome(path=path, fate=Fate.REFUSED, why=why, detail=f"it leads to {path.resolve()}")
+        with path.open("rb") as file, store.incoming(file) as incoming:
+            same = Evidence.objects.filter(sha256=incoming.stored.sha256, kind=EvidenceKind.TRANSCRIPT)
+            if same.filter(session__agent=agent).exists():
+                return ImportOutcome(path=path, fate=Fate.THERE)
+            with incoming.open() as plain:
+                log = reading.parse(plain, path.name)
+            if log.report.recognised:
+                return _submit(path, agent, incoming, log, category)
         why, detail = "logs in which nothing was recognised", ""
     except formats.UnknownFormat as error:
         why, detail = "not a log of Claude Code, gptme or Codex CLI", error.reason
@@ -66,24 +94,32 @@ def import_log(path: Path, *, agent: Agent, category: str | None = None) -> Impo
         why, detail = "empty files", ""
     except ValidationError as error:
         why, detail = "logs whose identity or times cannot be true", str(error.errors()[0]["msg"])
+    except store.TooLarge as error:
+        why, detail = "files that are too large", str(error)
     except OSError as error:
         why, detail = "files that cannot be read", str(error.strerror)
     return ImportOutcome(path=path, fate=Fate.REFUSED, why=why, detail=detail)
 
 
-def _submit(path: Path, agent: Agent, header: TranscriptHeader, category: str | None) -> ImportOutcome:
+def _submit(path: Path, agent: Agent, incoming: Incoming, log: ParsedLog, category: str | None) -> ImportOutcome:
     """A session's id is in its log; gptme's is the name of its folder, Claude Code's stubs have it as file name.
 
     A subagent's log without a name of its own goes by that of its file; it says itself whose it is.
     """
+    header = log.header
     metadata = intake.SubmittedSession(
         session_id=header.session_id or (path.parent.name if path.name == GPTME_LOG else path.stem),
         started_at=header.started_at,
         ended_at=header.ended_at or dt.datetime.fromtimestamp(path.stat().st_mtime, tz=dt.UTC),
         category=category,
     )
-    with path.open("rb") as file:
-        receipt = intake.submit(agent=agent, metadata=metadata, transcript=file)
+    incoming.keep()
+    speaker = Speaker()
+    row = receiving.row_of(EvidenceKind.TRANSCRIPT, incoming.stored, path.name, speaker.witness)
+    claim = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
+    file = ReceivedFile(row=row, reading=reading.of_log(row, log, claim))
+    take_in = partial(intake.submit, agent=agent, metadata=metadata, transcript=file, speaker=speaker)
+    receipt = patiently(take_in, seconds=PATIENCE)  # the others write, too
     wrong = [problem for problem in receipt.problems if problem.is_error]
     why, detail = "", ""
     if wrong:
@@ -91,3 +127,52 @@ def _submit(path: Path, agent: Agent, header: TranscriptHeader, category: str | 
     elif header.is_subagent:
         why = "logs of subagents, which count for the session that started them"
     return ImportOutcome(path=path, fate=Fate.IMPORTED if receipt.created else Fate.ADDED, why=why, detail=detail)
+
+
+def import_logs(
+    paths: Sequence[Path], *, agent: Agent, category: str | None, folders: Sequence[Path], processes: int
+) -> Generator[ImportOutcome]:
+    """Take these logs in, several at a time, and say of each as it is done what became of it. What was taken in stays
+    if the caller stops listening. Raises BrokenProcessPool where one of the processes was killed.
+
+    Files of the same bytes are one process's, in their order, so that the first of two names counts, always.
+    """
+    take_in = partial(import_log, agent=agent, category=category, folders=folders)
+    if processes == 1:
+        yield from map(take_in, paths)
+        return
+    connections.close_all()  # a connection is one process's
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_begin, initargs=(os.getpid(),))
+    try:
+        waiting = {pool.submit(_each, take_in, group) for group in alike(paths)}
+        for done in as_completed(waiting):
+            yield from done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def alike(paths: Iterable[Path]) -> Iterator[list[Path]]:
+    """These files by their bytes. Only of those that have the same size are the bytes read."""
+    by_size: dict[int, list[Path]] = defaultdict(list)
+    for path in paths:
+        by_size[path.stat().st_size].append(path)
+    for same_size in by_size.values():
+        by_bytes: dict[bytes, list[Path]] = defaultdict(list)
+        for path in same_size if len(same_size) > 1 else ():
+            digest = str(path).encode()  # of one that cannot be read, which is said where it is taken in
+            with suppress(OSError), path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").digest()
+            by_bytes[digest].append(path)
+        yield from by_bytes.values() or [same_size]
+
+
+def _each(take_in: Callable[[Path], ImportOutcome], paths: Iterable[Path]) -> list[ImportOutcome]:
+    return [take_in(path) for path in paths]
+
+
+def _begin(parent: int) -> None:
+    """A process of the import: a Ctrl-C is for the one that started it, with which it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)

@@ -4,24 +4,29 @@ Nothing that a session contains can stop it from being stored: what cannot be us
 receipt says what was expected, what came and what to do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from django.db import transaction
 from django.utils import timezone
 
+from grading import monitoring
 from grading.evidence import ownership, receiving
 from grading.evidence.reading import SessionClaim
 from grading.evidence.receiving import ReceivedFile
 from grading.evidence.store import Readable, TooLarge
-from grading.intake import describing, lessons
+from grading.intake import describing, first_word, lessons
 from grading.intake import facts as observed
-from grading.intake.assessment import assess
+from grading.intake.assessment import assess_with_others
 from grading.intake.facts import FactsFile
+from grading.intake.first_word import Held, Speaker
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
 from grading.models import Agent, Artifact, Evidence, Session
 from grading.models.evidence import EvidenceKind
+from grading.review import shares
+from grading.reward import sources
+from grading.reward.workings import Workings, with_workings
 from grading.vocabulary import Reason
+from grading.witness import Witness
 
 Received = dict[EvidenceKind, ReceivedFile]
 
@@ -30,59 +35,118 @@ def submit(
     *,
     agent: Agent,
     metadata: SubmittedSession,
-    transcript: Readable | None = None,
+    transcript: Readable | ReceivedFile | None = None,
     journal: Readable | None = None,
     patch: Readable | None = None,
     facts: Readable | None = None,
+    speaker: Speaker | None = None,
     is_sample: bool = False,
 ) -> Receipt:
     """Store a session with what it left behind, grade it, settle it. The same again changes nothing.
 
     More evidence for a known session is added, and the session is graded and settled again; metadata fill what was
-    blank. Raises nothing for bad content: the receipt's problems name it, and everything storable was stored.
+    blank. `speaker` is who says so; without one, the site itself, from files that an operator named. What the graded
+    says of a session that is bound becomes proposals. Raises nothing for bad content: the receipt's problems name it,
+    and everything storable was stored. A transcript may have been received already.
     """
     streams = {"transcript": transcript, "journal": journal, "patch": patch, "facts": facts}
-    received, problems = _receive(agent, metadata, streams)
-    log = received.get(EvidenceKind.TRANSCRIPT)
-    with transaction.atomic():
-        ownership.alone()
-        ended_at = metadata.ended_at or (log.usable.ended_at if log else None) or timezone.now()
-        session, created = Session.objects.get_or_create(
-            agent=agent, external_id=metadata.session_id, defaults={"ended_at": ended_at, "is_sample": is_sample}
-        )
-        if not created:
-            session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
-        added = receiving.add(session, received.values())
-        if added.shared_with:
-            detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
-            problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
-        seen, claims = FactsFile(), list[Artifact]()
-        if EvidenceKind.FACTS in received:
-            row = received[EvidenceKind.FACTS].row
-            seen = observed.read(row)
-            claims = observed.keep(session, row, seen)
-        changed, unknown = describing.describe(session, metadata, added.telling)
-        lessons_changed, lesson_problems = lessons.record(session, metadata)
-        problems += [*seen.problems, *unknown, *lesson_problems]
-        if created or added.kinds or changed or lessons_changed:
-            moved = ownership.update([session], claims) - {session.pk}
-            others = ownership.locked(moved)
-            copies = assess(session, {} if log is None else log.signals)
-            for other in others:
-                assess(other)
-            for copy in copies:
-                if copy.pk not in moved:
-                    assess(copy)
-        problems += remarks(session, seen, has_log=log is not None)
+    speaker = speaker or Speaker()
+    known = receiving.held(Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id))
+    received, wrong = _receive(metadata, streams, known, speaker.witness)
+    seen = observed.read(received[EvidenceKind.FACTS].row) if EvidenceKind.FACTS in received else FactsFile()
+    workings = Workings()
+    sources.foresee(workings, receiving.expected(received.values(), known))
+    receipt = with_workings(
+        workings,
+        lambda: take_in(
+            agent=agent,
+            metadata=metadata,
+            received=received,
+            facts=seen,
+            wrong=wrong,
+            workings=workings,
+            speaker=speaker,
+            is_sample=is_sample,
+        ),
+    )
+    monitoring.refresh_afterwards()
+    return receipt
+
+
+def take_in(
+    *,
+    agent: Agent,
+    metadata: SubmittedSession,
+    received: Received,
+    facts: FactsFile,
+    wrong: Sequence[Problem],
+    workings: Workings,
+    speaker: Speaker,
+    is_sample: bool,
+) -> Receipt:
+    """Everything of an intake that others must see at once or not at all; in a transaction that may be begun anew.
+
+    `facts` is what the file of facts says, `wrong` what is wrong with the files.
+    """
+    log, facts_file = received.get(EvidenceKind.TRANSCRIPT), received.get(EvidenceKind.FACTS)
+    now = timezone.now()
+    said = metadata.ended_at or (log.usable.ended_at if log else None) or now
+    ownership.alone()
+    ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
+    session, created = Session.objects.get_or_create(
+        agent=agent, external_id=metadata.session_id, defaults={"ended_at": ended_at, "is_sample": is_sample}
+    )
+    if created:
+        shares.draw(session)
+    else:
+        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+    before = describing.columns(session)
+    added = receiving.add(session, received.values())
+    problems = list(wrong)
+    if added.shared_with:
+        detail = f"the same bytes as the log of {', '.join(added.shared_with)[:200]}"
+        problems.append(evidence_problem(EvidenceKind.TRANSCRIPT, Reason.LOG_SHARED, detail))
+    held = Held(metadata=metadata)
+    grows = EvidenceKind.TRANSCRIPT in added.kinds and bool(added.telling.format)
+    if created and ended_at != said:
+        held = first_word.redated(metadata, said, ended_at)
+    elif not created and speaker.witness.binds and first_word.is_bound(session, now):
+        held = first_word.hold(session, metadata, has_log=log is not None, grows=grows)
+    claims = list[Artifact]()
+    if facts_file is not None and held.is_bound and not grows and facts_file.row.pk is not None:
+        held = held.with_facts(facts_file.row, facts)
+    elif facts_file is not None:
+        claims = observed.keep(session, facts_file.row, facts)
+    outranks = speaker.witness.is_runner
+    changed, unknown = describing.describe(
+        session, held.metadata, added.telling, witness=speaker.witness, outranks=outranks
+    )
+    lessons_changed, lesson_problems = lessons.record(session, held.metadata)
+    problems += [*facts.problems, *unknown, *lesson_problems]
+    problems += first_word.record(
+        session,
+        speaker,
+        metadata,
+        [file.row for file in received.values()],
+        added=added.kinds,
+        before=before,
+        held=held,
+    )
+    answered = first_word.adopted_by(session, metadata) if outranks else 0
+    if created or added.kinds or changed or lessons_changed or held.proposed or answered:
+        assess_with_others(session, claims, workings, alarms=False)
+    problems += remarks(session, facts, has_log=log is not None)
     return Receipt(session=session, created=created, added=added.kinds, problems=tuple(problems))
 
 
 def _receive(
-    agent: Agent, metadata: SubmittedSession, streams: Mapping[str, Readable | None]
+    metadata: SubmittedSession,
+    streams: Mapping[str, Readable | ReceivedFile | None],
+    known: receiving.Held,
+    witness: Witness,
 ) -> tuple[Received, list[Problem]]:
     """The files that could be kept, and what is wrong with each, outside of any transaction."""
     said = SessionClaim(session_id=metadata.session_id, started_at=metadata.started_at, ended_at=metadata.ended_at)
-    known = receiving.held(Evidence.objects.filter(session__agent=agent, session__external_id=metadata.session_id))
     received: Received = {}
     problems = []
     for name, stream in streams.items():
@@ -90,10 +154,11 @@ def _receive(
             continue
         kind = EvidenceKind(name)
         try:
-            received[kind] = file = receiving.receive(kind, stream, said, known)
+            file = stream if isinstance(stream, ReceivedFile) else receiving.receive(kind, stream, said, known, witness)
         except TooLarge as error:
             problems.append(too_large(kind, error.limit))
             continue
+        received[kind] = file
         if file.reading.problem:
             problems.append(evidence_problem(kind, file.reading.problem, file.reading.detail))
     return received, problems

@@ -3,18 +3,13 @@
 import atexit
 import logging
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
-import httpx2
-from anthropic.types import Message
-from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 from django.conf import settings
-from django.utils import timezone
 
-from grading.judging import deadline
+from grading import clock
 from grading.judging.allowance import prices
 from grading.judging.core import api_errors, ratelimits, verdict
 from grading.judging.core.prompt import Prompt
@@ -25,13 +20,16 @@ from grading.judging.judges import DEFAULT_HOST, Judge
 from grading.models import Rubric
 from grading.vocabulary import Reason
 
+# Half of what it takes to load the site would be the SDK: a process loads it when it asks for the first time.
+if TYPE_CHECKING:
+    import anthropic
+    from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+
 logger = logging.getLogger(__name__)
 
 MAX_OUTPUT_TOKENS = 4096
 # A host that takes longer (seconds) to accept a connection is away.
 CONNECT_SECONDS = 10
-# An idle connection is given up before any server or gateway drops it, so that no call finds a dead one.
-POOL = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=3)
 LARGEST_COUNT = 2**31 - 1
 # Answers in 4xx come before any work.
 TURNED_AWAY = range(400, 500)
@@ -50,6 +48,10 @@ class CallOutcome:
     limits: RateLimits | None = None
     # Where it came from, if not from the judge's own address.
     route: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it, for `recalled` to read; what was heard of limits is not in it."""
+        return {"result": verdict.packed(self.result), "model": self.model, "row": self.row, "route": self.route}
 
     @property
     def cost_usd(self) -> float | None:
@@ -71,8 +73,17 @@ class CallOutcome:
         return CallCost(input_tokens=read, output_tokens=written, characters=characters)
 
 
+def recalled(said: Mapping[str, Any]) -> CallOutcome:
+    """The answer that `CallOutcome.as_dict` wrote."""
+    return CallOutcome(**{**said, "result": verdict.unpacked(said["result"])})
+
+
 def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
     """Send the prompt, once, within JUDGE_TIMEOUT seconds. Never raises: what went wrong is in the answer."""
+    import httpx2
+
+    from grading.judging import deadline
+
     seconds = settings.JUDGE_TIMEOUT
     timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
     limits = None
@@ -88,7 +99,7 @@ def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
         return failed(error, limits)
 
 
-def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> MessageCreateParamsNonStreaming:
+def request(judge: Judge, prompt: Prompt, rubric: Rubric) -> "MessageCreateParamsNonStreaming":
     """The body of the call, alone or in a batch."""
     return {
         "model": judge.model,
@@ -105,20 +116,27 @@ def _dimensions(rubric: Rubric) -> list[str]:
 
 # --- the clients: one for each key and address, whose connections are used again -------------------------------------
 
-_clients: dict[tuple[str, str], anthropic.Anthropic] = {}
+_clients: dict[tuple[str, str], "anthropic.Anthropic"] = {}
 _lock = threading.Lock()
 
 
-def sdk(judge: Judge) -> anthropic.Anthropic:
+def sdk(judge: Judge) -> "anthropic.Anthropic":
     """The process's client for a judge's key and address: retries off; `deadline.within` bounds what it does."""
+    import anthropic
+    import httpx2
+
+    from grading.judging import deadline
+
     with _lock:
         who = (judge.api_key, judge.base_url)
         if who not in _clients:
+            # An idle connection is given up before any server or gateway drops it, so that no call finds a dead one.
+            pool = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=3)
             _clients[who] = anthropic.Anthropic(
                 api_key=judge.api_key,
                 base_url=judge.base_url or f"https://{DEFAULT_HOST}",
                 max_retries=0,
-                http_client=deadline.bound(anthropic.DefaultHttpxClient(limits=POOL)),
+                http_client=deadline.bound(anthropic.DefaultHttpxClient(limits=pool)),
             )
         return _clients[who]
 
@@ -147,6 +165,8 @@ def read(
 
     `evidence` is what the judge was given to read, where that is still at hand.
     """
+    from anthropic.types import Message
+
     if not isinstance(message, Message) or not isinstance(message.content, list):
         detail = "The service answered something that is not a message; is its base URL right?"
         return CallOutcome(
@@ -179,8 +199,10 @@ def _count(said: object, name: str) -> int | None:
 
 def failed(error: Exception, limits: RateLimits | None = None) -> CallOutcome:
     """What an exception of a call means; `limits` are what was heard before it."""
+    import anthropic
+
     found = api_errors.identity(error)
-    result = api_errors.classify(error, timezone.now())
+    result = api_errors.classify(error, clock.now())
     if result.reason is Reason.NEEDS_ATTENTION:
         logger.error("the judge's answer needs attention: %s", result.detail, exc_info=error)
     return CallOutcome(

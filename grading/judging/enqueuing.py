@@ -5,22 +5,24 @@ import datetime as dt
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
-from django.utils import timezone
 
-from grading import review
+from grading import clock, review
 from grading.evidence import ownership
 from grading.evidence.material import judgeable
 from grading.judging import inputs, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
-from grading.models import Grade, JudgeJob, JudgePolicy, Rubric, Session
+from grading.models import Grade, JudgeJob, Rubric, Session
 from grading.models.judging import JobState, JudgeRole, Purpose
-from grading.review.shares import falls_into
+from grading.review import shares
 from grading.reward import rereading, reserving, rewards
 from grading.reward.grade import SourceGrade, unscored
 from grading.vocabulary import NO_REWARD, Reason, Source, Status
 
 CAUGHT_UP_AT_ONCE = 200
+# A session that goes on after its verdict is judged again once it has been quiet for so long, and so often at most: who
+# could ask as often as it likes would stop at the best answer.
+QUIET, ASKED_ANEW = dt.timedelta(minutes=30), 3
 
 
 def enqueue(session: Session) -> JudgeJob | None:
@@ -33,9 +35,15 @@ def enqueue(session: Session) -> JudgeJob | None:
     open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
     held, rubric = judgeable(session), Rubric.objects.active(session.work)
     verdict, unread = rewards.verdict_of(session)
+    due = _due(verdict)
     if open_job is not None and unread:
-        queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED)
-        queued.update(stale=True, unread=unread, backlog=False)
+        queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED).exclude(unread=unread)
+        queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=due)
+    if open_job is not None and open_job.state == JobState.PARKED:
+        # What was parked is read again where there is something else to read.
+        tried = open_job.attempt_rows.filter(inputs_sha256=inputs.inputs_sha256(held))
+        if not tried.exists():
+            JudgeJob.objects.parked().filter(pk=open_job.pk).queue_again(next_attempt_at=due, parked_at=None)
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
@@ -44,7 +52,7 @@ def enqueue(session: Session) -> JudgeJob | None:
     if rubric is None or (said is not None and said.status is Status.SKIPPED):
         return None
     reason = Reason.AWAITING_JUDGE if said is None else said.reason
-    return add(session, rubric, reason=reason, unread=unread)
+    return add(session, rubric, reason=reason, unread=unread, due=due)
 
 
 def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unread: str) -> bool:
@@ -55,8 +63,15 @@ def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unre
     if verdict is None:
         return True
     if verdict.evidence.get("read"):
-        return bool(unread) and not session.judge_jobs.filter(unread=unread).exists()
+        asked = set(session.judge_jobs.exclude(unread="").values_list("unread", flat=True))
+        return bool(unread) and unread not in asked and len(asked) < ASKED_ANEW
     return not is_judged(session, inputs_sha256)
+
+
+def _due(verdict: Grade | None) -> dt.datetime:
+    """When a verdict may be asked for. One that has read a log waits until its session has been quiet: it may go on."""
+    read = {} if verdict is None else verdict.evidence.get("read") or {}
+    return clock.now() + (QUIET if read.get("transcript") else dt.timedelta(0))
 
 
 def add(
@@ -70,6 +85,7 @@ def add(
     unread: str = "",
     sample: int = 1,
     sample_of: Grade | None = None,
+    due: dt.datetime | None = None,
 ) -> JudgeJob:
     """A queued job, and a wakeup once the caller's transaction is committed.
 
@@ -88,7 +104,8 @@ def add(
         reserved=purpose == Purpose.VERDICT and reserving.is_reserved(session),
         sample=sample,
         sample_of=sample_of,
-        backlog=not unread and (is_backlog(session, timezone.now()) if backlog is None else backlog),
+        next_attempt_at=due or clock.now(),
+        backlog=not unread and (is_backlog(session, clock.now()) if backlog is None else backlog),
     )
     wake_workers()
     return job
@@ -170,18 +187,19 @@ def read_again(session: Session) -> JudgeJob | None:
 def further_opinions(job: JudgeJob) -> list[JudgeJob]:
     """After a verdict: the same judge once more, and another family's opinion, for fixed shares of all sessions.
 
-    Chosen by a hash of the session's own id, so that neither order, retry nor restart changes who is chosen.
+    Drawn when the session arrived (`grading.review.shares`), so that neither order, retry nor restart changes who is
+    chosen, and nobody chooses it.
     """
     if not job.is_first:
         return []
-    policy = JudgePolicy.objects.current()
-    wanted = [(Purpose.REPEAT, JudgeRole.FIRST, policy.repeat_share)]
+    drawn = shares.of(job.session)
+    wanted = [(Purpose.REPEAT, JudgeRole.FIRST, drawn.repeat)]
     if judges.second() is not None:
-        wanted.append((Purpose.SECOND, JudgeRole.SECOND, policy.second_share))
+        wanted.append((Purpose.SECOND, JudgeRole.SECOND, drawn.second))
     return [
         add(job.session, job.rubric, purpose=purpose, judge=role, backlog=True)
-        for purpose, role, share in wanted
-        if falls_into(share, f"{purpose}/{job.session.external_id}") and not _has_open(job.session, purpose)
+        for purpose, role, chance in wanted
+        if chance is not None and not _has_open(job.session, purpose)
     ]
 
 
@@ -208,7 +226,7 @@ def catch_up(*, abandoned: bool = False, limit: int = CAUGHT_UP_AT_ONCE) -> int:
 def _read_again_where_missed(limit: int) -> int:
     """Ask for the readings that nobody has asked for; where none can be asked for, people are told. How many jobs."""
     count = 0
-    for session in rereading.missed(timezone.now())[:limit]:
+    for session in rereading.missed(clock.now())[:limit]:
         with transaction.atomic():
             locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
             if read_again(locked) is not None:

@@ -5,11 +5,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from grading.evidence import ownership, store
-from grading.judging.core import prompt
+from grading.evidence import ownership, records, store
+from grading.evidence.material import counted_facts
+from grading.evidence.shown import foreign_to
+from grading.judging import reader
+from grading.judging.core.order import LogBytes, PromptOrder
 from grading.judging.core.prompt import CHARS_PER_TOKEN, Band, Case, Dimension, Example, Prompt, RubricText
-from grading.models import Artifact, Evidence, Rubric, Session
-from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.models import Evidence, Rubric, Session
+from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.reward import rewards, sources
 from grading.vocabulary import Source, WorkKind
 
@@ -52,18 +55,33 @@ def build(
 ) -> Prompt:
     """The prompt for a session under a rubric: at most `budget` tokens in all, at `chars_per_token` characters each.
 
-    Raises what reading evidence raises.
+    It is made in a process of its own (`reader`). Raises what reading evidence raises, and ReaderLost.
     """
-    text = rubric_text(rubric, about=session)
-    return prompt.build(case(session), text, budget=budget, smaller=smaller, chars_per_token=chars_per_token)
+    rows = ownership.files(session)
+    order = PromptOrder(
+        case=case(session, with_events=False),
+        logs=[_log(row, is_last=row is rows[-1]) for row in rows],
+        foreign=foreign_to(session) if rows else frozenset(),
+        rubric=rubric_text(rubric, about=session),
+        budget=budget,
+        smaller=smaller,
+        chars_per_token=chars_per_token,
+    )
+    return reader.shared().fill(order)
 
 
-def case(session: Session) -> Case:
-    """What there is to judge of a session. Its events can be read once."""
+def _log(row: Evidence, *, is_last: bool) -> LogBytes:
+    with store.open(row) as stream:
+        data = stream.read()
+    return LogBytes(data=data, filename=row.filename, ids=() if is_last else records.of(row).ids)
+
+
+def case(session: Session, *, with_events: bool = True) -> Case:
+    """What there is to judge of a session, with its events (which can be read once) or without."""
     seen = sources.look(session)
     failed: list[str] = []
     others: list[str] = []
-    for row in Artifact.objects.owned().filter(session=session, origin=Origin.FACTS):
+    for row in counted_facts(session, seen.material.transcript):
         if row.kind == ArtifactKind.CHECK_FAILED:
             failed.append(f"mandatory check failed: {row.key}" + (f" ({row.seen_at})" if row.seen_at else ""))
         else:
@@ -82,7 +100,7 @@ def case(session: Session) -> Case:
     }
     return Case(
         metadata={name: value for name, value in metadata.items() if value},
-        events=ownership.events(session) or (),
+        events=(ownership.events(session) if with_events else None) or (),
         signals=seen.own_signals,
         production=sources.produced(seen),
         facts=[*failed, *others],  # failed checks first, as the prompt shows no more than it has room for

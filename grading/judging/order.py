@@ -4,8 +4,8 @@ import datetime as dt
 from collections import defaultdict
 
 from django.conf import settings
-from django.utils import timezone
 
+from grading import clock
 from grading.models import JudgeJob
 from grading.models.judging import JobState, Purpose
 from grading.review import priority
@@ -19,7 +19,7 @@ def prioritise(now: dt.datetime | None = None) -> int:
 
     A session of unknown category is worth what the middle arm is.
     """
-    now = now or timezone.now()
+    now = now or clock.now()
     new_since = now - dt.timedelta(minutes=settings.JUDGE_NEW_MINUTES)
     queued = JudgeJob.objects.filter(state=JobState.QUEUED)
     changed = queued.filter(backlog=False, stale=False, created_at__lt=new_since).update(backlog=True)

@@ -10,13 +10,16 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
+from django.db.models import Count, F, Q, Value
+from django.db.models.functions import Coalesce
 
-from grading import review
+from grading import clock, review
+from grading.evidence import material
 from grading.judging import judges
 from grading.judging.allowance import quota
 from grading.judging.client import CallOutcome
-from grading.judging.core.retry import RetryDecision, RetryState, RetryStep, after, asks_fallback
+from grading.judging.core import retry
+from grading.judging.core.retry import Company, RetryDecision, RetryState, RetryStep
 from grading.judging.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.judging.core.verdict_score import VERSION, VerdictScore, disagreement, score
 from grading.judging.judges import Judge
@@ -25,12 +28,16 @@ from grading.models.judging import AttemptOutcome, JobState, JudgeRole
 from grading.reward import rewards
 from grading.reward.decide import READINGS
 from grading.reward.grade import SourceGrade, unscored
-from grading.reward.witness import weakest
 from grading.vocabulary import Reason, Source, Status
 
 logger = logging.getLogger(__name__)
 
-STATES = {RetryStep.DONE: JobState.DONE, RetryStep.AGAIN: JobState.QUEUED, RetryStep.GIVE_UP: JobState.ABANDONED}
+STATES = {
+    RetryStep.DONE: JobState.DONE,
+    RetryStep.AGAIN: JobState.QUEUED,
+    RetryStep.PARK: JobState.PARKED,
+    RetryStep.GIVE_UP: JobState.ABANDONED,
+}
 OUTCOMES: dict[type, AttemptOutcome] = {
     Graded: AttemptOutcome.GRADED,
     Deferred: AttemptOutcome.DEFERRED,
@@ -38,18 +45,39 @@ OUTCOMES: dict[type, AttemptOutcome] = {
     Invalid: AttemptOutcome.INVALID,
 }
 BAD_REPLIES = (AttemptOutcome.REFUSED, AttemptOutcome.INVALID)
+# What an attempt's `error_type` says where the process that read the evidence was lost.
+READER_LOST = "ReaderLost"
+# And while its evidence is being read: of the jobs that a worker had when it died, this one is suspected.
+READING = "Reading"
+# How far back the latest answers about other sessions are looked at.
+LATELY = dt.timedelta(hours=1)
 # Reasons that lie in what was judged; the others are somebody's failure.
 DATA_REASONS = frozenset({Reason.REFUSED, Reason.UNPARSABLE_VERDICT, Reason.INPUT_TOO_LARGE})
 
 
+def keep(attempt: JudgeAttempt, answer: CallOutcome, judge: Judge) -> CallOutcome:
+    """Write down what came of a call, before anything is made of it: it may have been paid for. Returns it as kept.
+
+    One statement, and the only one that must go well: whatever fails afterwards, the sweep completes it.
+    """
+    answer = replace(answer, model=answer.model or judge.model, route=answer.route or judge.route)
+    JudgeAttempt.objects.filter(pk=attempt.pk).update(**answer.row, answer=answer.as_dict())
+    return answer
+
+
 def apply(
-    attempt: JudgeAttempt, answer: CallOutcome, judge: Judge, *, inputs_sha256: str, rng: Random
+    attempt: JudgeAttempt, answer: CallOutcome, judge: Judge | None, *, inputs_sha256: str, rng: Random
 ) -> AttemptOutcome:
-    """Record an answer. It changes the job and the grades only while the attempt's lease holds; late, only itself."""
-    now = timezone.now()
-    quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
+    """Record an answer, once. It changes the job and the grades only while the attempt's lease holds; late, only
+    itself. `judge`: whose quota learns of it, None where that judge is not used any more.
+    """
+    now = clock.now()
+    if judge is not None:
+        quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).get(judge_jobs=attempt.job_id)
+        if JudgeAttempt.objects.filter(pk=attempt.pk, outcome__in=OUTCOMES.values()).exists():
+            return AttemptOutcome.LOST  # somebody else applied it meanwhile
         job = JudgeJob.objects.get(pk=attempt.job_id)
         before = job.attempt_rows.exclude(pk=attempt.pk)
         bad_replies = before.filter(outcome__in=BAD_REPLIES).count()
@@ -64,13 +92,20 @@ def apply(
             attempts=job.attempts,
             bad_replies=bad_replies,
             too_large=before.filter(reason=Reason.INPUT_TOO_LARGE).count(),
+            own_failures=job.own_failures,
+            others_graded=job.others_graded,
+            readers_lost=readers_lost(job),
         )
-        base = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
-        coming = after(answer.result, tried, limit=settings.JUDGE_MAX_ATTEMPTS, base=base, now=now, rng=rng)
+        base, limit = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS), settings.JUDGE_MAX_ATTEMPTS
+        around = company(attempt, answer.result, now)
+        coming = retry.after(answer.result, tried, around, limit=limit, base=base, now=now, rng=rng)
         if not _move(attempt, coming, now):
             return _finish(attempt, answer, AttemptOutcome.LOST, coming, now)
         outcome = _finish(attempt, answer, OUTCOMES[type(answer.result)], coming, now)
-        identity = {"model": answer.model or judge.model, "route": answer.route or judge.route}
+        identity = {
+            "model": answer.model or attempt.model,
+            "route": answer.route or (judge.route if judge else ""),
+        }
         if isinstance(answer.result, Graded):
             _verdict(session, attempt, answer, answer.result, inputs_sha256=inputs_sha256, **identity)
         else:
@@ -81,6 +116,37 @@ def apply(
     return outcome
 
 
+def readers_lost(job: JudgeJob) -> int:
+    """How many processes were lost over the job's evidence: readers, and workers that were at it."""
+    died = Q(outcome=AttemptOutcome.LOST, error_type=READING) | Q(error_type=READER_LOST)
+    return job.attempt_rows.filter(died).count()
+
+
+def company(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Company:
+    """What the same judge made of other sessions meanwhile, where that decides anything."""
+    decides = retry.MAY_BE_OWN | DATA_REASONS
+    if isinstance(result, Graded) or (isinstance(result, Deferred) and result.reason not in decides):
+        return Company()
+    outcome = OUTCOMES[type(result)]
+    reason = result.reason if isinstance(result, Deferred) else Reason.NONE
+    session = attempt.job.session_id
+    before = attempt.job.attempt_rows.exclude(pk=attempt.pk).exclude(finished_at=None).order_by("-pk").first()
+    since = attempt.started_at if before is None else min(before.finished_at or now, attempt.started_at)
+    alike = Q(outcome=outcome, reason=reason) if reason else Q(outcome=outcome)
+    others = JudgeAttempt.objects.filter(judge=attempt.judge).exclude(job__session=session).order_by()
+    counted = others.filter(finished_at__gt=since).aggregate(
+        graded=Count("job", filter=Q(outcome=AttemptOutcome.GRADED), distinct=True),
+        alike=Count("job", filter=alike, distinct=True),
+    )
+    answered = others.filter(finished_at__gt=now - LATELY, outcome__in=OUTCOMES.values()).order_by("-finished_at")
+    in_a_row: set[int] = set()
+    for its, came, why in answered.values_list("job__session", "outcome", "reason")[: 4 * retry.ALL_ALIKE]:
+        if came != outcome or (reason and why != reason):
+            break
+        in_a_row.add(its)
+    return Company(**counted, in_a_row=len(in_a_row))
+
+
 def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
     """End a claimed job that needs no call."""
     mine = JudgeJob.objects.filter(pk=job.pk).held_by(token)
@@ -88,7 +154,7 @@ def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
         ended = mine.update(
             state=JobState.DONE,
             reason=Reason.NONE,
-            finished_at=timezone.now(),
+            finished_at=clock.now(),
             lease_token=None,
             leased_until=None,
         )
@@ -113,6 +179,19 @@ def record(session: Session, said: SourceGrade, *, parallel: bool = False, **ide
         parallel=parallel,
         **identity,
     )
+
+
+def park(job: JudgeJob, session: Session, said: SourceGrade, now: dt.datetime) -> None:
+    """Put a queued job aside, and say why. Runs in the caller's transaction, which holds the session."""
+    JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(
+        state=JobState.PARKED,
+        reason=said.reason,
+        next_attempt_at=now + retry.PARKED_FOR,
+        parked_at=Coalesce("parked_at", Value(now)),
+    )
+    record(session, said, parallel=not job.is_first)
+    rewards.settle(session)
+    review.recheck(session)
 
 
 def note(job: JudgeJob, said: SourceGrade) -> None:
@@ -143,12 +222,16 @@ def _move(attempt: JudgeAttempt, coming: RetryDecision, now: dt.datetime) -> boo
     asks = attempt.judge if ends else attempt.job.judge
     if not ends and attempt.job.is_first:
         # Another model behind the same key is asked, in turns, once the first's service failed often enough.
-        its_turn = coming.counts and asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
+        its_turn = coming.counts and retry.asks_fallback(attempts, settings.JUDGE_FALLBACK_AFTER)
         asks = JudgeRole.FALLBACK if its_turn and judges.fallback() is not None else JudgeRole.FIRST
+    parked = {"parked_at": Coalesce("parked_at", Value(now))} if coming.step is RetryStep.PARK else {}
     moved = mine.update(
+        **parked,
         state=STATES[coming.step],
         reason=coming.reason,
         attempts=attempts,
+        own_failures=F("own_failures") + int(coming.own),
+        others_graded=F("others_graded") + coming.others_graded,
         judge=asks,
         next_attempt_at=now + coming.wait,
         finished_at=now if ends else None,
@@ -183,6 +266,7 @@ def _finish(
         "detail": detail,
         "retry_at": retry_at,
         "model": answer.model or attempt.model,
+        "answer": None,
     }
     JudgeAttempt.objects.filter(pk=attempt.pk).update(**columns)
     return outcome
@@ -222,10 +306,8 @@ def _verdict(
     checked = f"{cited} of {cited} citations check out" if cited else "No transcript to cite"
     scored = computed(graded, job.rubric)
     value = graded.score if scored is None else scored.value
-    # Who vouches for the effects that a verdict on the session rests on: the weakest of those who do.
-    holds = rewards.holding(session)
-    effects = (holds[source] for source in (Source.TRAJECTORY, Source.CONSUMPTION) if source in holds)
-    witness = weakest(grade.witness for grade in effects if grade.value is not None)
+    # A verdict is vouched for by whoever vouches for what it was given on: who sent the log, or what there is without.
+    witness = material.of(session).witness
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,
@@ -250,7 +332,7 @@ def _verdict(
         sample=job.sample,
         sample_of=job.sample_of,
         cost_usd=answer.cost_usd,
-        duration_ms=int((timezone.now() - attempt.started_at).total_seconds() * 1000),
+        duration_ms=int((clock.now() - attempt.started_at).total_seconds() * 1000),
         **identity,
     )
 

@@ -1,29 +1,37 @@
 """The sweep: every few seconds it puts right what was lost, says what waits and why, and wakes workers for the rest."""
 
 import datetime as dt
+import logging
 from random import Random, SystemRandom
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
-from django.utils import timezone
+from django.db.models import Exists, F, OuterRef, Q
 
-from grading import monitoring, review
+from grading import clock, monitoring, review
 from grading.backoff import backoff
-from grading.judging import enqueuing, judges, results
+from grading.days import tomorrow
+from grading.judging import client, enqueuing, judges, results, worker
 from grading.judging.allowance import quota
+from grading.judging.core.retry import PARKED_FOR, PARKED_TRIES, READERS_LOST
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.lanes import one_by_one
 from grading.judging.worker import ready
 from grading.models import JudgeAttempt, JudgeJob, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
-from grading.models.quota import QuotaState
 from grading.reward.grade import unscored
-from grading.vocabulary import Reason, Source
+from grading.vocabulary import Reason, Source, Status
+
+logger = logging.getLogger(__name__)
 
 # What one sweep does at most; the next one comes in seconds.
 RUNG_PER_SWEEP, NOTED_PER_SWEEP = 16, 100
 LOSSES_COUNTED = 5
+# What jobs wait for that may be over before they are due, and how soon they then are.
+CAUSES = (Reason.TIMEOUT, Reason.CONNECTION, Reason.OVERLOADED, Reason.NEEDS_ATTENTION, Reason.UNREADABLE)
+# The longest wait is for the midnight after next, where the clock is put back in that night.
+LONGEST_WAIT = dt.timedelta(hours=26)
+SOON = dt.timedelta(minutes=1)
 # What keeps all jobs waiting, and is over for all of them at once.
 PASSING_REASONS = (
     Reason.QUOTA_EXHAUSTED,
@@ -36,11 +44,16 @@ PASSING_REASONS = (
 
 def sweep(*, rng: Random | None = None) -> list[int]:
     """Put right what was lost, say what waits and why, and return the jobs that are next, to wake workers for."""
-    now = timezone.now()
-    release_lost(now, rng or SystemRandom())
+    now, rng = clock.now(), rng or SystemRandom()
+    believe_no_other_clock(now)
+    complete(now, rng)
+    release_lost(now, rng)
+    take_up(now, rng)
     # Every waiting session says why it waits, or that it no longer waits for that; some at a time.
     obstacle = quota.obstacle()
     waiting = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT).select_related("session")
+    # Those whose token has used its quota wait for midnight, whatever else holds up the others.
+    waiting = waiting.exclude(reason=Reason.BUDGET_SPENT, next_attempt_at=tomorrow(now))
     if obstacle is None:
         waiting = waiting.filter(reason__in=PASSING_REASONS)
         said = unscored(Source.JUDGE, Reason.AWAITING_JUDGE, version=VERSION, detail="The judge is back; in the queue")
@@ -55,12 +68,13 @@ def sweep(*, rng: Random | None = None) -> list[int]:
         return []
     quota.retire_others(now)
     # Jobs for a judge that is not configured any more: the fallback's go back to the first, the second's end.
-    configured, queued = judges.configured(), JudgeJob.objects.filter(state=JobState.QUEUED)
+    configured = judges.configured()
+    queued = JudgeJob.objects.filter(state__in=[JobState.QUEUED, JobState.PARKED])
     if JudgeRole.FALLBACK not in configured:
         queued.filter(judge=JudgeRole.FALLBACK).update(judge=JudgeRole.FIRST)
     if JudgeRole.SECOND not in configured:
         second = queued.filter(judge=JudgeRole.SECOND)
-        second.update(state=JobState.ABANDONED, reason=Reason.NOT_CONFIGURED, finished_at=timezone.now())
+        second.update(state=JobState.ABANDONED, reason=Reason.NOT_CONFIGURED, finished_at=clock.now())
     return next_jobs(now)
 
 
@@ -68,27 +82,95 @@ def next_jobs(now: dt.datetime) -> list[int]:
     """The most urgent jobs that may be tried now; of a judge whose quota lets only a probe through, one."""
     jobs: list[int] = []
     for role, judge in ready(now).items():
-        probes = quota.current(judge).state == QuotaState.EXHAUSTED
+        probes = quota.current(judge).state in quota.PROBED
         jobs += one_by_one(now, [role]).values_list("pk", flat=True)[: 1 if probes else RUNG_PER_SWEEP]
     return jobs
 
 
+def believe_no_other_clock(now: dt.datetime) -> int:
+    """A wait that is longer than any, or a lease that ends later than it could, was written by a clock that was wrong:
+    it is over. How many.
+    """
+    jobs = JudgeJob.objects
+    lease = dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
+    waits = jobs.filter(state=JobState.QUEUED, next_attempt_at__gt=now + LONGEST_WAIT)
+    parked = jobs.parked().filter(next_attempt_at__gt=now + PARKED_FOR + SOON)
+    leased = jobs.filter(state=JobState.LEASED, leased_until__gt=now + lease + SOON)
+    over = waits.update(next_attempt_at=now) + parked.update(next_attempt_at=now)
+    # Nor does a job wait as long as this that was never tried, or of which a try began or ended later than now.
+    queued = jobs.filter(state=JobState.QUEUED).exclude(reason=Reason.BUDGET_SPENT)
+    over += queued.filter(attempts=0, next_attempt_at__gt=now + enqueuing.QUIET + SOON).update(next_attempt_at=now)
+    tried = JudgeAttempt.objects.filter(job=OuterRef("pk"))
+    later = tried.filter(Q(started_at__gt=now + SOON) | Q(finished_at__gt=now + SOON))
+    over += queued.filter(Exists(later), next_attempt_at__gt=now + SOON).update(next_attempt_at=now)
+    return over + leased.update(leased_until=now)
+
+
+def complete(now: dt.datetime, rng: Random) -> int:
+    """Do what was to follow an answer that is on record, where its worker did not come back; how many."""
+    configured, count = judges.configured(), 0
+    answered = JudgeAttempt.objects.filter(answer__isnull=False, job__state=JobState.LEASED, job__leased_until__lte=now)
+    for attempt in answered.filter(job__lease_token=F("lease_token")).select_related("job__rubric")[:NOTED_PER_SWEEP]:
+        judge = configured.get(JudgeRole(attempt.judge))
+        judge = judge if judge is not None and judge.model == attempt.model else None
+        try:
+            answer = client.recalled(attempt.answer or {})
+            outcome = results.apply(attempt, answer, judge, inputs_sha256=attempt.inputs_sha256, rng=rng)
+            if outcome is AttemptOutcome.GRADED:
+                worker.afterwards(attempt.job)
+            count += 1
+        except Exception:  # it stays on record, and the next sweep tries again
+            logger.exception("the answer of attempt %s cannot be applied", attempt.pk)
+    return count
+
+
 def release_lost(now: dt.datetime, rng: Random) -> int:
-    """Take back the jobs whose worker did not come back in time; how many. Repeated losses wait longer."""
+    """Take back the jobs whose worker did not come back in time; how many. Repeated losses wait longer, and a job over
+    whose evidence one process after the other is lost is parked, so that the others go on.
+    """
     released, base = 0, dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS)
-    for job in JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now):
+    answered = JudgeAttempt.objects.filter(lease_token=OuterRef("lease_token"), answer__isnull=False)
+    expired = JudgeJob.objects.filter(state=JobState.LEASED, leased_until__lte=now)
+    for job in expired.exclude(Exists(answered)):
         # Workers that die are rarely the job's fault: it waits longer each time, and never for long.
         wait = backoff(min(job.losses, LOSSES_COUNTED), base, rng) if job.losses else dt.timedelta(0)
         with transaction.atomic():
+            session = Session.objects.select_for_update(of=("self",)).get(pk=job.session_id)
             mine = JudgeJob.objects.filter(pk=job.pk).held_by(str(job.lease_token))
-            if mine.queue_again(next_attempt_at=now + wait, losses=F("losses") + 1):
-                released += 1
-                JudgeAttempt.objects.filter(lease_token=str(job.lease_token), outcome=AttemptOutcome.RUNNING).update(
-                    outcome=AttemptOutcome.LOST,
-                    finished_at=now,
-                    detail="The worker did not come back before its lease ended",
-                )
+            if not mine.queue_again(next_attempt_at=now + wait, losses=F("losses") + 1):
+                continue
+            released += 1
+            JudgeAttempt.objects.filter(lease_token=str(job.lease_token), outcome=AttemptOutcome.RUNNING).update(
+                outcome=AttemptOutcome.LOST,
+                finished_at=now,
+                detail="The worker did not come back before its lease ended",
+            )
+            if results.readers_lost(job) >= READERS_LOST:
+                detail = f"{READERS_LOST} processes were lost one after the other while they read its evidence"
+                said = unscored(Source.JUDGE, Reason.UNREADABLE, version=VERSION, detail=detail, status=Status.FAILED)
+                results.park(job, session, said, now)
     return released
+
+
+def take_up(now: dt.datetime, rng: Random) -> int:
+    """What stood still goes on: parked jobs have their daily try, for a week; and those that wait for a cause that is
+    gone are due within a minute. How many.
+    """
+    daily = JudgeJob.objects.parked().filter(next_attempt_at__lte=now, parked_at__gt=now - PARKED_TRIES)
+    count = daily.queue_again()
+    late = JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__gt=now + SOON, own_failures=0)
+    for judge, reason in late.filter(reason__in=CAUSES).order_by().values_list("judge", "reason").distinct():
+        # The cause is gone where the latest that is known of it is that it did not come up.
+        ended = JudgeAttempt.objects.filter(judge=judge, finished_at__isnull=False).order_by("-finished_at")
+        failed = ended.filter(outcome=AttemptOutcome.DEFERRED, reason=reason).first()
+        is_read = reason == Reason.UNREADABLE
+        fine = ended.exclude(prompt_sha256="") if is_read else ended.filter(outcome=AttemptOutcome.GRADED)
+        if failed is None or not fine.filter(finished_at__gt=failed.finished_at).exists():
+            continue
+        for job in late.filter(judge=judge, reason=reason)[:NOTED_PER_SWEEP]:
+            mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED)
+            count += mine.update(next_attempt_at=now + SOON * rng.random())
+    return count
 
 
 def look_again(now: dt.datetime) -> None:

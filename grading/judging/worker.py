@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from random import Random, SystemRandom
 from typing import Any
 
@@ -17,6 +18,10 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from grading import clock
+from grading.busy import patiently
+from grading.days import tomorrow
+from grading.evidence import material
 from grading.evidence.material import judgeable
 from grading.judging import client, enqueuing, inputs, judges, results
 from grading.judging.allowance import budget, limiter, quota
@@ -29,10 +34,13 @@ from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.judges import Judge
 from grading.judging.lanes import due, one_by_one
-from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
+from grading.judging.reader import ReaderLost
+from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Rubric, Session
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.reward import rereading, rewards
-from grading.vocabulary import Reason
+from grading.reward.grade import unscored
+from grading.vocabulary import Reason, Source, Status
+from gradingsite import telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +48,10 @@ SMALLER = 0.5
 # How many of the most urgent jobs a worker tries for before it looks again: others want the same ones.
 CONTENDED = 16
 PUMP_SECONDS = 10.0
+# How long to try to write down what came of a call, longer than any lease; and to give back what was not used.
+PATIENCE = 3600.0
 _stopping = threading.Event()
+_reading = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +65,10 @@ class Turn:
 
 
 class HoldReason(Enum):
-    """Why a turn ended without a call: the job needs none, or this judge's jobs have to wait."""
+    """Why a turn ended without a call: the job needs none, it or all of this judge's jobs have to wait."""
 
     NOT_NEEDED = "not needed"
+    NOT_TODAY = "not today"
     NO_ROOM = "no room"
 
 
@@ -67,7 +79,8 @@ def pump(*, rng: Random | None = None, seconds: float = PUMP_SECONDS) -> int:
     """
     calls, waiting, enough = 0, set[JudgeRole](), time.monotonic() + seconds
     while not _stopping.is_set() and (turn := claim_next(without=waiting)) is not None:
-        outcome = take_turn(turn, rng or SystemRandom())
+        with telemetry.about("judge", job=turn.job.pk, session=turn.job.session_id):
+            outcome = take_turn(turn, rng or SystemRandom())
         if outcome is HoldReason.NO_ROOM:
             waiting.add(turn.judge.role)
         calls += isinstance(outcome, AttemptOutcome)
@@ -100,7 +113,7 @@ def ready(now: dt.datetime) -> dict[JudgeRole, Judge]:
 def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
     """The most urgent job that nobody else has; None where there is none."""
     while True:
-        now = timezone.now()
+        now = clock.now()
         roles = [role for role in ready(now) if role not in without]
         wanted = list(one_by_one(now, roles).values_list("pk", flat=True)[:CONTENDED]) if roles else []
         for job_id in wanted:
@@ -112,7 +125,7 @@ def claim_next(*, without: Collection[JudgeRole] = ()) -> Turn | None:
 
 def claim(job_id: int) -> Turn | None:
     """Take a due job by one conditional UPDATE, if its judge's quota permits. None for everybody else."""
-    now = timezone.now()
+    now = clock.now()
     job = JudgeJob.objects.select_related("rubric").filter(pk=job_id, state=JobState.QUEUED).first()
     judge = None if job is None else judges.configured().get(JudgeRole(job.judge))
     if job is None or judge is None:
@@ -138,21 +151,29 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
     session = Session.objects.with_people().get(pk=turn.job.session_id)
     ask_by_its_kind(turn.job, session)
     inputs_sha256 = inputs.inputs_sha256(judgeable(session))
-    if not is_needed(turn, session, inputs_sha256):
-        results.close(turn.job, turn.token, "its question was answered already")
+    if needless := why_needless(turn, session, inputs_sha256):
+        results.close(turn.job, turn.token, needless)
         _return_probe(turn)
         return HoldReason.NOT_NEEDED
-    asked = _ask(turn, session)
+    payer = budget.payer(turn.job)
+    if payer is not None and budget.left_of(payer, clock.now()) <= 0:
+        postpone(turn, payer)
+        return HoldReason.NOT_TODAY
+    asked = _ask(turn, session, payer, inputs_sha256)
     if asked is None:
         return HoldReason.NO_ROOM
     attempt, answer = asked
-    outcome = results.apply(attempt, answer, turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+    telemetry.also(attempt=attempt.pk)
+    said = partial(results.apply, attempt, answer, turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+    outcome = patiently(said, seconds=PATIENCE)
     if outcome is AttemptOutcome.GRADED:
-        afterwards(turn.job)
+        patiently(partial(afterwards, turn.job), seconds=PATIENCE)
     return outcome
 
 
-def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, CallOutcome] | None:
+def _ask(
+    turn: Turn, session: Session, payer: ApiToken | None, inputs_sha256: str
+) -> tuple[JudgeAttempt, CallOutcome] | None:
     """The call and its attempt; None where nothing may be sent now, and the job was given back."""
     shared = limiter.shared()
     # A prompt that was built before is not built again only to hear that there is no room yet.
@@ -162,27 +183,42 @@ def _ask(turn: Turn, session: Session) -> tuple[JudgeAttempt, CallOutcome] | Non
         slot = _room(turn, CallCost(input_tokens=turn.job.input_tokens, output_tokens=usual.output_tokens))
         if slot is None:
             return None
-    read = inputs.shown(session)
-    prompt = prompt_for(turn, session)
-    if isinstance(prompt, Deferred):
-        attempt = begin(turn)
-        if slot is not None:
-            shared.settle(slot, None)
-        return None if attempt is None else (attempt, CallOutcome(result=prompt))
-    slot = slot or _room(turn, shared.estimate(turn.judge.name, prompt.characters))
-    if slot is None:
-        return None
-    attempt = begin(turn, usd=budget.estimate(turn.judge, slot.cost), prompt=prompt, read=read)
-    if attempt is None:
+    # The row comes first: evidence that kills whoever reads it leaves a trace each time.
+    attempt = begin(turn, payer, inputs_sha256=inputs_sha256, read=inputs.shown(session))
+    prompt = None if attempt is None else read_evidence(turn, session, attempt)
+    if attempt is not None and isinstance(prompt, Prompt):
+        # It was read: whatever becomes of the worker from here on is not the evidence's fault.
+        JudgeAttempt.objects.filter(pk=attempt.pk).update(prompt_sha256=prompt.sha256, error_type="")
+        slot = slot or _room(turn, shared.estimate(turn.judge.name, prompt.characters))
+        if slot is None:
+            return None
+        if may_send(turn, attempt, budget.estimate(turn.judge, slot.cost)):
+            return attempt, _call(turn, attempt, prompt, slot)
+    if slot is not None:
         shared.settle(slot, None)
+    if attempt is None or not isinstance(prompt, Deferred):
         return None
+    _return_probe(turn)
+    return attempt, unsent(prompt)
+
+
+def _call(turn: Turn, attempt: JudgeAttempt, prompt: Prompt, slot: Slot) -> CallOutcome:
+    """The call, its answer on record; and what it teaches of the provider's allowance."""
+    shared = limiter.shared()
     answer = client.ask(turn.judge, prompt, turn.job.rubric)
+    # It may have been paid for: it is on record before anything else can go wrong.
+    answer = patiently(partial(results.keep, attempt, answer, turn.judge), seconds=PATIENCE)
     # The limiter hears what the call really took, and what the provider says is left.
     shared.settle(slot, answer.used(slot.cost, characters=prompt.characters), answer.limits)
-    quota.remember_limits(turn.judge, answer.limits, timezone.now())
+    patiently(partial(quota.remember_limits, turn.judge, answer.limits, clock.now()), seconds=PATIENCE)
     if isinstance(answer.result, Deferred) and answer.result.scope is DeferralScope.PACE and answer.result.retry_at:
         shared.hold(turn.judge.name, answer.result.retry_at)
-    return attempt, answer
+    return answer
+
+
+def unsent(why: Deferred) -> CallOutcome:
+    """The outcome of an attempt for which there was nothing to send."""
+    return CallOutcome(result=why, row={"error_type": results.READER_LOST if why.scope is DeferralScope.READER else ""})
 
 
 def ask_by_its_kind(job: JudgeJob, session: Session) -> None:
@@ -192,6 +228,19 @@ def ask_by_its_kind(job: JudgeJob, session: Session) -> None:
         if rubric is not None:
             job.rubric = rubric
             JudgeJob.objects.filter(pk=job.pk).update(rubric=rubric)
+
+
+def why_needless(turn: Turn, session: Session, inputs_sha256: str) -> str:
+    """Why no call is needed, in words; empty where one is. Evidence that is gone is on record as the reason why there
+    will be no verdict, where there is none.
+    """
+    if not is_needed(turn, session, inputs_sha256):
+        return "its question was answered already"
+    lost = material.gone(judgeable(session))
+    if lost and not session.grades.verdicts().exists():
+        said = unscored(Source.JUDGE, Reason.NO_EVIDENCE, version=VERSION, status=Status.SKIPPED, detail=lost)
+        results.record(session, said)
+    return lost
 
 
 def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
@@ -207,6 +256,15 @@ def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
     return not answers.filter(parallel=turn.job.is_parallel, route__in=routes).exists()
 
 
+def read_evidence(turn: Turn, session: Session, attempt: JudgeAttempt) -> Prompt | Deferred:
+    """`prompt_for`, one at a time in a worker and marked as such: if the worker dies, it is known over which of its
+    jobs.
+    """
+    with _reading:
+        JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=results.READING)
+        return prompt_for(turn, session)
+
+
 def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
     """What to send, or why nothing can be."""
     job = turn.job
@@ -219,6 +277,8 @@ def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
             smaller=smaller,
             chars_per_token=limiter.shared().characters_per_token(turn.judge.name),
         )
+    except ReaderLost as error:
+        return Deferred(reason=Reason.UNREADABLE, scope=DeferralScope.READER, detail=str(error))
     except Exception as error:
         logger.exception("the prompt of session %s could not be made", session.pk)
         detail = f"The evidence could not be read: {type(error).__name__}: {error}"
@@ -243,41 +303,77 @@ def _room(turn: Turn, cost: CallCost) -> Slot | None:
 
 
 def give_back(turn: Turn, **columns: object) -> None:
-    """Undo a claim: nothing was sent."""
-    JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token).queue_again(**columns)
+    """Undo a claim: nothing was sent, so that an attempt that had begun was none."""
+    JudgeAttempt.objects.filter(
+        job=turn.job, lease_token=turn.token, outcome=AttemptOutcome.RUNNING, estimated_usd=None
+    ).delete()
+    mine = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
+    patiently(partial(mine.queue_again, **columns), seconds=PATIENCE)
     _return_probe(turn)
+
+
+def postpone(turn: Turn, payer: ApiToken) -> None:
+    """The token's quota for today is spent: the job waits for midnight, and its session says so."""
+    until = tomorrow(clock.now())
+    give_back(turn, next_attempt_at=until, reason=Reason.BUDGET_SPENT)
+    if turn.job.is_first:
+        local = timezone.localtime(until)
+        detail = (
+            f"The token …{payer.hint} has used its ${settings.TOKEN_DAILY_JUDGE_USD:,g} of judging for today. Nothing "
+            f"is lost: its sessions are judged from {local:%-d %b %H:%M} {local:%Z} on."
+        )
+        results.note(
+            turn.job, unscored(Source.JUDGE, Reason.BUDGET_SPENT, version=VERSION, detail=detail, status=Status.FAILED)
+        )
 
 
 def _return_probe(turn: Turn) -> None:
     if turn.probes:
-        quota.return_probe(turn.judge, timezone.now())
+        quota.return_probe(turn.judge, clock.now())
 
 
 def begin(
-    turn: Turn, *, usd: float | None = None, prompt: Prompt | None = None, read: Mapping[str, Any] | None = None
+    turn: Turn, payer: ApiToken | None, *, inputs_sha256: str = "", read: Mapping[str, Any] | None = None
 ) -> JudgeAttempt | None:
-    """The attempt's row, written before the call; `read` is what the evidence in the prompt shows.
+    """The attempt's row, written before the evidence is read; `read` is what that shows.
 
-    None, and the job given back, where the quota closed meanwhile, the budget does not bear the call, or the lease was
-    lost.
+    None, and the job given back, where the quota closed meanwhile or the lease was lost.
     """
-    now = timezone.now()
     with transaction.atomic():
-        leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
-        may_ask = turn.probes or quota.is_due(quota.current(turn.judge), now)
-        if leased.exists() and may_ask and (usd is None or budget.affords(turn.judge, usd, now)):
+        if _is_free_to_ask(turn):
             return JudgeAttempt.objects.create(
                 job=turn.job,
+                payer=payer,
                 lease_token=turn.token,
-                started_at=now,
+                started_at=clock.now(),
                 judge=turn.judge.role,
                 model=turn.judge.model,
-                prompt_sha256="" if prompt is None else prompt.sha256,
-                estimated_usd=usd,
+                inputs_sha256=inputs_sha256,
                 read=read or {},
             )
     give_back(turn)
     return None
+
+
+def may_send(turn: Turn, attempt: JudgeAttempt, usd: float) -> bool:
+    """Whether its prompt, which should cost so much, may be sent: then the attempt says so before it is.
+
+    Else, because the budget does not bear it, the quota closed meanwhile or the lease was lost, the job is given back,
+    and the attempt was none.
+    """
+    with transaction.atomic():
+        if _is_free_to_ask(turn) and budget.affords(turn.judge, usd, clock.now()):
+            JudgeAttempt.objects.filter(pk=attempt.pk).update(estimated_usd=usd, started_at=clock.now())
+            attempt.estimated_usd = usd
+            return True
+    give_back(turn)
+    return False
+
+
+def _is_free_to_ask(turn: Turn) -> bool:
+    """Whether the lease is still the caller's, and the quota open to it."""
+    leased = JudgeJob.objects.filter(pk=turn.job.pk).held_by(turn.token)
+    return leased.exists() and (turn.probes or quota.is_due(quota.current(turn.judge), clock.now()))
 
 
 def afterwards(job: JudgeJob) -> None:

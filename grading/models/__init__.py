@@ -5,6 +5,7 @@ Start with `sessions`, then `grades`: what one source said, and what the chain m
 """
 
 from grading.models.agents import Agent, ApiToken
+from grading.models.audit import AuditEvent
 from grading.models.evidence import (
     Artifact,
     ArtifactMark,
@@ -15,15 +16,20 @@ from grading.models.evidence import (
     SessionLog,
 )
 from grading.models.grades import Grade, Settlement
+from grading.models.health import DamagedBlob, Heartbeat, PeriodicJob
 from grading.models.judging import JudgeAttempt, JudgeBatch, JudgeJob, JudgeRun
 from grading.models.lessons import SessionLesson
 from grading.models.monitoring import Alarm, Flag, RuleRun
 from grading.models.notices import Notice
 from grading.models.quota import JudgePolicy, Quota, QuotaTransition
-from grading.models.reserving import AbstentionDraw
+from grading.models.reserving import AbstentionDraw, SessionShares
+from grading.models.retention import ExpiredBlob
 from grading.models.review import Comment, Reveal, ReviewAnswer, ReviewItem, SavedView
 from grading.models.rubrics import Rubric, RubricActivation
 from grading.models.sessions import Session
+from grading.models.state import SessionSignals, SessionState
+from grading.models.submissions import Proposal, Submission, SubmissionAddress
+from grading.models.usage import TokenUsage
 
 __all__ = [
     "AbstentionDraw",
@@ -34,16 +40,22 @@ __all__ = [
     "ArtifactMark",
     "ArtifactRule",
     "ArtifactSketch",
+    "AuditEvent",
     "Comment",
+    "DamagedBlob",
     "Evidence",
+    "ExpiredBlob",
     "Flag",
     "Grade",
+    "Heartbeat",
     "JudgeAttempt",
     "JudgeBatch",
     "JudgeJob",
     "JudgePolicy",
     "JudgeRun",
     "Notice",
+    "PeriodicJob",
+    "Proposal",
     "Quota",
     "QuotaTransition",
     "RecordAnchor",
@@ -57,5 +69,11 @@ __all__ = [
     "Session",
     "SessionLesson",
     "SessionLog",
+    "SessionShares",
+    "SessionSignals",
+    "SessionState",
     "Settlement",
+    "Submission",
+    "SubmissionAddress",
+    "TokenUsage",
 ]

@@ -1,14 +1,22 @@
 """Agents (the programs that submit sessions) and their bearer tokens."""
 
+import datetime as dt
 import hashlib
 import secrets
+from enum import StrEnum
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
+from grading.models.fields import enum_field, one_of
+from grading.witness import Witness
+
+# How long the token before it still opens after a rotation.
+OVERLAP = dt.timedelta(days=1)
 TOKEN_PREFIX = "gs_"  # noqa: S105 - a prefix, so that a leaked token is recognisable
 
 
@@ -35,24 +43,73 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+class TokenScope(StrEnum):
+    """Who holds a token, and so who vouches for what is sent with it."""
+
+    UNSCOPED = ""
+    AGENT = "agent"
+    HOOK = "hook"
+    RUNNER = "runner"
+    READ = "read"
+
+    @property
+    def words(self) -> str:
+        return {
+            TokenScope.UNSCOPED: "made before scopes",
+            TokenScope.AGENT: "the agent itself",
+            TokenScope.HOOK: "a hook on the agent’s machine",
+            TokenScope.RUNNER: "a runner that the agent cannot read",
+            TokenScope.READ: "reading only",
+        }[self]
+
+    @property
+    def witness(self) -> Witness:
+        """Who vouches for what comes with such a token."""
+        return {
+            TokenScope.UNSCOPED: Witness.UNKNOWN,
+            TokenScope.HOOK: Witness.HOOK,
+            TokenScope.RUNNER: Witness.OBSERVED,
+        }.get(self, Witness.CLAIMED)
+
+    @property
+    def narrower(self) -> "tuple[TokenScope, ...]":
+        """The scopes that a token of this one may be narrowed to, the widest first. None is ever widened."""
+        order = (TokenScope.RUNNER, TokenScope.HOOK, TokenScope.AGENT, TokenScope.READ)
+        return order if self is TokenScope.UNSCOPED else order[order.index(self) + 1 :]
+
+
 class ApiTokenManager(models.Manager["ApiToken"]):
-    def issue(self, agent: Agent, *, note: str = "", created_by: User | None = None) -> tuple["ApiToken", str]:
+    def issue(
+        self, agent: Agent, *, scope: TokenScope = TokenScope.HOOK, note: str = "", created_by: User | None = None
+    ) -> tuple["ApiToken", str]:
         """A new token for `agent`: the row, and the secret, which is shown once and kept nowhere."""
         secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        row = self.create(agent=agent, digest=token_digest(secret), hint=secret[-4:], note=note, created_by=created_by)
+        row = self.create(
+            agent=agent,
+            digest=token_digest(secret),
+            hint=secret[-4:],
+            scope=scope,
+            note=note,
+            created_by=created_by,
+        )
         return row, secret
 
     def authenticate(self, secret: str) -> "ApiToken | None":
         """The live token with this secret, or None."""
         if not secret.startswith(TOKEN_PREFIX):
             return None
-        return self.select_related("agent").filter(digest=token_digest(secret), revoked_at=None).first()
+        held = self.select_related("agent").filter(digest=token_digest(secret), revoked_at=None)
+        return held.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now())).first()
 
 
 class ApiToken(models.Model):
-    """A bearer token of one agent. Only its hash is stored; `hint` is its last four characters."""
+    """A bearer token of one agent. Only its hash is stored; `hint` is its last four characters.
+
+    `scope` says who holds it; empty for one that was made before there were scopes. One that is revoked stays so.
+    """
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tokens")
+    scope = enum_field(TokenScope, blank=True, default=TokenScope.UNSCOPED)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     hint = models.CharField(max_length=4, editable=False)
     note = models.CharField(max_length=120, blank=True)
@@ -61,12 +118,42 @@ class ApiToken(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    revoked_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     objects = ApiTokenManager()
 
     class Meta:
         ordering = ["-created_at"]
+        constraints = [one_of("apitoken", "scope", TokenScope)]
 
     def __str__(self) -> str:
         return f"{self.agent.name} …{self.hint}"
+
+    @property
+    def witness(self) -> Witness:
+        return TokenScope(self.scope).witness
+
+    @property
+    def may_write(self) -> bool:
+        return self.scope != TokenScope.READ
+
+    def narrow(self, scope: TokenScope) -> None:
+        """Let it do less from now on. Raises ValueError for a scope that is no narrower."""
+        if scope not in TokenScope(self.scope).narrower:
+            raise ValueError(f"a token is never widened: {self.get_scope_display()} to {scope.words}; make a new one")
+        self.scope = scope
+        self.save(update_fields=["scope"])
+
+    def rotate(self, by: User | None) -> tuple["ApiToken", str]:
+        """A new token like this one, which goes on opening for a day, so that nothing is refused meanwhile."""
+        ends = timezone.now() + OVERLAP
+        if self.expires_at is None or self.expires_at > ends:
+            self.expires_at = ends
+            self.save(update_fields=["expires_at"])
+        scope = TokenScope(self.scope)
+        return ApiToken.objects.issue(self.agent, scope=scope, note=self.note, created_by=by)
+
+    def revoke(self) -> None:
+        """Let it open nothing any more, for good."""
+        ApiToken.objects.filter(pk=self.pk, revoked_at=None).update(revoked_at=timezone.now())

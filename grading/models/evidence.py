@@ -2,14 +2,18 @@
 
 from enum import StrEnum
 
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
+from grading.models.redacted import redacted_char, redacted_text
 from grading.models.sessions import Session
-from grading.signals.artifacts import LEAST_CHARACTERS, MOST_CHARACTERS
+from grading.redaction import redact
+from grading.signals.artifacts import LEAST_CHARACTERS, MOST_CHARACTERS, RULE_FIELDS, ArtifactDefinition, InvalidRule
 from grading.vocabulary import Reason
+from grading.witness import Witness
 
 
 class EvidenceKind(StrEnum):
@@ -23,6 +27,7 @@ class EvidenceKind(StrEnum):
 class Evidence(models.Model):
     """One piece of evidence: the hash and size of its bytes, never the bytes (`grading.evidence.store` has them).
 
+    `witness` vouches for it; the same bytes from another one are another row.
     `problem` is set where it must not be used for grading (log_overwritten, log_shared, format_unknown, ...) and
     `detail` says what was expected and what came. `coverage` = recognised lines / lines of a transcript, in [0, 1].
     """
@@ -36,14 +41,16 @@ class Evidence(models.Model):
     coverage = models.FloatField(null=True, blank=True)
     report = models.JSONField(default=dict, blank=True)
     problem = enum_field(Reason, blank=True, default=Reason.NONE)
-    detail = models.TextField(blank=True)
+    detail = redacted_text(blank=True)
+    witness = enum_field(Witness, default=Witness.UNKNOWN)
     received_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["pk"]
         verbose_name_plural = "evidence"
         constraints = [
-            models.UniqueConstraint(fields=["session", "kind", "sha256"], name="evidence_once"),
+            models.UniqueConstraint(fields=["session", "kind", "sha256", "witness"], name="evidence_once"),
+            one_of("evidence", "witness", Witness),
             one_of("evidence", "kind", EvidenceKind),
             one_of("evidence", "problem", Reason),
             models.CheckConstraint(condition=Q(size__gte=0), name="evidence_size_not_negative"),
@@ -52,6 +59,11 @@ class Evidence(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.sha256[:12]}"
+
+    @property
+    def shown_name(self) -> str:
+        """Its file's name for people; `filename` tells parsers what it may be, so that nothing in it is hidden."""
+        return redact(self.filename)
 
 
 class ArtifactKind(StrEnum):
@@ -100,6 +112,20 @@ class ArtifactRule(models.Model):
     def __str__(self) -> str:
         return self.kind
 
+    def clean(self) -> None:
+        if problem := self.problem():
+            raise ValidationError(problem)
+
+    def problem(self) -> str:
+        """Why the rule cannot work, in words; empty where it can."""
+        try:
+            ArtifactDefinition(**{name: getattr(self, name) for name in RULE_FIELDS})
+        except InvalidRule as error:
+            return str(error)
+        except TypeError:  # a number that was not given, which the form says
+            return ""
+        return ""
+
 
 # What several sessions may claim, and one owns.
 LINKS = (ArtifactKind.COMMIT, ArtifactKind.PULL_REQUEST)
@@ -121,21 +147,22 @@ class Artifact(models.Model):
     for everything that nobody contends. Of a claim, `lookup` finds the others of the same thing, `subject` tells short
     hashes apart, and `receipt` is the key of the first evidence that showed it.
 
-    `left_out` says in words why it does not count for the consumption grade; empty where it does.
+    `left_out` says in words why it does not count for the consumption grade; empty where it does. `witness` vouches for
+    it: whoever sent the facts, the patch or the log that shows it.
     """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts")
     kind = enum_field(ArtifactKind)
     key = models.CharField(max_length=500)
     origin = enum_field(Origin)
-    seen_at = models.CharField(max_length=300, blank=True)
+    seen_at = redacted_char(max_length=300, blank=True)
     rule = models.CharField(max_length=64, blank=True)
     subject = models.CharField(max_length=100, blank=True)
     lookup = models.CharField(max_length=40, blank=True)
     receipt = models.BigIntegerField(default=0)
     owned_by = models.ForeignKey(Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-
-    left_out = models.CharField(max_length=400, blank=True)
+    left_out = redacted_char(max_length=400, blank=True)
+    witness = enum_field(Witness, default=Witness.UNKNOWN)
 
     objects = ArtifactQuerySet.as_manager()
 
@@ -150,6 +177,7 @@ class Artifact(models.Model):
             ),
             one_of("artifact", "kind", ArtifactKind),
             one_of("artifact", "origin", Origin),
+            one_of("artifact", "witness", Witness),
         ]
         indexes = [models.Index(fields=["lookup"], condition=~Q(lookup=""), name="artifact_claims")]
 

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
 from grading.models.judging import Purpose
+from grading.models.redacted import redacted_json, redacted_text
 from grading.models.sessions import Session
 from grading.vocabulary import Reason, Source, Status
 
@@ -45,8 +46,8 @@ class Grade(models.Model):
     status = enum_field(Status)
     value = models.FloatField(null=True, blank=True)
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    detail = models.TextField(blank=True)
-    evidence = models.JSONField(default=dict, blank=True)
+    detail = redacted_text(blank=True)
+    evidence = redacted_json(default=dict, blank=True)
     version = models.CharField(max_length=80, blank=True)
     model = models.CharField(max_length=120, blank=True)
     route = models.CharField(max_length=120, blank=True)
@@ -109,6 +110,8 @@ class Grade(models.Model):
         ]
         indexes = [
             models.Index(fields=["session", "source", "-id"], name="grade_current"),
+            # SQLite takes the NULLs of a unique column for as many equal values, and would rather read the whole table.
+            models.Index(fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"),
             models.Index(
                 fields=["-id"],
                 condition=Q(source=Source.JUDGE, status=Status.SCORED, parallel=False),
@@ -142,8 +145,8 @@ class Settlement(models.Model):
     final = models.BooleanField()
     weight = models.FloatField()
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
-    sentence = models.TextField(blank=True)
-    steps = models.JSONField()
+    sentence = redacted_text(blank=True)
+    steps = redacted_json()
     grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
     policy_version = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)

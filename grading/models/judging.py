@@ -9,7 +9,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from grading.models.agents import ApiToken
 from grading.models.fields import enum_field, one_of
+from grading.models.redacted import redacted_text
 from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
 from grading.vocabulary import Reason
@@ -49,17 +51,22 @@ PURPOSE_WORDS = {
 
 
 class JobState(StrEnum):
-    """`SENT` is in a batch at the provider, and stays there for up to a day. A person called a `CANCELLED` one off."""
+    """`SENT` is in a batch at the provider, and stays there for up to a day. A person called a `CANCELLED` one off.
+
+    `PARKED`: it failed again and again while others did not, and each try may be billed; it is tried once a day for a
+    week, and then when a person says so.
+    """
 
     QUEUED = "queued"
     LEASED = "leased"
     SENT = "sent"
+    PARKED = "parked"
     DONE = "done"
     ABANDONED = "abandoned"
     CANCELLED = "cancelled"
 
 
-OPEN_STATES = (JobState.QUEUED, JobState.LEASED, JobState.SENT)
+OPEN_STATES = (JobState.QUEUED, JobState.LEASED, JobState.SENT, JobState.PARKED)
 
 
 class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
@@ -74,6 +81,10 @@ class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
     def sent_with(self, attempts: "models.QuerySet[JudgeAttempt]") -> "JudgeJobQuerySet":
         """Those that are in a batch with these attempts."""
         return self.filter(state=JobState.SENT, lease_token__in=attempts.values("lease_token"))
+
+    def parked(self) -> "JudgeJobQuerySet":
+        """Those that are not tried until a day, or a person, comes."""
+        return self.filter(state=JobState.PARKED)
 
     def queue_again(self, **columns: Any) -> int:
         """End their leases and put them back into the queue; how many."""
@@ -122,6 +133,8 @@ class JudgeJob(models.Model):
     `worth` (what the verdict should move in the bandit, in reward). A further reading is the `sample`-th of the session
     whose first verdict is `sample_of`; such jobs are the last of the backlog.
     `input_tokens` is the prompt's size as estimated, once it was built; `losses` counts workers that never came back.
+    Of its `attempts` that failed, `own_failures` are those during which the judge answered other sessions:
+    `others_graded` of them in all. `parked_at` is when it was first parked.
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="judge_jobs")
@@ -141,6 +154,9 @@ class JudgeJob(models.Model):
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
     losses = models.PositiveIntegerField(default=0)
     attempts = models.PositiveIntegerField(default=0)
+    own_failures = models.PositiveIntegerField(default=0)
+    others_graded = models.PositiveIntegerField(default=0)
+    parked_at = models.DateTimeField(null=True, blank=True)
     next_attempt_at = models.DateTimeField(default=timezone.now)
     lease_token = models.UUIDField(null=True, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
@@ -255,11 +271,13 @@ class AttemptOutcome(StrEnum):
 class JudgeAttempt(models.Model):
     """One call to the judge. The row is written before the call, so that nothing is ever sent unrecorded.
 
+    `payer` is the token on whose daily quota its cost counts; None where that is nobody's.
     `estimated_usd` is what it was expected to cost, and stays where the cost may have been incurred but was not told
     (a lost worker, a timeout); None where nothing was charged.
     """
 
     job = models.ForeignKey(JudgeJob, on_delete=models.PROTECT, related_name="attempt_rows")
+    payer = models.ForeignKey(ApiToken, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     lease_token = models.UUIDField()
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -281,11 +299,13 @@ class JudgeAttempt(models.Model):
     prompt_sha256 = models.CharField(max_length=64, blank=True)
     # What the evidence showed when the prompt was made (`grading.reward.freshness.Shown`); empty where unknown.
     read = models.JSONField(default=dict, blank=True)
-    # What its reply is read with, where that comes long after (a batch): what was judged, and the event numbers that
-    # it may cite, as [first, last] pairs.
+    # What was judged; and the event numbers that a reply may cite that comes long after (of a batch), as [first, last]
+    # pairs.
     inputs_sha256 = models.CharField(max_length=64, blank=True)
     citable = models.JSONField(default=list, blank=True)
-    detail = models.TextField(blank=True)
+    # What came of the call (`judging.answers`), from when it is known until grade and job say so too; None else.
+    answer = models.JSONField(null=True, blank=True)
+    detail = redacted_text(blank=True)
 
     class Meta:
         ordering = ["pk"]
@@ -301,6 +321,7 @@ class JudgeAttempt(models.Model):
         indexes = [
             models.Index(fields=["started_at"], name="judge_attempt_recent"),
             models.Index(fields=["outcome", "finished_at"], name="judge_attempt_by_outcome"),
+            models.Index(fields=["id"], condition=Q(answer__isnull=False), name="judge_attempt_answered"),
         ]
 
     def __str__(self) -> str:

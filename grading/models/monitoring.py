@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from grading.models.redacted import redacted_text
 from grading.models.sessions import Session
 
 
@@ -28,7 +29,7 @@ class Flag(models.Model):
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="flags")
     rule = models.CharField(max_length=16)
-    detail = models.TextField()
+    detail = redacted_text()
     raised_at = models.DateTimeField(default=timezone.now)
     raised_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
@@ -58,7 +59,7 @@ class Alarm(models.Model):
 
     rule = models.CharField(max_length=16)
     about = models.CharField(max_length=300, blank=True)
-    detail = models.TextField()
+    detail = redacted_text()
     opened_at = models.DateTimeField(default=timezone.now)
     acknowledged_at = models.DateTimeField(null=True, blank=True)
     acknowledged_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)

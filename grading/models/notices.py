@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
 from grading.models.monitoring import Alarm
+from grading.models.redacted import redacted_char, redacted_text
 
 
 class Channel(StrEnum):
@@ -54,8 +55,8 @@ class Notice(models.Model):
     about = enum_field(About)
     alarm = models.ForeignKey(Alarm, null=True, blank=True, on_delete=models.CASCADE, related_name="notices")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    subject = models.CharField(max_length=300)
-    body = models.TextField()
+    subject = redacted_char(max_length=300)
+    body = redacted_text()
     state = enum_field(NoticeState, default=NoticeState.QUEUED)
     attempts = models.PositiveIntegerField(default=0)
     next_attempt_at = models.DateTimeField(default=timezone.now)

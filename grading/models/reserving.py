@@ -1,10 +1,48 @@
-"""Which abstentions are judged first, so that silence is heard: one draw a session and arm, never changed."""
+"""What was drawn for a session, never changed: the shares of all sessions that it is in, and whether its silence is
+judged first.
+"""
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from grading.models.sessions import Session
+
+
+class SessionShares(models.Model):
+    """Which shares of all sessions one was drawn into, written when it arrived: the random slice that people answer,
+    those whose judge is asked twice, and those of which another family is asked.
+
+    Each is the chance in (0, 1] with which it came in, None where it did not. Append-only: whatever becomes of the
+    shares and of the key, nothing is drawn again. `key_id` names the key (`bandit.chance`), "" for a draw from before
+    there was one, by a public hash.
+    """
+
+    session = models.OneToOneField(Session, on_delete=models.PROTECT, related_name="shares")
+    review_slice = models.FloatField(null=True, blank=True)
+    repeat = models.FloatField(null=True, blank=True)
+    second = models.FloatField(null=True, blank=True)
+    key_id = models.CharField(max_length=8, blank=True, default="")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name_plural = "session shares"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(review_slice=None) | Q(review_slice__gt=0, review_slice__lte=1),
+                name="session_shares_slice_is_a_chance",
+            ),
+            models.CheckConstraint(
+                condition=Q(repeat=None) | Q(repeat__gt=0, repeat__lte=1), name="session_shares_repeat_is_a_chance"
+            ),
+            models.CheckConstraint(
+                condition=Q(second=None) | Q(second__gt=0, second__lte=1), name="session_shares_second_is_a_chance"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        drawn = {"slice": self.review_slice, "repeat": self.repeat, "second": self.second}
+        return f"{self.session}: {', '.join(name for name, chance in drawn.items() if chance) or 'in no share'}"
 
 
 class AbstentionDrawQuerySet(models.QuerySet["AbstentionDraw"]):

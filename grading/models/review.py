@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from grading.models.fields import enum_field, one_of
 from grading.models.grades import Grade, Settlement
+from grading.models.redacted import redacted_text
 from grading.models.sessions import Session
 
 
@@ -72,7 +73,7 @@ class ReviewItem(models.Model):
     session = models.OneToOneField(Session, on_delete=models.CASCADE, related_name="review_item")
     state = enum_field(ItemState, default=ItemState.OPEN)
     entered_as = enum_field(QueueEntry)
-    why = models.TextField(blank=True)
+    why = redacted_text(blank=True)
     entered_at = models.DateTimeField(default=timezone.now)
     closed_at = models.DateTimeField(null=True, blank=True)
     slice_probability = models.FloatField(null=True, blank=True)
@@ -186,7 +187,7 @@ class ReviewAnswer(models.Model):
     value = models.FloatField(null=True, blank=True)
     blind_value = models.FloatField(null=True, blank=True)
     revealed = models.BooleanField(default=False)
-    reason = models.TextField(blank=True)
+    reason = redacted_text(blank=True)
     seconds = models.FloatField(null=True, blank=True)
     settlement = models.ForeignKey(Settlement, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     judge = models.ForeignKey(Grade, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
@@ -228,6 +229,7 @@ class ReviewAnswer(models.Model):
         ]
         indexes = [
             models.Index(fields=["session", "-id"], name="review_answer_of_session"),
+            models.Index(fields=["undoes"], condition=Q(undoes__isnull=False), name="review_answer_undone"),
             models.Index(fields=["reviewer", "-id"], name="review_answer_of_reviewer"),
             models.Index(fields=["-created_at"], name="review_answer_recent"),
             models.Index(fields=["bulk"], condition=~Q(bulk=""), name="review_answer_of_bulk"),
@@ -273,7 +275,7 @@ class Comment(models.Model):
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="comments")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    text = models.TextField(max_length=4000)
+    text = redacted_text(max_length=4000)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from django.db import models
 from django.db.models import Q
@@ -11,27 +12,28 @@ from django.utils.text import Truncator
 
 from grading.models.agents import Agent
 from grading.models.fields import enum_field, one_of
+from grading.models.redacted import redacted_char
 from grading.vocabulary import Outcome, WorkKind
+from grading.witness import Witness
 
 # What the bandits know sessions by: this and the session's key.
 OBSERVATION = "session:"
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-def reward_columns(session: str) -> dict[str, models.Subquery]:
-    """The current settlement's columns as annotations `reward_*`, where `session` is the path to the session's id."""
-    from grading.models.grades import Settlement
+def reward_columns(session: str = "") -> dict[str, models.F]:
+    """The current settlement's columns as annotations `reward_*`, where `session` is the path to the session, with its
+    "__"; they are read from its state.
+    """
+    names = ("value", "source", "final", "weight", "reason")
+    columns = {f"reward_{name}": models.F(f"{session}state__{name}") for name in names}
+    settled = f"{session}state__settlement"
+    return {**columns, "reward_id": models.F(settled), "reward_sentence": models.F(f"{settled}__sentence")}
 
-    live = Settlement.objects.filter(session=models.OuterRef(session)).order_by("-revision")
-    return {
-        "reward_id": models.Subquery(live.values("pk")[:1]),
-        "reward_value": models.Subquery(live.values("value")[:1]),
-        "reward_source": models.Subquery(live.values("source")[:1]),
-        "reward_final": models.Subquery(live.values("final")[:1]),
-        "reward_weight": models.Subquery(live.values("weight")[:1]),
-        "reward_reason": models.Subquery(live.values("reason")[:1]),
-        "reward_sentence": models.Subquery(live.values("sentence")[:1]),
-    }
+
+def has_open_flag(session: str = "") -> "models.ExpressionWrapper[Q]":
+    """Whether a flag of the session is open, as an annotation; `session` as above."""
+    return models.ExpressionWrapper(Q(**{f"{session}state__flags__gt": 0}), output_field=models.BooleanField())
 
 
 def observation_of(pk: int) -> str:
@@ -47,7 +49,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
     def with_reward(self) -> "SessionQuerySet":
         """Each session with its current settlement's columns (`reward_*`), in one query."""
-        return self.annotate(**reward_columns("pk"))
+        return self.annotate(**reward_columns())
 
     def with_people(self) -> "SessionQuerySet":
         return self.select_related(
@@ -70,13 +72,14 @@ class Session(models.Model):
     caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and `model_arm` the
     name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is ingestion time.
     `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the caller said of it.
+    `exit_witness` saw its `exit_code`.
     """
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
     external_id = models.CharField(max_length=200)
-    title = models.CharField(max_length=300, blank=True)
+    title = redacted_char(max_length=300, blank=True)
     category = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
-    category_claimed = models.CharField(max_length=200, blank=True)
+    category_claimed = redacted_char(max_length=200, blank=True)
     harness = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     model = models.CharField(max_length=120, blank=True)
     model_arm = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
@@ -85,14 +88,12 @@ class Session(models.Model):
     ended_at = models.DateTimeField()
     received_at = models.DateTimeField(default=timezone.now)
     exit_code = models.IntegerField(null=True, blank=True)
+    exit_witness = enum_field(Witness, default=Witness.UNKNOWN)
     outcome = enum_field(Outcome, default=Outcome.COMPLETED)
-    outcome_reason = models.CharField(max_length=300, blank=True)
+    outcome_reason = redacted_char(max_length=300, blank=True)
     outcome_claimed = enum_field(Outcome, default=Outcome.COMPLETED)
-    claim_reason = models.CharField(max_length=300, blank=True)
+    claim_reason = redacted_char(max_length=300, blank=True)
     cost_usd = models.FloatField(null=True, blank=True)
-    # What the trajectory says happened, as extracted by `signals_version`; None where no transcript could be read.
-    signals = models.JSONField(null=True, blank=True)
-    signals_version = models.CharField(max_length=40, blank=True)
     is_sample = models.BooleanField(default=False)
 
     objects = SessionQuerySet.as_manager()
@@ -103,6 +104,7 @@ class Session(models.Model):
             models.UniqueConstraint(fields=["agent", "external_id"], name="session_once_per_agent"),
             one_of("session", "outcome", Outcome),
             one_of("session", "outcome_claimed", Outcome),
+            one_of("session", "exit_witness", Witness),
             models.CheckConstraint(
                 condition=Q(outcome=Outcome.COMPLETED) | ~Q(outcome_reason=""), name="session_failed_has_reason"
             ),
@@ -112,6 +114,9 @@ class Session(models.Model):
             models.Index(fields=["-ended_at", "-id"], name="session_recent"),
             models.Index(fields=["category", "-ended_at"], name="session_by_category"),
             models.Index(fields=["id"], condition=Q(is_sample=True), name="session_samples"),
+            models.Index(
+                fields=["category"], condition=Q(outcome=Outcome.INFRASTRUCTURE), name="session_infrastructure"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -130,6 +135,12 @@ class Session(models.Model):
     def observation(self) -> str:
         """The name under which the bandits know this session."""
         return observation_of(self.pk)
+
+    @property
+    def signals(self) -> "dict[str, Any] | None":
+        """What its log says happened, as JSON; None where no log could be read. A query."""
+        row = getattr(self, "extracted", None)
+        return None if row is None else row.data
 
     @property
     def work(self) -> WorkKind:

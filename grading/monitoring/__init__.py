@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from grading.models import Alarm
 from grading.models.judging import JudgeRole
 from grading.monitoring.alarms import acknowledge, open_alarms
+from grading.monitoring.attending import attend
 from grading.monitoring.flags import (
     DISMISSED,
     GRADED_BY_A_PERSON,
@@ -16,11 +17,12 @@ from grading.monitoring.flags import (
     flagged_sessions,
 )
 from grading.monitoring.outage import JudgeOut, about
+from grading.monitoring.programs import standing_still
 from grading.monitoring.rule import Rule, Severity
 from grading.monitoring.silence import SilenceCase, SilentFailure, cases
 from grading.monitoring.ungraded import ImpossiblePair, independent_work, overdue
 from grading.monitoring.unheard import UnheardArm
-from grading.monitoring.watch import RULES, inspect, refresh, reopen_flags, watch, watch_at_night
+from grading.monitoring.watch import RULES, inspect, refresh, refresh_afterwards, reopen_flags, watch, watch_at_night
 
 IMPOSSIBLE_PAIR, JUDGE_OUT, SILENT_FAILURE, UNHEARD = ImpossiblePair.id, JudgeOut.id, SilentFailure.id, UnheardArm.id
 
@@ -42,6 +44,7 @@ __all__ = [
     "Severity",
     "SilenceCase",
     "acknowledge",
+    "attend",
     "cases",
     "clear_flags",
     "flagged_sessions",
@@ -50,8 +53,10 @@ __all__ = [
     "open_alarms",
     "overdue",
     "refresh",
+    "refresh_afterwards",
     "reopen_flags",
     "says_judge_fails",
+    "standing_still",
     "watch",
     "watch_at_night",
 ]

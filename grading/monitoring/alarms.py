@@ -1,7 +1,7 @@
 """Alarms: what a rule found, open until it no longer holds; acknowledged by a person, by name."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -37,8 +37,12 @@ def keep(rules: Iterable[Rule], now: dt.datetime) -> None:
     state({rule: rule.look(now) for rule in rules}, now)
 
 
-def state(looked: Mapping[Rule, Iterable[Finding]], now: dt.datetime) -> None:
-    """Open, reword and resolve these rules' alarms so that they say what was found: at most one open a thing."""
+def state(
+    looked: Mapping[Rule, Iterable[Finding]], now: dt.datetime, *, leave: Collection[tuple[str, str]] = ()
+) -> None:
+    """Open, reword and resolve these rules' alarms so that they say what was found: at most one open a thing. Those to
+    `leave`, by rule and what they are about, stay as they are: nobody knows.
+    """
     by_id = {rule.id: rule for rule in looked}
     found = {(rule.id, finding.about): finding.detail for rule, findings in looked.items() for finding in findings}
     held = {(alarm.rule, alarm.about): alarm for alarm in Alarm.objects.filter(rule__in=by_id, resolved_at=None)}
@@ -54,6 +58,8 @@ def state(looked: Mapping[Rule, Iterable[Finding]], now: dt.datetime) -> None:
         elif alarm.detail != detail:
             Alarm.objects.filter(pk=alarm.pk).update(detail=detail)
     for alarm in held.values():
+        if (alarm.rule, alarm.about) in leave:
+            continue
         with transaction.atomic():
             if Alarm.objects.filter(pk=alarm.pk, resolved_at=None).update(resolved_at=now):
                 outbox.resolved(alarm, by_id[alarm.rule], now)

@@ -1,10 +1,11 @@
-"""Whether what the bandits read is what the ledger says."""
+"""Whether what the bandits and the lists read is what the ledger and the rewards say."""
 
 import datetime as dt
 from collections.abc import Iterable
 
 from bandit.audit import audit, doubled
-from grading.monitoring.rule import Finding, Rule
+from grading.monitoring.rule import Finding, Rule, Severity
+from grading.reward import state
 
 
 class BucketsDiffer(Rule):
@@ -36,3 +37,30 @@ class BucketsDiffer(Rule):
             more = len(wrong) - self.told
             others = f"; and {more:,} more" if more > 0 else ""
             yield Finding(detail=f"{' '.join(counts)} {'; '.join(map(str, wrong[: self.told]))}{others}. {self.todo}")
+
+
+class StatesDiffer(Rule):
+    """A49. What lists, filters and counts read of a session is written where its reward moves, and nowhere else."""
+
+    id = "A49"
+    title = "Lists show what the rewards do not say"
+    means = (
+        "Raises where, at night, the row that lists and counts read of a session is not what its rewards, verdicts and "
+        "flags say. It looks at every session in which something moved in two days, and at a hundredth of the others."
+    )
+    todo = (
+        "Find out what wrote to the database beside the site (a script, a hand), then run `manage.py rebuild_state`, "
+        "which puts right what differs. Rewards and bandits do not depend on these rows."
+    )
+    severity = Severity.ADVISORY
+    every = dt.timedelta(days=1)
+    nightly = True
+    told = 5
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        wrong = state.audit(now)
+        if wrong:
+            more = len(wrong) - self.told
+            others = f"; and {more:,} more" if more > 0 else ""
+            first = "; ".join(map(str, wrong[: self.told]))
+            yield Finding(detail=f"{len(wrong):,} sessions have a wrong state: {first}{others}. {self.todo}")

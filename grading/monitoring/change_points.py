@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import TypeVar
 
 import numpy as np
-from scipy.stats import norm, t
 
 # Half of the change that is looked for, in standard deviations.
 ALLOWANCE = 0.5
@@ -30,7 +29,7 @@ BLOCK = 25
 # A rule that follows values by cell and all of them together raises false alarms of both kinds.
 SERIES = 2
 
-Part = TypeVar("Part", bound=Hashable)
+Component = TypeVar("Component", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +120,8 @@ def commonest(names: Iterable[str]) -> str:
 
 def scores(values: Sequence[float]) -> np.ndarray:
     """Each value against all before it, standard normal where nothing changes; 0 for the first WARM_UP."""
+    from scipy.special import ndtri, stdtr
+
     x = np.asarray(values, dtype=float)
     found = np.zeros(len(x))
     if len(x) <= WARM_UP:
@@ -130,7 +131,7 @@ def scores(values: Sequence[float]) -> np.ndarray:
     mean = total[n - 1] / n
     spread = np.maximum((squares[n - 1] - n * mean**2) / (n - 1), LEAST_SD**2)
     student = (x[n] - mean) / np.sqrt(spread * (n + 1) / n)
-    found[n] = np.clip(norm.ppf(t.cdf(student, n - 1)), -CUT, CUT)
+    found[n] = np.clip(ndtri(stdtr(n - 1, student)), -CUT, CUT)
     return found
 
 
@@ -155,9 +156,9 @@ def _first(values: Sequence[float], start: int, limit: float) -> ChangePoint | N
     return None
 
 
-def by_part(rows: Iterable[tuple[Part, float]]) -> Mapping[Part, list[float]]:
+def by_part(rows: Iterable[tuple[Component, float]]) -> Mapping[Component, list[float]]:
     """The values of each part, of (part, value)."""
-    found: dict[Part, list[float]] = defaultdict(list)
+    found: dict[Component, list[float]] = defaultdict(list)
     for part, value in rows:
         found[part].append(value)
     return found

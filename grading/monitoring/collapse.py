@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.fields.json import KT, KeyTextTransform
 from django.db.models.functions import Coalesce
 
-from grading.models import Grade, Session, Settlement
+from grading.models import Grade, Session
 from grading.models.sessions import reward_columns
 from grading.monitoring.rule import Finding, RuleOfSessions
 from grading.monitoring.sameness import (
@@ -113,8 +113,8 @@ def _keys(rewards: Iterable[MachineReward]) -> tuple[int, ...]:
 
 def _rewards(now: dt.datetime) -> list[MachineReward]:
     """The machines' rewards of both windows, each with its category, in order of time: one query."""
-    live = Settlement.objects.filter(session=OuterRef("pk")).order_by("-revision")
-    columns = reward_columns("pk")
+    grade = Grade.objects.filter(pk=OuterRef("state__settlement__grade"))
+    columns = reward_columns()
     rows = (
         Session.objects.filter(ended_at__gt=now - NOW - BEFORE, ended_at__lte=now, is_sample=False)
         .exclude(category=None)
@@ -122,7 +122,7 @@ def _rewards(now: dt.datetime) -> list[MachineReward]:
             arm=Coalesce("category__merged_into__name", "category__name"),
             reward_value=columns["reward_value"],
             reward_source=columns["reward_source"],
-            seen=Subquery(live.values(seen=KeyTextTransform("view", "grade__evidence"))[:1]),
+            seen=Subquery(grade.values(seen=KeyTextTransform("view", "evidence"))),
         )
         .filter(reward_source__in=MACHINES, reward_value__isnull=False)
         .order_by("ended_at", "pk")

@@ -18,6 +18,7 @@ from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.disputed import ClaimedAbove, Contested, UnsteadyJudge
 from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent, total
+from grading.monitoring.late_words import LateWord
 from grading.monitoring.repeated import Repeated
 from grading.monitoring.rule import Finding, Severity
 from grading.monitoring.ungraded import ImpossiblePair
@@ -125,6 +126,7 @@ FLAG_RULES: tuple[FlagRule, ...] = (
     UnsteadyJudge(),
     Contested(),
     ClaimedAbove(),
+    LateWord(),
 )
 
 

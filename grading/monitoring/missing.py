@@ -1,7 +1,5 @@
 """Whether a field is missing more often than can be put up with."""
 
-from scipy.stats import binom
-
 USUAL = 0.05
 LEVEL = 0.001
 
@@ -11,4 +9,7 @@ def is_missing_too_often(missing: int, n: int) -> bool:
 
     So it is where it is missing in the first three of all, in six of twenty, in fourteen of a hundred.
     """
-    return n > 0 and float(binom.sf(missing - 1, n, USUAL)) < LEVEL
+    from scipy.special import betainc
+
+    # The chance of so many or more of n is I(missing, n - missing + 1) at USUAL (DLMF 8.17.5); of none or more it is 1.
+    return missing > 0 and float(betainc(missing, n - missing + 1, USUAL)) < LEVEL

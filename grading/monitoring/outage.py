@@ -59,7 +59,8 @@ class JudgeOut(Rule):
     means = (
         "Raises at once while a judge's quota is gone, its budget is spent or its key is refused. Else at the third "
         "failed call of one judge within 60 minutes whose session still waits (calls that went well in between change "
-        "nothing), or where 2 of its last 10 answered calls failed. After a day of being paused."
+        "nothing), or where 2 of its last 10 answered calls failed. At the first call that gets no answer in time, "
+        "where none was answered while it waited. After a day of being paused."
     )
     window = dt.timedelta(minutes=60)
     failures, share, of_the_last = 3, 0.2, 10
@@ -73,13 +74,15 @@ class JudgeOut(Rule):
             if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
                 reason = Reason(quota.reason)
                 until = "until it is put right" if quota.until is None else f"until {stamp(quota.until)}"
+                if quota.state == QuotaState.MISCONFIGURED and quota.until is not None:
+                    until = f"asked again {stamp(quota.until)}"
                 said = (
                     f"{quota.model}: {reason.words or 'it cannot be asked'}, since {stamp(quota.changed_at)}, {until}."
                 )
                 effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
                 detail = " ".join(filter(None, (said, quota.detail, TODO.get(reason, TRY_AGAIN), effect)))
                 yield Finding(about=about_quota(quota), detail=detail)
-        failing = {**self._of_the_last_ten(now), **self._waiting(now)}
+        failing = {**self._lately(now), **self._waiting(now)}
         for judge, failed in sorted(failing.items()):
             models = {row["model"] for row in failed}
             if models & {quota.model for quota in out}:
@@ -105,16 +108,23 @@ class JudgeOut(Rule):
         by_judge = _by_judge(rows).items()
         return {judge: failed for judge, failed in by_judge if sum(row["n"] for row in failed) >= self.failures}
 
-    def _of_the_last_ten(self, now: dt.datetime) -> dict[str, list[Failures]]:
-        """By judge, where they are many enough: the failures among its last answered calls."""
+    def _lately(self, now: dt.datetime) -> dict[str, list[Failures]]:
+        """By judge: the failures among its last answered calls, where they are many enough; or its last call, where
+        that got no answer in time, its session waits, and nothing was heard since it began.
+        """
         answered = JudgeAttempt.objects.filter(Q(outcome=AttemptOutcome.GRADED) | Q(reason__in=TROUBLE))
-        latest = answered.order_by("-pk").values("judge", "model", "reason", n=Value(1), since=F("finished_at"))
+        columns = ("judge", "model", "reason", "started_at", "http_status", "job__state")
+        latest = answered.order_by("-pk").values(*columns, n=Value(1), since=F("finished_at"))
         recent = [row for row in latest[: self.calls_read] if row["since"] > now - self.answered_within]
         found = {}
         for judge, calls in _by_judge(recent).items():
             failed = [call for call in calls[: self.of_the_last] if call["reason"]]
+            last = max(calls, key=lambda call: call["since"])
+            heard = any(call["http_status"] and call["since"] > last["started_at"] for call in calls)
             if len(calls) >= self.of_the_last and len(failed) >= self.share * self.of_the_last:
                 found[judge] = failed
+            elif last["reason"] == Reason.TIMEOUT and last["job__state"] != JobState.DONE and not heard:
+                found[judge] = [last]
         return found
 
 

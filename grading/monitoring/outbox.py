@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
+from grading import clock
 from grading.models import Alarm, Notice
 from grading.models.notices import About, Channel
 from grading.monitoring.rule import Rule, Severity
@@ -79,13 +80,15 @@ def _queue(to: Iterable[Channel], about: About, *, said: dict[str, Any], **colum
     parts = (said["detail"], f"What to do: {said['what_to_do']}", said["link"])
     if about is About.RESOLVED:
         parts = (f"This no longer holds: {said['title']}.", f"It had said: {said['detail']}", said["link"])
-    queued = []
+    queued, now = [], clock.now()
     for channel in to:
         key = uuid.uuid4()
         is_email = channel is Channel.EMAIL
         body = "\n\n".join(parts) + "\n" if is_email else json.dumps({"notice": str(key), "about": about, **said})
         queued.append(
-            Notice.objects.create(key=key, channel=channel, about=about, subject=subject, body=body, **columns)
+            Notice.objects.create(
+                key=key, channel=channel, about=about, subject=subject, body=body, next_attempt_at=now, **columns
+            )
         )
     return queued
 

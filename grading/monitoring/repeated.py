@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable, Sequence
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 
 from grading.models import Evidence, Session
 from grading.models.evidence import EvidenceKind
@@ -11,6 +11,7 @@ from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
 from grading.monitoring.rule import Finding
 from grading.reward.decide import Holds
 from grading.vocabulary import Reason
+from grading.witness import Witness
 
 # What is shorter may well be the same by chance: "# Done", an empty patch.
 LEAST_BYTES = 200
@@ -36,7 +37,10 @@ class Repeated(FlagRule):
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
         # that this one is no part of.
+        # The word of another graded agent is no such first, where somebody saw this one's file: it could be anybody's.
         same = Evidence.objects.filter(sha256=OuterRef("sha256"), kind__in=KINDS, pk__lt=OuterRef("pk"))
+        own = Q(session__agent=session.agent_id)
+        same = same.filter(own | ~Q(witness=Witness.CLAIMED) | Q(witness=OuterRef("witness")))
         others = same.exclude(session=session)
         others = others.exclude(session__log__part_of=session).exclude(session__parts__session=session)
         first = Subquery(others.order_by("pk").values("pk")[:1])

@@ -32,7 +32,8 @@ class Rule(ABC):
     and `page` where. `notify_externally`: whether an advisory, too, is told outside the site.
 
     `every`: how often it looks; None means whenever a session or an answer of a judge was recorded, so such a rule may
-    ask only a few indexed queries. A `nightly` one takes long: it looks once a day, from a task of its own.
+    ask only a few indexed queries. A `nightly` one takes long: it looks once a day, from a task of its own. One that
+    `is_attended` the heartbeats' threads look by, for it is about the programs that call the others.
     """
 
     id: ClassVar[str]
@@ -43,6 +44,7 @@ class Rule(ABC):
     severity: ClassVar[Severity] = Severity.ALARM
     every: ClassVar[dt.timedelta | None] = None
     nightly: ClassVar[bool] = False
+    is_attended: ClassVar[bool] = False
     notify_externally: ClassVar[bool] = False
 
     @abstractmethod

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import f, norm
 
 from grading.monitoring.change_points import by_part
 
@@ -83,6 +82,8 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
     they were, and 0 where the rewards have lost them. Where they did differ before (F test, p < .001), it is gone where
     the slope is below .6 (one-sided, p < .01).
     """
+    from scipy.special import fdtrc, ndtri
+
     old, new = by_part(before), by_part(now)
     arms = [arm for arm in sorted(old) if len(old[arm]) >= FEWEST_BEFORE and len(new.get(arm, ())) >= FEWEST_NOW]
     if len(arms) < LEVELLED_ARMS:
@@ -93,14 +94,14 @@ def levelled(before: Iterable[tuple[str, float]], now: Iterable[tuple[str, float
     # What the old means differ by beyond chance: less of it makes the slope flatter than it is.
     seen, chance = float(np.var(x, ddof=1)), max(float(doubt.mean()), LEAST_ERROR)
     freedom = sum(len(old[arm]) for arm in arms) - len(arms)
-    if f.sf(seen / chance, len(arms) - 1, freedom) >= DIFFERED:
+    if fdtrc(len(arms) - 1, freedom, seen / chance) >= DIFFERED:
         return None
     spread = seen - chance
     weight = 1 / np.maximum(error, LEAST_ERROR)
     centred = x - np.average(x, weights=weight)
     squares = float((weight * centred**2).sum())
     slope = float((weight * centred * y).sum()) / squares * seen / spread
-    most = slope + float(norm.ppf(1 - LEVEL)) / math.sqrt(squares) * seen / spread
+    most = slope + float(ndtri(1 - LEVEL)) / math.sqrt(squares) * seen / spread
     found = Levelled(arms=len(arms), before=math.sqrt(spread), most=most)
     return found if most < LEFT else None
 

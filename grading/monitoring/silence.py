@@ -85,7 +85,7 @@ def _sessions(now: dt.datetime) -> Iterable[tuple[ObservedSession, int, dt.datet
     """The settled sessions of the window, in order of time: of arms that are in use, and that nobody excluded."""
     since = midnight(start_of_day(now).date() - dt.timedelta(days=WINDOW_DAYS - 1))
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT, session=OuterRef("pk"))
-    columns = reward_columns("pk")
+    columns = reward_columns()
     rows = (
         Session.objects.filter(ended_at__gte=since, ended_at__lte=now)
         .exclude(category=None)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 
-from scipy.stats import fisher_exact
-
 LEVEL = 0.001
 # What was found before stays found until chance would have it so much more easily: it does not come and go.
 STAYING = 10
@@ -143,14 +141,25 @@ def _is_rare(streak: Streak, tries: int, level: float) -> bool:
     return -math.expm1(tries * math.log1p(-streak.chance)) < level
 
 
+def ln_choose(n: int, k: int) -> float:
+    """The logarithm of in how many ways k of n can be chosen."""
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
 def _excess(arm: str, sessions: Sequence[ObservedSession], level: float) -> Excess | None:
     own = [each for each in sessions if each.arm == arm]
     others = [each for each in sessions if each.arm != arm]
     died, elsewhere = ([each for each in some if each.ending is SessionEnding.INFRASTRUCTURE] for some in (own, others))
     if not died or not others:
         return None
-    table = [[len(died), len(own) - len(died)], [len(elsewhere), len(others) - len(elsewhere)]]
-    p = float(fisher_exact(table, alternative="greater").pvalue)
+    # Fisher's exact test, one-sided: of all that died, so many or more are this arm's.
+    dead = len(died) + len(elsewhere)
+    whole = ln_choose(len(sessions), dead)
+    p = math.fsum(
+        math.exp(ln_choose(len(own), these) + ln_choose(len(others), dead - these) - whole)
+        for these in range(len(died), min(len(own), dead) + 1)
+        if dead - these <= len(others)
+    )
     if p >= level:
         return None
     return Excess(arm=arm, died=tuple(died), n=len(own), others_died=len(elsewhere), others=len(others), p=p)

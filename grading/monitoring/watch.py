@@ -2,14 +2,15 @@
 
 import datetime as dt
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from django.db import transaction
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from grading.busy import is_busy
 from grading.models import RuleRun, Session
 from grading.monitoring.alarms import keep, state
-from grading.monitoring.buckets import BucketsDiffer
+from grading.monitoring.buckets import BucketsDiffer, StatesDiffer
 from grading.monitoring.calibration import Uncalibrated
 from grading.monitoring.collapse import Collapse
 from grading.monitoring.drift import Drift
@@ -18,11 +19,17 @@ from grading.monitoring.flags import FLAG_RULES, GRADED_BY_A_PERSON, inspect_fla
 from grading.monitoring.graders import Monoculture, UnlikeLevels, Unresolving
 from grading.monitoring.incomplete import Incomplete
 from grading.monitoring.judges import LeftUnasked, Unforeseen, WastedJudging
+from grading.monitoring.lone import LoneAgent
 from grading.monitoring.outage import JudgeOut
+from grading.monitoring.programs import MissedTurns, ProgramStopped
+from grading.monitoring.room import NoRoomLeft
 from grading.monitoring.rule import Finding, Rule, stamp
 from grading.monitoring.silence import SilentFailure
+from grading.monitoring.standstill import StalledVerdicts, UnreadableSession
+from grading.monitoring.stored import DamagedEvidence
 from grading.monitoring.unattended import Unattended
 from grading.monitoring.unheard import UnheardArm
+from grading.monitoring.unused import UnusedDecisions
 from grading.monitoring.waits import NoticesFail, ReviewWaits
 
 logger = logging.getLogger(__name__)
@@ -66,15 +73,27 @@ _ALL: tuple[Rule, ...] = (
     ReviewWaits(),
     NoticesFail(),
     BucketsDiffer(),
+    StatesDiffer(),
     Unattended(),
+    UnusedDecisions(),
+    LoneAgent(),
+    NoRoomLeft(),
+    StalledVerdicts(),
+    UnreadableSession(),
+    ProgramStopped(),
+    MissedTurns(),
+    DamagedEvidence(),
 )
 RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 
 
-def inspect(session: Session) -> None:
-    """Apply the rules to a freshly settled session, in the caller's transaction."""
+def inspect(session: Session, *, alarms: bool = True) -> None:
+    """Apply the rules to a freshly settled session, in the caller's transaction. `alarms`: and let those say what holds
+    now; else whoever calls does so later.
+    """
     inspect_flags(session, timezone.now())
-    refresh()
+    if alarms:
+        refresh()
 
 
 def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
@@ -91,6 +110,16 @@ def refresh(now: dt.datetime | None = None) -> None:
     state({r: r.told(flags.get(r.id, ())) if isinstance(r, FlagRule) else r.look(now) for r in rules}, now)
 
 
+def refresh_afterwards() -> None:
+    """`refresh` after a transaction that is done: where others write for too long, the next sweep does it."""
+    try:
+        refresh()
+    except DatabaseError as error:
+        if connection.in_atomic_block or not is_busy(error):
+            raise
+        logger.warning("alarms are left to the next sweep: %s", error)
+
+
 def watch(now: dt.datetime | None = None) -> None:
     """Let the rules look whose turn it is, then the others. Called by the sweep.
 
@@ -99,19 +128,29 @@ def watch(now: dt.datetime | None = None) -> None:
     now = now or timezone.now()
     ran = dict(RuleRun.objects.values_list("rule", "ran_at"))
     for rule in RULES.values():
-        if rule.every is None or rule.nightly or (rule.id in ran and ran[rule.id] > now - rule.every):
+        if rule.nightly or rule.is_attended or not has_turn(rule, ran, now):
             continue
         try:
             with transaction.atomic():
-                if rule.id in ran:
-                    is_mine = RuleRun.objects.filter(rule=rule.id, ran_at=ran[rule.id]).update(ran_at=now) == 1
-                else:
-                    is_mine = RuleRun.objects.get_or_create(rule=rule.id, defaults={"ran_at": now})[1]
-                if is_mine:
+                if take_turn(rule, ran, now):
                     keep([rule], now)
         except Exception:
             logger.exception("rule %s failed; it will try again at the next sweep", rule.id)
     refresh(now)
+
+
+def has_turn(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> bool:
+    """Whether a rule that looks now and then has not for long enough. One that is said to have looked later than now
+    was looking while the clock was wrong.
+    """
+    return rule.every is not None and not (rule.id in ran and now - rule.every < ran[rule.id] <= now)
+
+
+def take_turn(rule: Rule, ran: Mapping[str, dt.datetime], now: dt.datetime) -> bool:
+    """Whether the turn is ours, and nobody else's who looks beside us."""
+    if rule.id in ran:
+        return RuleRun.objects.filter(rule=rule.id, ran_at=ran[rule.id]).update(ran_at=now) == 1
+    return RuleRun.objects.get_or_create(rule=rule.id, defaults={"ran_at": now})[1]
 
 
 def watch_at_night(now: dt.datetime | None = None) -> None:

@@ -11,6 +11,7 @@ from django.contrib.admin.models import LogEntry
 from bandit.models import Rectifier
 from grading.models import (
     Alarm,
+    AuditEvent,
     Comment,
     Flag,
     JudgePolicy,
@@ -21,6 +22,7 @@ from grading.models import (
     RubricActivation,
     Session,
 )
+from grading.models.audit import AuditKind
 from grading.models.review import Answer
 from grading.reward.explain import number
 
@@ -39,6 +41,11 @@ class HistoryKind(StrEnum):
     QUOTA = "quota"
     RECTIFIER = "rectifier"
     SETTING = "setting"
+    SIGN_IN = AuditKind.SIGN_IN.value
+    TOKEN = AuditKind.TOKEN.value
+    PERSON = AuditKind.PERSON.value
+    DOWNLOAD = AuditKind.DOWNLOAD.value
+    RAW = AuditKind.RAW.value
 
     @property
     def words(self) -> str:
@@ -57,6 +64,11 @@ _KINDS = {
     HistoryKind.QUOTA: "quota and its policy",
     HistoryKind.RECTIFIER: "rectifier versions",
     HistoryKind.SETTING: "other settings",
+    HistoryKind.SIGN_IN: "signing in",
+    HistoryKind.TOKEN: "tokens",
+    HistoryKind.PERSON: "people and roles",
+    HistoryKind.DOWNLOAD: "downloads",
+    HistoryKind.RAW: "raw text looked at",
 }
 
 
@@ -231,4 +243,16 @@ def of_setting(row: LogEntry) -> HistoryEntry:
         who=str(row.user),
         what=f"{verb} the {name} {row.object_repr}",
         why=row.get_change_message(),
+    )
+
+
+def of_event(row: AuditEvent) -> HistoryEntry:
+    told = [row.detail, f"from {row.address}" if row.address else ""]
+    return HistoryEntry(
+        at=row.at,
+        kind=HistoryKind(row.kind),
+        pk=row.pk,
+        who=row.who or "nobody",
+        what=row.what,
+        why="; ".join(filter(None, told)),
     )

@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtrit
-
 LEVEL = 0.9
 
 
@@ -59,6 +57,8 @@ def estimate(values: Sequence[float], weights: Sequence[float], *, low: float, h
     Hájek's ratio estimator with its linearised variance and n − 1 degrees of freedom (Särndal, Swensson and Wretman
     1992, 5.7); with equal weights that is the ordinary mean and its t interval.
     """
+    from scipy.special import stdtrit
+
     n, whole = len(values), sum(weights)
     mean = sum(w * x for w, x in zip(weights, values, strict=True)) / whole
     if n == 1:

@@ -15,6 +15,7 @@ from bandit.models import Rectifier
 from grading.days import midnight
 from grading.models import (
     Alarm,
+    AuditEvent,
     Comment,
     Flag,
     JudgePolicy,
@@ -24,6 +25,7 @@ from grading.models import (
     ReviewAnswer,
     RubricActivation,
 )
+from grading.models.audit import AuditKind
 from grading.models.review import Answer
 from grading.monitoring import DISMISSED, GRADED_BY_A_PERSON
 from grading.review import acts
@@ -39,6 +41,7 @@ class HistoryFilters:
 
     `since` and `until` are days of the site, inclusive. `sessions` are primary keys. `bulk` finds the answers of one
     bulk correction and what undid them. A filter by arm, session or bulk leaves out whatever is about no session.
+    `with_access`: also who came in, and what happened to tokens, people and downloads.
     """
 
     person: str = ""
@@ -48,6 +51,7 @@ class HistoryFilters:
     bulk: str = ""
     since: dt.date | None = None
     until: dt.date | None = None
+    with_access: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -199,6 +203,13 @@ _TABLES = (
         by="by",
         kinds=(HistoryKind.RECTIFIER,),
     ),
+    _Table(
+        rows=AuditEvent.objects.all,
+        read=acts.of_event,
+        at="at",
+        by="who",
+        kinds=tuple(HistoryKind(kind) for kind in AuditKind),
+    ),
 )
 
 
@@ -219,6 +230,7 @@ def page(filters: HistoryFilters, *, before: HistoryCursor | None = None, size: 
             (filters.kind and filters.kind not in table.kinds)
             or (of_a_session and not table.of_session)
             or (filters.bulk and table.read is not acts.of_answer)
+            or (table.read is acts.of_event and not filters.with_access)
         ):
             continue
         rows = table.rows().filter(_condition(table, filters))
@@ -261,7 +273,9 @@ def _condition(table: _Table, filters: HistoryFilters) -> Q:
         chosen &= Q(**{f"{table.at}__gte": midnight(filters.since)})
     if filters.until:
         chosen &= Q(**{f"{table.at}__lt": midnight(filters.until + dt.timedelta(days=1))})
-    if filters.kind and len(table.kinds) > 1:
+    if filters.kind and table.read is acts.of_event:
+        chosen &= Q(kind=filters.kind)
+    elif filters.kind and len(table.kinds) > 1:
         chosen &= Q(answer=Answer.UNDO) if filters.kind is HistoryKind.UNDO else ~Q(answer=Answer.UNDO)
     if filters.bulk:
         chosen &= Q(bulk=filters.bulk) | Q(undoes__in=ReviewAnswer.objects.filter(bulk=filters.bulk))

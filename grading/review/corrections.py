@@ -35,7 +35,7 @@ class StaleReview(CorrectionError):
         else:
             was, now = f"you saw {_told(seen)}", f"now it is {_told(held)}"
             changed = f"The reward changed while you were looking: {was}, {now}. It now says: {held.sentence} "
-        listed = ", ".join(f"{row.kind} {row.filename}".strip() for row in added)
+        listed = ", ".join(f"{row.kind} {row.shown_name}".strip() for row in added)
         came = f"Evidence added since: {listed}. " if listed else ""
         super().__init__(f"{changed}{came}Nothing was saved; look again and submit.")
 

@@ -69,7 +69,7 @@ def waiting(reviewer: User | None, filters: QueueFilters | None = None) -> Revie
     """
     filters = filters or QueueFilters()
     items = ReviewItem.objects.with_people().filter(state=filters.state)
-    items = items.annotate(**reward_columns("session"))
+    items = items.annotate(**reward_columns("session__"))
     named = {
         "session__category__name": filters.arm,
         "session__agent__name": filters.agent,

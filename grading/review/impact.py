@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Case, Count, Exists, F, Max, OuterRef, Sum, Value, When
+from django.db.models import Case, Count, F, Max, Sum, Value, When
 from django.db.models.functions import Abs
 from django.utils import timezone
 
 from bandit.models import Bandit
 from bandit.reading import site_day, version_of
-from grading.models import Flag, ReviewAnswer, ReviewItem, Session
-from grading.models.sessions import reward_columns
+from grading.models import ReviewAnswer, ReviewItem, Session
+from grading.models.sessions import has_open_flag, reward_columns
 from grading.review import priority
 from grading.reward.rewards import FLAGGED
 from grading.vocabulary import Source
@@ -105,9 +105,8 @@ def prioritise(now: dt.datetime | None = None) -> int:
     bandit), E|correction| that of its stratum; for the slice see TEACHES.
     """
     now = now or timezone.now()
-    flags = Flag.objects.open().filter(session=OuterRef("session"))
-    reward_source = reward_columns("session")["reward_source"]
-    items = ReviewItem.objects.open().annotate(source=reward_source, flagged=Exists(flags)).order_by("pk")
+    reward_source = reward_columns("session__")["reward_source"]
+    items = ReviewItem.objects.open().annotate(source=reward_source, flagged=has_open_flag("session__")).order_by("pk")
     columns = ("pk", "impact", "session__category", "session__ended_at", "source", "flagged", "slice_probability")
     held = list(items.values_list(*columns))
     if not held:

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from grading.review.agreement import LEVEL, JudgeHumanPair, MeanEstimate
 
@@ -62,6 +61,8 @@ def arm_mean(pairs: Sequence[JudgeHumanPair], alone: GradeSums) -> ArmMean:
 
     The interval is Student's with n − 2 degrees of freedom, as for a regression: λ was fitted to the same pairs.
     """
+    from scipy.special import stdtrit
+
     n = len(pairs)
     if n < FEWEST:
         return ArmMean(pairs=n, alone=alone.n)

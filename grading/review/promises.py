@@ -34,8 +34,10 @@ def effects(given: Iterable[tuple[Session, float | None]]) -> Iterator[ArmMove]:
 def changes(given: Iterable[tuple[Session, float | None]]) -> dict[str, list[HypotheticalReward]]:
     """What a person's values of these sessions (None: exclude) would make of their rewards, by bandit."""
     found: dict[str, list[HypotheticalReward]] = {}
-    for session, value in given:
-        day = timezone.localdate(session.ended_at)
+    asked = list(given)
+    days = rewards.credited_days(session for session, _ in asked)
+    for session, value in asked:
+        day = days[session.pk]
         for learner in rewards.learners(session):
             change = HypotheticalReward(
                 observation=session.observation,

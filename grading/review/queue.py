@@ -63,11 +63,11 @@ class Counts:
     oldest: dt.datetime | None
 
 
-def recheck(session: Session) -> None:
+def recheck(session: Session, *, alarms: bool = True) -> None:
     """Check a freshly settled session against the rules, then bring its review item up to date; in the caller's
-    transaction.
+    transaction. `alarms` as in `monitoring.inspect`.
     """
-    monitoring.inspect(session)
+    monitoring.inspect(session, alarms=alarms)
     sync_item(session)
 
 

@@ -1,10 +1,10 @@
 """The random slice: which sessions are in it, in which order it is asked about, and whose turn has come.
 
-Membership and order are keyed draws of a session's name: the same whenever one asks, and nothing that whoever is graded
-could choose. A session's turn has come once all that stood before it in that order when it was answered have an answer
-too. So one that was answered earlier, for its impact, counts as drawn when its turn comes and not before; and who skips
-a session holds up the figure instead of bending it. The sessions whose turn has come are a random sample of all, in
-whatever order people answered them.
+Membership (`shares`) and order are keyed draws of a session's name: the same whenever one asks, and nothing that
+whoever is graded could choose. A session's turn has come once all that stood before it in that order when it was
+answered have an answer too. So one that was answered earlier, for its impact, counts as drawn when its turn comes and
+not before; and who skips a session holds up the figure instead of bending it. The sessions whose turn has come are a
+random sample of all, in whatever order people answered them.
 
 New sessions come in at random places of the order. Where more come in than are answered, those with the lowest ranks
 are asked about soon after they came, and the rest wait for ever: each week is sampled alike.
@@ -12,35 +12,27 @@ are asked about soon after they came, and the rest wait for ever: each week is s
 
 import datetime as dt
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from bandit.chance import chance
 from grading.models import ReviewAnswer, ReviewItem, Session
 from grading.models.review import Answer, ItemState, ReviewItemQuerySet
+from grading.review import shares
 from grading.vocabulary import NO_REWARD
 
 # How many turns are noted at once; the rest is left to the next time.
 NOTED_AT_ONCE = 5000
-MEMBERSHIP, ORDER = "review slice", "review order"
+ORDER = "review order"
 
 
 def probability(session: Session) -> float | None:
     """The chance with which a session is in the slice, where it is; None where it is not."""
-    number = draw(MEMBERSHIP, session.agent.name, session.external_id)
-    inside = session.outcome not in NO_REWARD and number < settings.REVIEW_SLICE
-    return settings.REVIEW_SLICE if inside else None
+    return None if session.outcome in NO_REWARD else shares.of(session).review_slice
 
 
 def rank(session: Session) -> float:
     """A session's place in the random order, in [0, 1)."""
-    return draw(ORDER, session.agent.name, session.external_id)
-
-
-def draw(purpose: str, agent: str, name: str) -> float:
-    """The number in [0, 1) drawn for a session's name."""
-    return chance(purpose, "", agent, name)
+    return shares.number(ORDER, session.agent.name, session.external_id)
 
 
 def answered() -> Exists:

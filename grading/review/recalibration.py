@@ -89,7 +89,7 @@ class Moved:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proposal:
+class ProposedRectifier:
     """What people's grades say by now, and what holds: `version` is the next, `held` the last one put here.
 
     `strata` are those that have pairs or rewards; `offsets` holds the others' too. `without` and `rectified` are the
@@ -185,7 +185,7 @@ def _is_machines(source: str | None, value: float | None, weight: float | None) 
     return source != Source.HUMAN and value is not None and bool(weight)
 
 
-def proposal(name: str, now: datetime) -> Proposal:
+def proposal(name: str, now: datetime) -> ProposedRectifier:
     """What could be put in force on this bandit at `now`. Raises UnknownBandit."""
     bandit = Bandit.objects.named(name)
     held, today, policy = rectifying.latest(bandit), site_day(now), policy_of(bandit)
@@ -198,7 +198,7 @@ def proposal(name: str, now: datetime) -> Proposal:
     arms = bandit.arms.values_list("name", flat=True)
     offsets = fit(found, {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN})
     without, with_them = what_if_rectified(name, _by_key(offsets), now)
-    return Proposal(
+    return ProposedRectifier(
         bandit=bandit,
         offsets=offsets,
         strata=tuple(each for each in _moved(offsets, rows, read) if each.rewards or each.offset.pairs),
@@ -211,7 +211,7 @@ def proposal(name: str, now: datetime) -> Proposal:
     )
 
 
-def put_in_force(proposed: Proposal, by: User, *, version: int, fingerprint: str, note: str = "") -> Rectifier:
+def put_in_force(proposed: ProposedRectifier, by: User, *, version: int, fingerprint: str, note: str = "") -> Rectifier:
     """Put what `proposed` holds in force under the reviewer's name, if it is what they saw.
 
     Raises StaleVersion where another version or another grade came in between, ValueError where there is nothing.

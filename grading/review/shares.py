@@ -1,9 +1,39 @@
-"""Which sessions belong to a fixed share of all: by a hash of their name, the same everywhere and for ever."""
+"""Which shares of all sessions one belongs to: drawn once with the site's key, when it arrives, and kept.
 
-import hashlib
+Nobody who is graded can foresee or choose a draw, and no other share, key or hash that comes later changes what was
+drawn: the sessions of a share stay a random sample of all.
+"""
+
+from django.conf import settings
+
+from bandit.chance import chance, key_id
+from grading.models import JudgePolicy, Session, SessionShares
+from grading.models.judging import Purpose
+
+SLICE = "review slice"
 
 
-def falls_into(share: float, name: str) -> bool:
-    """Whether `name` is among the `share` in [0, 1] of all names: its SHA-256, read as a number in [0, 1), is below."""
-    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
-    return number < share * 2**64
+def draw(session: Session) -> SessionShares:
+    """Draw for a session that has just arrived; what was drawn before stays."""
+    policy = JudgePolicy.objects.current()
+    drawn = {
+        "review_slice": _of(session, SLICE, settings.REVIEW_SLICE),
+        "repeat": _of(session, Purpose.REPEAT, policy.repeat_share),
+        "second": _of(session, Purpose.SECOND, policy.second_share),
+        "key_id": key_id(),
+    }
+    return SessionShares.objects.get_or_create(session=session, defaults=drawn)[0]
+
+
+def of(session: Session) -> SessionShares:
+    """What was drawn for a session; it is drawn now where that was never done."""
+    return SessionShares.objects.filter(session=session).first() or draw(session)
+
+
+def number(purpose: str, agent: str, name: str) -> float:
+    """The number in [0, 1) that is drawn for a session's name."""
+    return chance(purpose, "", agent, name)
+
+
+def _of(session: Session, purpose: str, share: float) -> float | None:
+    return share if number(purpose, session.agent.name, session.external_id) < share else None

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from grading.days import midnight
-from grading.models import Flag, JudgeJob, Settlement
+from grading.models import JudgeJob, SessionState
 from grading.models.judging import Purpose
 from grading.models.sessions import SessionQuerySet
 from grading.review import calibration
@@ -117,11 +117,10 @@ def trust(now: dt.datetime | None = None) -> Trust:
 
 def day_cells(today: dt.date) -> list[TrustCell]:
     """The settled sessions with a source of the last fourteen days: one query."""
-    newer = Settlement.objects.filter(session=OuterRef("session"), revision__gt=OuterRef("revision"))
-    flags = Flag.objects.open().filter(session=OuterRef("session"))
-    names = {"day": TruncDate("session__ended_at"), "flagged": Exists(flags), "arm": F("session__category__name")}
+    flagged = ExpressionWrapper(Q(flags__gt=0), output_field=BooleanField())
+    names = {"day": TruncDate("ended_at"), "flagged": flagged, "arm": F("session__category__name")}
     rows: Any = (
-        Settlement.objects.filter(_days(today, CHART_DAYS, of="session__ended_at"), ~Exists(newer), source__gt="")
+        SessionState.objects.filter(_days(today, CHART_DAYS), source__gt="")
         .order_by()
         .values("source", "final", **names)
         .annotate(count=Count("pk"))

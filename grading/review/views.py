@@ -13,7 +13,7 @@ from grading.models.review import FilteredList
 
 LONGEST_NAME, LONGEST_QUERY, MOST = 60, 1000, 50
 # Where one is in a list, and what a form carries: no part of its filters.
-PASSING = ("page", "before", "csrfmiddlewaretoken")
+PASSING = ("page", "before", "after", "csrfmiddlewaretoken")
 
 
 class ViewError(ValueError):

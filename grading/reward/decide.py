@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from grading.reward import standing
 from grading.reward.standing import CONTESTED_ABOVE, standing_weight
 from grading.reward.trajectory import EvidenceView
-from grading.reward.witness import Witness
 from grading.vocabulary import NO_REWARD, Outcome, Reason, Source, Status
+from grading.witness import Witness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,19 +159,20 @@ class Decision:
             return standing.contested(self.gap)
         if self.decider is Source.JUDGE and self.stale:
             return standing.STALE
-        return standing.CLAIMED if self.decider is Source.CONSUMPTION and is_claimed(self.holds) else standing.PLAIN
+        is_claim = self.decider in MACHINES and self.holds[self.decider].witness is Witness.CLAIMED
+        return standing.CLAIMED if is_claim else standing.PLAIN
 
     @property
     def weight(self) -> float:
-        """Evidence weight in [0, 1] by deciding source; a stale verdict's, and that of a claim, is a trajectory's at
-        most. A contested one's falls with the gap. 0 where there is no reward.
+        """Evidence weight in [0, 1] by deciding source, and by what its standing leaves of it; a stale verdict's, and
+        that of a claim, is a trajectory's at most. 0 where there is no reward.
         """
         if self.value is None or self.decider is None:
             return 0.0
         own = self.policy.weights[self.decider]
-        if self.standing in {standing.STALE, standing.CLAIMED}:
+        if self.standing in {standing.STALE, standing.CLAIMED} and self.decider in {Source.JUDGE, Source.CONSUMPTION}:
             return min(own, self.policy.weights[Source.TRAJECTORY])
-        return own * standing_weight(self.standing)
+        return round(own * standing_weight(self.standing), 6)
 
     @property
     def grade(self) -> GradeView | None:

@@ -167,7 +167,8 @@ def _is_claim_left_aside(decision: Decision) -> bool:
 def _claim(decision: Decision) -> str:
     """That the graded agent alone vouches for something, and what that does; where it makes a difference."""
     if decision.standing == CLAIMED:
-        return " Only the agent itself vouches for what it left behind."
+        what = "it left behind" if decision.decider is Source.CONSUMPTION else "it was graded by"
+        return f" Only the agent itself vouches for what {what}."
     left = value_of(decision.holds, Source.CONSUMPTION)
     if not _is_claim_left_aside(decision) or left is None or left <= (decision.production or 0):
         return ""

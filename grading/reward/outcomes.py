@@ -9,16 +9,23 @@ from grading.plain import plain_text
 from grading.reward import trajectory
 from grading.signals import Signals
 from grading.vocabulary import Outcome
+from grading.witness import Witness
 
 # A shell's exit status from here on means that a signal ended the program.
 KILLED = 128
 REASON = 300
 
 
-def conclude(session: Session, signals: Signals | None) -> None:
-    """Set the session's outcome from what is known of it now; fuller evidence may change it either way."""
+def conclude(session: Session, signals: Signals | None, witness: Witness) -> None:
+    """Set the session's outcome from what is known of it now; fuller evidence may change it either way.
+
+    `witness` vouches for the log that the signals are of. Neither a log of which there is only the agent's own word nor
+    an exit code that nobody outside of the agent saw takes a session out.
+    """
     outcome, reason = Outcome.COMPLETED, ""
-    cut = cut_by(session.exit_code, signals)
+    told = Witness(session.exit_witness)
+    is_seen = told is Witness.UNKNOWN or told.is_runner
+    cut = cut_by(session.exit_code if is_seen else None, signals if witness is not Witness.CLAIMED else None)
     if cut:
         outcome, reason = Outcome.INFRASTRUCTURE, cut
     elif session.outcome_claimed == Outcome.FAILED:

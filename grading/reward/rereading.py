@@ -10,9 +10,9 @@ import datetime as dt
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from grading.models import Flag, Grade, JudgeJob, Rubric, Session, Settlement
+from grading.models import Flag, Grade, JudgeJob, Rubric, Session
 from grading.models.judging import JobState, Purpose
 from grading.reward import one_scale, rewards
 from grading.reward.decide import READINGS, Decision, contests, decide, fallback, gap
@@ -92,15 +92,13 @@ def missed(now: dt.datetime) -> QuerySet[Session]:
 
     Of what artifacts decide, only a contested reward counts less than its source does.
     """
-    newer = Settlement.objects.filter(session=OuterRef("session"), revision__gt=OuterRef("revision"))
     own = rewards.policy().weights[Source.CONSUMPTION]
-    contested = Settlement.objects.filter(source=Source.CONSUMPTION, final=False, weight__lt=own)
-    late = contested.filter(~Exists(newer), created_at__gt=now - MISSED_WITHIN)
+    contested = Q(state__source=Source.CONSUMPTION, state__final=False, state__weight__lt=own)
+    late = contested & Q(state__settlement__created_at__gt=now - MISSED_WITHIN)
     judged = Grade.objects.chain().verdicts().filter(session=OuterRef("pk"))
     asked = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.SAMPLE)
     told = Flag.objects.filter(session=OuterRef("pk"), rule=CONTESTED)
-    sessions = Session.objects.filter(Exists(judged), ~Exists(asked), ~Exists(told), pk__in=late.values("session"))
-    return sessions.order_by("pk")
+    return Session.objects.filter(late, Exists(judged), ~Exists(asked), ~Exists(told)).order_by("pk")
 
 
 def is_coming(session: Session) -> bool:

@@ -1,7 +1,9 @@
 """Settling: the one path from grades to a reward. Corrections, late verdicts and new evidence all end here."""
 
+import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
@@ -11,25 +13,29 @@ from bandit import ledger
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm
-from grading.models import Flag, Grade, Session, SessionLog, Settlement
+from grading.models import Flag, Grade, Proposal, Session, SessionLog, Settlement, Submission
 from grading.models.evidence import ArtifactKind, Origin
 from grading.models.judging import Purpose
-from grading.reward import reserving
+from grading.models.submissions import ProposedField
+from grading.reward import reserving, state
 from grading.reward.chain import Resolution, resolve
 from grading.reward.decide import ChainPolicy, GradeView, Holds, current
 from grading.reward.freshness import EvidenceState, unread
 from grading.reward.standing import CONTESTED
-from grading.reward.witness import Witness
 from grading.vocabulary import Outcome, Reason, Source, Status
+from grading.witness import Witness
+from gradingsite import telemetry
 
 # The ledger's stratum of machines' rewards of sessions with an open flag; those of the others are in none.
 FLAGGED = "flagged"
-# The rule that flags what an agent claims above its verdict.
-CLAIMED_ABOVE = "A39"
+# The rules that flag what an agent claims above its verdict, and what it says afterwards.
+CLAIMED_ABOVE, LATE_WORD = OWN_WORDS = ("A39", "A42")
 # The shift and the slope of a source that is compared with the others by its grades as they are.
 AS_IT_STANDS = (0.0, 1.0)
 # The bandits in which a session that lost its arm may have a reward to take back.
 ALWAYS = ("category", "harness")
+# A session that ended before midnight may be handed in after it.
+LATE_BY = dt.timedelta(hours=6)
 
 
 def policy() -> ChainPolicy:
@@ -86,8 +92,7 @@ def verdict_of(session: Session) -> tuple[Grade | None, str]:
     grades = list(session.grades.chain())
     judge, now = current(views(grades)).get(Source.JUDGE), shown(grades)
     unread = now.fingerprint if judge is not None and judge.stale and now is not None else ""
-    read = [row for row in grades if row.source == Source.JUDGE and row.status == Status.SCORED and row.sample == 1]
-    return max(read, key=lambda row: row.pk, default=None), unread
+    return verdict_among(grades), unread
 
 
 def view_of(grade: Grade) -> str:
@@ -158,8 +163,11 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
     ledger's keys said as much as they do is given anew under its full key, where else it stays as it is.
     """
     with transaction.atomic():
-        locked = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
+        locked = (
+            Session.objects.select_for_update(of=("self",)).with_people().select_related("state").get(pk=session.pk)
+        )
         grades = list(locked.grades.chain())
+        flags = list(Flag.objects.open().filter(session=locked).values_list("rule", flat=True))
         coming = set(locked.judge_jobs.open().values_list("purpose", flat=True))
         resolution = resolve(
             views(grades),
@@ -186,13 +194,49 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
             )
         name_engine(locked)
         settlement = _append(locked, resolution)
-        _record(locked, settlement, _credit(locked, settlement, resolution.standing, grades), renew=renew)
+        credit = _credit(locked, settlement, resolution.standing, grades, is_flagged=is_doubted(flags))
+        _record(locked, settlement, credit, renew=renew)
+        state.write(locked, settlement, verdict_among(grades), len(flags))
     return settlement
 
 
 def live(session: Session) -> Settlement | None:
     """The settlement that holds, or None for a session that was never settled."""
     return session.settlements.order_by("-revision").first()
+
+
+def verdict_among(grades: Iterable[Grade]) -> Grade | None:
+    """The judge's latest first reading among these."""
+    read = (row for row in grades if row.source == Source.JUDGE and row.status == Status.SCORED and row.sample == 1)
+    return max(read, key=lambda row: row.pk, default=None)
+
+
+def credited_day(session: Session) -> dt.date:
+    """The day of the bandits on which the session's reward counts: see `credited_days`."""
+    return credited_days([session])[session.pk]
+
+
+def credited_days(sessions: Iterable[Session]) -> dict[int, dt.date]:
+    """The day of the bandits on which each session's reward counts, by key: that on which it ended.
+
+    Where whoever is graded has dated it, not before the day on which the site received it, or six hours earlier: what
+    one agent can move is limited by day, and who chose the days would have a week's limits in an hour. A date that was
+    adopted holds. At most two queries.
+    """
+    found, early = {}, {}
+    for session in sessions:
+        found[session.pk] = timezone.localdate(session.ended_at)
+        earliest = timezone.localdate(session.received_at - LATE_BY)
+        if found[session.pk] < earliest:
+            early[session.pk] = earliest
+    if not early:
+        return found
+    said = Submission.objects.filter(session__in=early).order_by("-pk").values_list("session", "witness")
+    first = dict(said)  # the earliest of each session is the last to be set
+    adopted = Proposal.objects.filter(session__in=early, field=ProposedField.DATES, adopted=True)
+    dated = set(adopted.values_list("session", flat=True))
+    bound = {key: day for key, day in early.items() if key in first and Witness(first[key]).binds and key not in dated}
+    return found | bound
 
 
 def _append(session: Session, resolution: Resolution) -> Settlement:
@@ -214,6 +258,9 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
     if held is not None and all(getattr(held, field) == getattr(settlement, field) for field in said):
         return held
     settlement.save(force_insert=True)
+    label = settlement.source or settlement.reason
+    publish = partial(telemetry.evaluated, session=session.external_id, name="reward", label=label)
+    transaction.on_commit(partial(publish, value=settlement.value, why=settlement.sentence))
     return settlement
 
 
@@ -224,7 +271,7 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         credit,
         always=ALWAYS,
         observation=session.observation,
-        effective_day=timezone.localdate(session.ended_at),
+        effective_day=credited_day(session),
         settlement=f"settlement:{settlement.pk}",
         policy_version=settlement.policy_version,
         provisional=not settlement.final,
@@ -234,7 +281,9 @@ def _record(session: Session, settlement: Settlement, credit: Credit | None, *, 
         reserving.draw(session)
 
 
-def _credit(session: Session, settlement: Settlement, standing: str, grades: list[Grade]) -> Credit | None:
+def _credit(
+    session: Session, settlement: Settlement, standing: str, grades: list[Grade], *, is_flagged: bool
+) -> Credit | None:
     """What the bandits are told: nothing where there is no reward, or where its source carries no evidence; where
     no source could grade the session, that it is so.
 
@@ -255,7 +304,7 @@ def _credit(session: Session, settlement: Settlement, standing: str, grades: lis
         version, reason = abstained(grades)
         silent = replace(said, source=ABSTAINED, version=version, view=reason)
         return Credit(value=0.0, grader=silent, cost_usd=session.cost_usd)
-    stratum = "" if settlement.source == Source.HUMAN or not is_flagged(session) else FLAGGED
+    stratum = FLAGGED if is_flagged and settlement.source != Source.HUMAN else ""
     grade = next((grade for grade in grades if grade.pk == settlement.grade_id), None)
     said = replace(said, stratum=stratum)
     if grade is not None:
@@ -281,7 +330,12 @@ def abstained(grades: Iterable[Grade]) -> tuple[str, str]:
 
 
 def is_flagged(session: Session) -> bool:
-    """Whether a rule's or a person's flag on the session waits for somebody. One that repeats what the agent says of
-    itself is none: it would choose its own stratum by it.
+    """Whether a rule's or a person's flag on the session waits for somebody, and speaks against a machine's word."""
+    return is_doubted(Flag.objects.open().filter(session=session).values_list("rule", flat=True))
+
+
+def is_doubted(flags: Iterable[str]) -> bool:
+    """Whether one of these rules' open flags speaks against what a machine says of a session. One that repeats what the
+    agent says of itself does not: it would choose its own stratum by it.
     """
-    return Flag.objects.open().filter(session=session).exclude(rule=CLAIMED_ABOVE).exists()
+    return any(rule not in OWN_WORDS for rule in flags)

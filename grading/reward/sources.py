@@ -7,29 +7,36 @@ they said before. A grader that breaks leaves a `failed` row with the reason and
 import hashlib
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from grading import signals as signals_core
 from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
-from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog
-from grading.models.evidence import LINKS, ArtifactKind, Origin
+from grading.evidence.reading import EvidenceReading
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
+from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
+from grading.redaction import redact, redact_json
 from grading.reward import consumption, journal, outcomes, trajectory
 from grading.reward.freshness import EvidenceState
 from grading.reward.grade import SourceGrade, unscored
 from grading.reward.production import Production, collect
+from grading.reward.trajectory import EvidenceView
+from grading.reward.workings import Unprepared, Workings
 from grading.signals import Signals, artifacts, patch
 from grading.signals.artifacts import ArtifactDefinition
 from grading.signals.patch import Patch
 from grading.signals.substance import Sketch
 from grading.vocabulary import Reason, Source, Status
+from grading.witness import Witness
 
 logger = logging.getLogger(__name__)
 
 DETAIL = 2_000
 LEFT_OUT = 400
+HIDDEN = "hidden"
 KINDS = frozenset(ArtifactKind) - {*LINKS, ArtifactKind.CHECK_FAILED}
 
 
@@ -73,46 +80,78 @@ class GradingInput:
         return str(transcript.report.get("cwd", "")) if transcript else ""
 
 
-def grade(session: Session, parsed: Mapping[str, Signals] | None = None) -> list[Session]:
+def grade(session: Session, workings: Workings | None = None) -> list[Session]:
     """Append what the sources say of the session now, and say how it ended; where a source says what it said before,
     nothing. Returns the other sessions that win or lose a text by it, and are to be graded again.
 
-    `parsed` maps a transcript's hash to its signals, where the caller has them already. For use in a transaction.
+    `workings` has what was worked out before. For use in a transaction. Raises Unprepared where these are sealed and
+    lack something.
     """
-    seen = look(session, parsed or {})
-    is_kept = session.signals_version == seen.signals_version and (session.signals is None) == (seen.signals is None)
-    if not is_kept:
-        session.signals = None if seen.signals is None else plain_json(seen.signals.as_dict())
-        session.signals_version = seen.signals_version
-        session.save(update_fields=["signals", "signals_version"])
-    outcomes.conclude(session, seen.signals)
-    found: list[artifacts.FoundArtifact] = []
-    said: dict[Sketch, near_copies.DatedSketch] = {}
-    _append(
-        session,
-        [
+    workings = workings or Workings()
+    try:
+        seen = look(session, workings)
+        found: list[artifacts.FoundArtifact] = []
+        said: dict[Sketch, near_copies.DatedSketch] = {}
+        answers = [
             _guarded(Source.TRAJECTORY, trajectory.VERSION, lambda: _trajectory(seen)),
-            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(seen.material.journal)),
-            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, found, said)),
-        ],
-    )
-    return _keep_artifacts(session, found, said)
+            _guarded(Source.JOURNAL, journal.VERSION, lambda: _journal(seen.material.journal, workings)),
+            _guarded(Source.CONSUMPTION, consumption.VERSION, lambda: _consumption(seen, workings, found, said)),
+        ]
+    except store.Gone:  # nothing can be read any more, and what was said of it holds
+        return []
+    held: SessionSignals | None = getattr(session, "extracted", None)
+    if held is None or held.version != seen.signals_version or (held.data is None) != (seen.signals is None):
+        data = None if seen.signals is None else _kept(seen.signals)
+        session.extracted = SessionSignals(session=session, version=seen.signals_version, data=data)
+        session.extracted.save(force_insert=held is None)
+    outcomes.conclude(session, seen.signals, seen.material.witness)
+    _append(session, answers)
+    return _keep_artifacts(session, seen.material, found, said)
+
+
+def _kept(found: Signals) -> dict[str, Any]:
+    """Signals as the session's row keeps them: without secrets. Ones that lost some by that are shown to people only;
+    to grade by, they are extracted again.
+    """
+    said = plain_json(found.as_dict())
+    kept: dict[str, Any] = redact_json(said)
+    return kept if kept == said else {**kept, HIDDEN: True}
 
 
 Answer = tuple[SourceGrade, str]
 
 
-def look(session: Session, parsed: Mapping[str, Signals] | None = None) -> GradingInput:
+def foresee(workings: Workings, files: Mapping[EvidenceKind, tuple[Evidence, EvidenceReading]]) -> None:
+    """Work out what `grade` needs if a session goes by these files, one of a kind, each with how it was read if it is
+    new. Nothing is read but files and the site's rules.
+    """
+    log, read = files.get(EvidenceKind.TRANSCRIPT, (None, EvidenceReading()))
+    diff, changed = files.get(EvidenceKind.PATCH, (None, EvidenceReading()))
+    if log is not None and read.signals is not None:
+        workings.note(_signals_key(log), read.signals)
+    if diff is not None and changed.changes is not None:
+        workings.note(_patch_key(diff), changed.changes)
+    if EvidenceKind.JOURNAL in files:
+        row, _read = files[EvidenceKind.JOURNAL]
+        workings.prepare(*_journal_work(row))
+    rules, _invalid = _rules()
+    changes, fault = _patch(diff, workings)
+    if not fault and (log is None or read.signals is not None):
+        version = "" if log is None else _signals_version(log)
+        root = str(read.report.get("cwd", ""))
+        workings.prepare(*_artifacts_work(rules, changes, diff, read.signals, version=version, root=root))
+
+
+def look(session: Session, workings: Workings | None = None) -> GradingInput:
     """What there is to grade a session by; see `grade`. Nothing is written."""
+    workings = workings or Workings()
     held = material.of(session)
     transcript, log = held.transcript, held.log
     signals, version, fault = None, "", ""
     if transcript is not None:
-        # What its signals follow from: the extractor's version, the file, and which of its records count.
-        marks = log.digest if log is not None else ""
-        version = f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
-        signals, fault = _signals(session, transcript, version, log, parsed or {})
-    changes, patch_fault = _patch(held.patch)
+        version = _signals_version(transcript, log)
+        signals, fault = _signals(session, transcript, version, log, workings)
+    changes, patch_fault = _patch(held.patch, workings)
     rules, invalid_rule = _rules()
     return GradingInput(
         session=session,
@@ -139,35 +178,77 @@ def produced(seen: GradingInput) -> Production:
     )
 
 
-def _patch(row: Evidence | None) -> tuple[Patch | None, str]:
+def _patch(row: Evidence | None, workings: Workings) -> tuple[Patch | None, str]:
     """The patch, which could be read when it came; and the fault, where it cannot be any more."""
     if row is None:
         return None, ""
     try:
-        return patch.parse(store.text_of(row)), ""
+        return workings.of(_patch_key(row), lambda: patch.parse(store.text_of(row))), ""
+    except (Unprepared, store.Gone):
+        raise
     except Exception as error:
         logger.exception("%s of %s could not be read", row, row.session.observation)
         return None, _last_line(error)
 
 
 def _signals(
-    session: Session, transcript: Evidence, version: str, log: SessionLog | None, parsed: Mapping[str, Signals]
+    session: Session, transcript: Evidence, version: str, log: SessionLog | None, workings: Workings
 ) -> tuple[Signals | None, str]:
     """The transcript's signals, from the session's row where they are these; and the fault, where they broke."""
-    if session.signals is not None and session.signals_version == version:
-        return Signals.from_dict(session.signals), ""
+    held: SessionSignals | None = getattr(session, "extracted", None)
+    if held is not None and held.data is not None and held.version == version and HIDDEN not in held.data:
+        return Signals.from_dict(held.data), ""
+    key = _signals_key(transcript, log)
     try:
-        whole = None if log is not None and log.digest else parsed.get(transcript.sha256)
-        return whole or signals_core.extract(ownership.events(session) or ()), ""
+        read = None if key in workings else ownership.reader(session)
+        return workings.of(key, lambda: signals_core.extract(read() if read else ())), ""
+    except (Unprepared, store.Gone):
+        raise
     except Exception as error:
         logger.exception("signals of %s could not be extracted", session.observation)
         return None, _last_line(error)
+
+
+def _signals_version(transcript: Evidence, log: SessionLog | None = None) -> str:
+    """What its signals follow from: the extractor's version, the file, and which of its records count."""
+    marks = log.digest if log is not None else ""
+    return f"{signals_core.VERSION} {transcript.sha256[:16]}" + (f" {marks[:8]}" if marks else "")
+
+
+# What follows from files alone: by which key it is found in `Workings`, and what works it out.
+
+
+def _signals_key(transcript: Evidence, log: SessionLog | None = None) -> Hashable:
+    return "signals", transcript.sha256, log.digest if log is not None else ""
+
+
+def _patch_key(row: Evidence) -> Hashable:
+    return "patch", row.sha256
+
+
+def _journal_work(row: Evidence) -> tuple[Hashable, Callable[[], SourceGrade]]:
+    return ("journal", row.sha256), lambda: journal.grade(store.text_of(row))
+
+
+def _artifacts_work(
+    rules: tuple[ArtifactDefinition, ...],
+    changes: Patch | None,
+    diff: Evidence | None,
+    signals: Signals | None,
+    *,
+    version: str,
+    root: str,
+) -> tuple[Hashable, Callable[[], tuple[artifacts.FoundArtifact, ...]]]:
+    key = ("artifacts", rules, diff and diff.sha256, version, root)
+    return key, lambda: artifacts.find(rules, patch=changes, signals=signals, root=root)
 
 
 def _guarded(source: Source, version: str, ask: Callable[[], Answer]) -> Answer:
     """The grader's answer; one that breaks is on record as failed, with the last line of what broke (L1)."""
     try:
         return ask()
+    except (Unprepared, store.Gone):
+        raise
     except artifacts.InvalidRule as error:
         reason, detail = Reason.NEEDS_ATTENTION, str(error)
     except Exception as error:
@@ -204,15 +285,29 @@ def _trajectory(seen: GradingInput) -> Answer:
         source=_digest(*files, repr(held.facts), repr(held.foreign)),
     )
     kept = replace(answer, evidence={**answer.evidence, "shown": shown.as_dict()})
-    return kept, _digest(*files, absent, str(looking), repr(held.facts), repr(held.foreign), *_globs(seen.rules))
+    witness = held.beside.alone if answer.evidence.get("view") == EvidenceView.FACTS else held.witness
+    inputs = *files, absent, str(looking), repr(held.facts), repr(held.foreign), *_globs(seen.rules)
+    return _vouched(kept, witness, *inputs)
 
 
-def _journal(row: Evidence | None) -> Answer:
-    return journal.grade(None if row is None else store.text_of(row)), _digest("" if row is None else row.sha256)
+def _journal(row: Evidence | None, workings: Workings) -> Answer:
+    if row is None:
+        return journal.grade(None), _digest("")
+    return _vouched(workings.of(*_journal_work(row)), Witness(row.witness), row.sha256)
+
+
+def _vouched(answer: SourceGrade, witness: Witness, *inputs: str) -> Answer:
+    """The answer with who vouches for what it rests on, where that is known, and the hash of what it follows from."""
+    if witness is Witness.UNKNOWN:
+        return answer, _digest(*inputs)
+    return replace(answer, evidence={**answer.evidence, "witness": witness.value}), _digest(*inputs, witness.value)
 
 
 def _consumption(
-    seen: GradingInput, found: list[artifacts.FoundArtifact], said: dict[Sketch, near_copies.DatedSketch]
+    seen: GradingInput,
+    workings: Workings,
+    found: list[artifacts.FoundArtifact],
+    said: dict[Sketch, near_copies.DatedSketch],
 ) -> Answer:
     """The grade; and into `found` the artifacts that it counts, and those that it leaves out with the reason, into
     `said` what they say.
@@ -229,7 +324,11 @@ def _consumption(
         return failed, _digest(*seen.patches)
     if seen.invalid_rule:
         raise artifacts.InvalidRule(seen.invalid_rule)
-    left = artifacts.find(seen.rules, patch=seen.changes, signals=seen.signals, root=seen.root)
+    left = workings.of(
+        *_artifacts_work(
+            seen.rules, seen.changes, held.patch, seen.signals, version=seen.signals_version, root=seen.root
+        )
+    )
     found_in = held.patch or held.transcript
     weighed, texts = near_copies.weighed(seen.session, left, found_in.received_at if found_in else None)
     found.extend(weighed)
@@ -247,16 +346,34 @@ def _consumption(
         found, is_consumption=is_consumption, readable=readable, rules=seen.rules, why_unreadable=why
     )
     left_out = [(item.kind, item.key, item.left_out) for item in found if item.left_out]
-    files = [*seen.patches, *seen.logs]
-    return answer, _digest(*files, str(is_consumption), str(readable), repr(seen.rules), repr(left_out))
+    witness = held.witness
+    if held.patch is not None and not _is_borne_out(found, seen.own_signals):
+        witness = Witness(held.patch.witness).alone
+    inputs = *seen.patches, *seen.logs, str(is_consumption), str(readable), repr(seen.rules), repr(left_out)
+    return _vouched(answer, witness, *inputs)
+
+
+def _is_borne_out(found: Iterable[artifacts.FoundArtifact], signals: Signals | None) -> bool:
+    """Whether the session's own log shows a change of every file in its patch that counts."""
+    changed = {change.path for change in signals.files} if signals is not None else set()
+    return all(
+        any(path == item.path or path.endswith(f"/{item.path}") for path in changed)
+        for item in found
+        if item.origin == Origin.PATCH and not item.left_out
+    )
 
 
 def _rules() -> tuple[tuple[ArtifactDefinition, ...], str]:
-    """The site's artifact rules; none where one cannot work, and then why."""
+    """The site's artifact rules; where one cannot work, why, and what their globs alone say, if these can."""
+    rows = list(ArtifactRule.objects.values(*artifacts.RULE_FIELDS))
     try:
-        return artifacts.rules_from(ArtifactRule.objects.values(*artifacts.RULE_FIELDS)), ""
+        return artifacts.rules_from(rows), ""
     except artifacts.InvalidRule as error:
-        return (), str(error)
+        problem = str(error)
+    try:
+        return artifacts.rules_from({**row, "line_pattern": ""} for row in rows), problem
+    except artifacts.InvalidRule:
+        return (), problem
 
 
 def globs() -> list[str]:
@@ -270,7 +387,7 @@ def _globs(rules: Iterable[ArtifactDefinition]) -> list[str]:
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:
     """A row for each answer that differs from the source's last one."""
-    held = list(session.grades.order_by("pk"))
+    held, new = list(session.grades.order_by("pk")), list[Grade]()
     for answer, inputs in answers:
         rows = [row for row in held if row.source == answer.source]
         if rows:
@@ -279,7 +396,7 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             if said == (answer.status, answer.value, answer.reason, answer.version, inputs):
                 continue
         replicates = [row for row in rows if (row.inputs_sha256, row.version) == (inputs, answer.version)]
-        Grade.objects.create(
+        grade = Grade(
             session=session,
             source=answer.source,
             status=answer.status,
@@ -290,10 +407,15 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             replicate=len(replicates),
             **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
+        new.append(grade)
+    Grade.objects.bulk_create(new)
 
 
 def _keep_artifacts(
-    session: Session, found: Iterable[artifacts.FoundArtifact], said: Mapping[Sketch, near_copies.DatedSketch]
+    session: Session,
+    seen: Material,
+    found: Iterable[artifacts.FoundArtifact],
+    said: Mapping[Sketch, near_copies.DatedSketch],
 ) -> list[Session]:
     """Make the artifacts that rules found those that they find now. Facts and claims are left alone.
 
@@ -304,12 +426,18 @@ def _keep_artifacts(
     rows = {
         (kind, key, origin): why for kind, key, origin, why in held.values_list("kind", "key", "origin", "left_out")
     }
-    reasons = {key: plain_text(item.left_out, LEFT_OUT) for key, item in now.items()}
+    reasons = {key: plain_text(redact(item.left_out), LEFT_OUT) for key, item in now.items()}
     texts = {said[item.sketch] for item in now.values() if item.sketch}
     before = near_copies.of(session)
     if rows == reasons and before == texts:
         return []
     held.delete()
+    # The patch's artifacts are vouched for by whoever sent it, the log's by whoever sent that.
+    vouched = {
+        origin.value: row.witness
+        for origin, row in ((Origin.PATCH, seen.patch), (Origin.TRANSCRIPT, seen.transcript))
+        if row is not None
+    }
     made = Artifact.objects.bulk_create(
         Artifact(
             session=session,
@@ -319,6 +447,7 @@ def _keep_artifacts(
             seen_at=plain_text(item.where, 300),
             rule=item.rule[:64],
             left_out=reasons[kind, key, origin],
+            witness=vouched.get(origin, Witness.UNKNOWN),
         )
         for (kind, key, origin), item in now.items()
     )

@@ -1,11 +1,40 @@
-"""Connect an agent: a name, a token that is shown once, the hook file and the lines to paste."""
+"""Connect an agent: a name, a token that is shown once, the hook file and the lines to paste; and the tokens there are,
+who holds each, and what can be done with it.
+"""
+
+import hashlib
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
+from grading.access.recording import record
+from grading.agent.views import hook_for, site_address
+from grading.intake import token_quota
 from grading.models import Agent, ApiToken
+from grading.models.agents import TokenScope
+from grading.models.audit import AuditKind
+
+# What each choice means to whoever makes a token.
+HOLDERS = (
+    (TokenScope.HOOK, "The hook on the agent’s machine", "Right for one person’s machine: the two lines below."),
+    (
+        TokenScope.RUNNER,
+        "A runner that the agent cannot read",
+        "The agent runs as another user, or on another machine. What such a runner saw counts in full.",
+    ),
+    (
+        TokenScope.AGENT,
+        "The agent itself",
+        "It vouches for its own work, so that its rewards count less than others do.",
+    ),
+    (TokenScope.READ, "Something that only reads", "A dashboard or a script: it can submit nothing."),
+)
 
 
 class ConnectForm(forms.Form):
@@ -14,23 +43,73 @@ class ConnectForm(forms.Form):
         error_messages={"invalid": "A name of letters, digits, hyphens and underscores, for example bob."},
     )
     note = forms.CharField(max_length=120, required=False)
+    scope = forms.TypedChoiceField(
+        choices=[(scope.value, words) for scope, words, _ in HOLDERS],
+        coerce=TokenScope,
+        required=False,
+        empty_value=TokenScope.HOOK,
+    )
 
 
 def show(request: HttpRequest) -> TemplateResponse:
-    form, issued, agent = ConnectForm(request.POST or None), "", None
-    if request.method == "POST" and form.is_valid():
-        agent, _created = Agent.objects.get_or_create(name=form.cleaned_data["agent"])
-        _row, issued = ApiToken.objects.issue(
-            agent,
-            note=form.cleaned_data["note"],
-            created_by=request.user,  # type: ignore[arg-type] # the screen needs a login
-        )
+    person: User = request.user  # type: ignore[assignment]  # the screen needs a login
+    form, issued, agent = ConnectForm(), "", None
+    if request.method == "POST" and "token" in request.POST:
+        agent, issued = _change(request, person)
+    elif request.method == "POST":
+        form = ConnectForm(request.POST)
+        if form.is_valid():
+            said = form.cleaned_data
+            agent, _created = Agent.objects.get_or_create(name=said["agent"])
+            row, issued = ApiToken.objects.issue(agent, scope=said["scope"], note=said["note"], created_by=person)
+            record(AuditKind.TOKEN, f"made the token {row}", detail=f"held by {said['scope'].words}")
+    now = timezone.now()
+    held = ApiToken.objects.filter(agent__is_sample=False, revoked_at=None).select_related("agent", "created_by")
+    used = token_quota.used_today(now)
     context = {
         "title": "Connect an agent",
         "form": form,
         "agent": agent,
         "issued": issued,
-        "agents": Agent.objects.filter(is_sample=False),
-        "address": settings.SITE_URL.rstrip("/") or request.build_absolute_uri("/").rstrip("/"),
+        "holders": HOLDERS,
+        "chosen": form["scope"].value() or TokenScope.HOOK.value,
+        "tokens": [
+            {
+                "row": row,
+                "scope": TokenScope(row.scope),
+                "over": row.expires_at is not None and row.expires_at <= now,
+                "used": used.get(row.pk),
+            }
+            for row in held.order_by("agent__name", "-created_at")
+        ],
+        "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
+        "address": site_address(request),
+        "checksum": hashlib.sha256(hook_for(site_address(request)).encode()).hexdigest(),
     }
     return TemplateResponse(request, "connect/connect.html", context)
+
+
+def _change(request: HttpRequest, person: User) -> tuple[Agent | None, str]:
+    """Rotate, narrow or revoke the token that the form names. The agent and the secret, where there is a new one."""
+    number = request.POST["token"]
+    token = get_object_or_404(ApiToken, pk=number if number.isdecimal() else 0, revoked_at=None)
+    act = request.POST.get("do", "")
+    if act == "rotate":
+        row, secret = token.rotate(person)
+        record(AuditKind.TOKEN, f"rotated the token {token}", detail=f"the new one is {row}")
+        return token.agent, secret
+    if act == "revoke":
+        token.revoke()
+        record(AuditKind.TOKEN, f"revoked the token {token}")
+        messages.success(request, f"Revoked: the token …{token.hint} of {token.agent} opens nothing any more.")
+    elif act.removeprefix("narrow ") in set(TokenScope) - {TokenScope.UNSCOPED}:
+        scope = TokenScope(act.removeprefix("narrow "))
+        try:
+            token.narrow(scope)
+            record(AuditKind.TOKEN, f"narrowed the token {token}", detail=f"now held by {scope.words}")
+            messages.success(request, f"The token …{token.hint} of {token.agent} is now held by {scope.words}.")
+        except ValueError as error:
+            messages.error(request, f"Nothing was changed: {error}.")
+    else:
+        messages.error(request, "Nothing was changed: expected rotate, revoke or narrow.")
+    return None, ""

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from grading import monitoring
+from grading.health import pulse
 from grading.models import Alarm, ReviewItem, Session
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
@@ -35,6 +36,10 @@ class PageContext:
     # Whether anybody knows how good its grades are; None before its first verdict.
     calibration: CalibrationStatus | None
     banner: Banner | None
+    # What of the site itself does not work, in a few words; empty where all of it does.
+    stopped: str
+    # Why this process could not write to the database a moment ago.
+    cannot_write: str
     # Said by the banner, and acknowledged there.
     judge_alarm: Alarm | None
     alarms: tuple[Alarm, ...]
@@ -58,6 +63,8 @@ class PageContext:
 def page_context(request: HttpRequest) -> PageContext:
     """Five queries, whatever the page, and one more while grades wait for the judge."""
     alarms, quota = tuple(monitoring.open_alarms()), first_quota()
+    cannot_write = pulse.trouble()
+    stopped = "Nothing can be saved" if cannot_write else monitoring.standing_still(alarms)
     said = None if request.path == reverse("admin:quota") else banner(quota)
     counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
     nav = []
@@ -73,9 +80,11 @@ def page_context(request: HttpRequest) -> PageContext:
     return PageContext(
         now=timezone.now(),
         nav=nav,
-        judge=answering(judge_state(quota), alarms),
+        judge=answering(judge_state(quota), alarms, stopped),
         calibration=calibration.in_use(),
         banner=said,
+        stopped=stopped,
+        cannot_write=cannot_write,
         judge_alarm=out,
         alarms=alarms,
         simulated=settings.SIMULATED,

@@ -5,13 +5,14 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 import bandit.admin
 from bandit.admin import MOMENTS, KeepAdmin
-from grading.models import Agent, ApiToken, ArtifactRule
+from grading.access.recording import record
+from grading.models import Agent, ApiToken, Artifact, ArtifactRule
+from grading.models.audit import AuditKind
 
 
 class AgentAdmin(KeepAdmin):
@@ -20,13 +21,23 @@ class AgentAdmin(KeepAdmin):
 
 
 class ApiTokenAdmin(KeepAdmin):
-    """Tokens are issued on the connect page, where the secret is shown once; here they are looked at and revoked."""
+    """Tokens are made, narrowed, rotated and revoked on the connect page; here they are looked at and revoked."""
 
-    list_display = ["agent", "hint", "note", "created_by", "created_at", "last_used_at", "revoked_at"]
+    list_display = (
+        "agent",
+        "hint",
+        "scope",
+        "note",
+        "created_by",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
+    )
     list_select_related = ["agent", "created_by"]
-    list_filter = ["agent"]
-    readonly_fields = ["agent", "hint", "created_by", "created_at", "last_used_at"]
-    fields = ["agent", "hint", "note", "created_by", "created_at", "last_used_at", "revoked_at"]
+    list_filter = ["scope", "agent"]
+    fields = ("agent", "hint", "scope", "note", "created_by", "created_at", "last_used_at", "expires_at", "revoked_at")
+    readonly_fields = ("agent", "hint", "scope", "created_by", "created_at", "last_used_at", "expires_at", "revoked_at")
     actions = ["revoke"]
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:  # noqa: ARG002 - see the docstring
@@ -34,12 +45,40 @@ class ApiTokenAdmin(KeepAdmin):
 
     @admin.action(description="Revoke the selected tokens", permissions=["change"])
     def revoke(self, request: HttpRequest, tokens: QuerySet[ApiToken]) -> None:
-        count = tokens.filter(revoked_at=None).update(revoked_at=timezone.now())
-        self.message_user(request, f"{count} tokens revoked: they open nothing any more.")
+        live = list(tokens.filter(revoked_at=None))
+        for token in live:
+            token.revoke()
+            record(AuditKind.TOKEN, f"revoked the token {token}")
+        self.message_user(request, f"{len(live)} tokens revoked: they open nothing any more.")
 
 
 class ArtifactRuleAdmin(KeepAdmin):
-    list_display = ["kind", "path_glob", "line_pattern", "new_files_only", "least_characters", "weight", "scale"]
+    """The one thing here that is ever deleted: the page before it says what that changes."""
+
+    list_display = (
+        "kind",
+        "path_glob",
+        "line_pattern",
+        "new_files_only",
+        "least_characters",
+        "weight",
+        "scale",
+        "cannot_work",
+    )
+    actions = None
+
+    @admin.display(description="Cannot work", empty_value="–")
+    def cannot_work(self, rule: ArtifactRule) -> str:
+        """Of all rules none works while one cannot."""
+        return rule.problem()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002 - Django's
+        return request.user.has_perm("grading.delete_artifactrule")
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> Any:
+        found = Artifact.objects.filter(rule=str(self.get_object(request, object_id)))
+        counted = found.aggregate(artifacts=Count("pk"), sessions=Count("session", distinct=True))
+        return super().delete_view(request, object_id, {**(extra_context or {}), "found": counted})
 
 
 class PersonAdmin(UserAdmin):  # type: ignore[type-arg] # the class takes none when it runs

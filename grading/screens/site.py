@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 
 from grading.screens import connect, registry, sample_data, settings_page
 from grading.screens.alarms import view as alarms
@@ -33,10 +36,12 @@ from grading.screens.rubrics import editor, runs, trial
 from grading.screens.rubrics import view as rubrics
 from grading.screens.scale import rectifier
 from grading.screens.scale import view as scales
-from grading.screens.session import transcript
+from grading.screens.session import late_words, raw, transcript
 from grading.screens.session import view as session
 from grading.screens.sessions import saved_views
 from grading.screens.sessions import view as sessions
+from grading.screens.signin import inviting
+from grading.screens.signin.view import SignInView
 
 View = Callable[..., HttpResponseBase]
 
@@ -50,6 +55,9 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("sessions/<int:pk>/", "session", session.show, VIEW),
     ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
     ("sessions/<int:pk>/events/find/", "find", transcript.find, VIEW),
+    ("proposals/<int:pk>/", "proposal", late_words.answer, CORRECT),
+    ("sessions/<int:pk>/reveal/", "reveal", raw.reveal, CORRECT),
+    ("files/<int:pk>/raw/", "raw", raw.show, OPERATE),
     ("grades/<int:pk>/undo/", "undo", undo.show, CORRECT),
     ("bandits/", "bandits", bandits.first, "bandit.view_bandit"),
     # Before the others' page: of lessons many are taken at once.
@@ -68,6 +76,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("quota/pause/", "quota_pause", quota_policy.pause, OPERATE),
     ("quota/resume/", "quota_resume", quota_policy.resume, OPERATE),
     ("quota/probe/", "quota_probe", quota_policy.probe, OPERATE),
+    ("quota/try-now/", "quota_try_now", quota_policy.try_now, OPERATE),
     ("quota/policy/", "quota_policy", quota_policy.policy, OPERATE),
     ("rubrics/", "rubrics", rubrics.show, RUBRIC),
     ("rubrics/<int:pk>/", "rubric", rubrics.detail, RUBRIC),
@@ -107,6 +116,7 @@ SCREENS: tuple[tuple[str, str, View, str], ...] = (
     ("samples/", "samples", sample_data.show, "grading.delete_session"),
     ("settings/", "settings", settings_page.show, VIEW),
     ("calibration/", "calibration", calibration.show, VIEW),
+    ("settings/invite/", "invite", inviting.invite, OPERATE),
     ("settings/notices/", "notices", notices.show, VIEW),
     ("settings/notices/test/", "notices_test", notices.test, OPERATE),
 )
@@ -124,6 +134,15 @@ class GradingAdminSite(admin.AdminSite):
         # Whoever is staff could ask it whether a row exists, role or not; and no page of ours links to it.
         pages = [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
         return [*screens, *pages]
+
+    @method_decorator([never_cache, login_not_required])
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Signing in, by the one way that asks for a second factor."""
+        if request.method == "GET" and self.has_permission(request):
+            return HttpResponseRedirect(reverse("admin:index"))
+        request.current_app = self.name
+        context = {**self.each_context(request), "title": "Log in", **(extra_context or {})}
+        return cast("HttpResponse", SignInView.as_view(extra_context=context)(request))
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:  # noqa: ARG002
         """The dashboard."""

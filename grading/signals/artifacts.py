@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
+import re2
+
 from grading.signals import EffectKind, Signals, substance
 from grading.signals.changes import MAX_LINES, FileChange, glob_regex, lacking, path_matches
 from grading.signals.patch import Patch
@@ -39,9 +41,10 @@ class ArtifactDefinition:
     """How one kind of artifact is found and what it is worth.
 
     `path_glob` names files (`*`, `?`, `**`, `{a,b}`). With `line_pattern`, each added line that it is found in is an
-    artifact; without, each file. `weight` in [0, 1]; `scale` > 0: the diminishing return's. `least_characters`: of text
-    without markup that a file, or a row, must have to count. A rule without glob finds nothing in files: `non-null` is
-    the session itself, and `engagement` takes confirmed comments besides its files.
+    artifact; without, each file. The pattern is RE2's, whose time is linear whatever it and the line are: it knows no
+    lookahead, lookbehind or backreference. `weight` in [0, 1]; `scale` > 0: the diminishing return's.
+    `least_characters`: of text without markup that a file, or a row, must have to count. A rule without glob finds
+    nothing in files: `non-null` is the session itself, and `engagement` takes confirmed comments besides its files.
     Raises InvalidRule.
     """
 
@@ -52,7 +55,7 @@ class ArtifactDefinition:
     new_files_only: bool = False
     scale: float = 1.0
     least_characters: int = LEAST_CHARACTERS
-    regex: re.Pattern[str] | None = field(init=False, repr=False, compare=False, default=None)
+    regex: Any = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
@@ -70,9 +73,20 @@ class ArtifactDefinition:
             raise InvalidRule(f"rule {self.kind!r} has a line pattern but no path glob; say which files it is for")
         try:
             glob_regex(self.path_glob)
-            regex = re.compile(self.line_pattern) if self.line_pattern else None
-        except (ValueError, re.error, RecursionError, OverflowError) as error:
+        except ValueError as error:
             raise InvalidRule(f"pattern of rule {self.kind!r} does not compile: {error}; correct it") from error
+        regex = None
+        if self.line_pattern:
+            options = re2.Options()
+            options.log_errors = False
+            try:
+                regex = re2.compile(self.line_pattern, options)
+            except (re2.error, UnicodeError) as error:
+                said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "no text"
+                raise InvalidRule(
+                    f"line pattern of rule {self.kind!r} does not compile: {said}; correct it. Lookaheads (?=…) (?!…), "
+                    "lookbehinds and backreferences are not known here, because they can take for ever"
+                ) from error
         object.__setattr__(self, "regex", regex)
 
 
@@ -88,7 +102,7 @@ DEFAULT_RULES = (
     ArtifactDefinition(
         kind="idea",
         path_glob="**/idea-backlog.md",
-        line_pattern=r"(?i)^\s*\|.*\bideas?(?![a-z])",
+        line_pattern=r"(?i)^\s*\|.*\bideas?(?:[^a-z]|$)",
         weight=0.4,
         least_characters=LEAST_IN_A_ROW,
     ),
@@ -109,7 +123,7 @@ class FoundArtifact:
     """One thing left behind. `key` is its path, address or line; `where` says where it was seen; `rule` found it.
 
     `left_out` says in words why it does not count; empty where it does. `sketch` is of its text, by which copies are
-    recognised; empty where it has none.
+    recognised; empty where it has none. `path` is the file that it is, or is in; empty where it is in none.
     """
 
     kind: str
@@ -119,6 +133,7 @@ class FoundArtifact:
     rule: str
     left_out: str = ""
     sketch: substance.Sketch = ()
+    path: str = ""
 
 
 def find(
@@ -151,7 +166,13 @@ def find(
         where = f"{change.path}, " + ("in the patch" if origin == "patch" else f"event {change.at}")
         for key, why in _keys(rule, change):
             artifact = FoundArtifact(
-                kind=rule.kind, key=key[:500], where=where, origin=origin, rule=rule.kind, left_out=why
+                kind=rule.kind,
+                key=key[:500],
+                where=where,
+                origin=origin,
+                rule=rule.kind,
+                left_out=why,
+                path=change.path,
             )
             if (rule.kind, artifact.key) not in found:
                 looked[rule.kind] += 1

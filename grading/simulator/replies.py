@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from grading.simulator import tokens
-from grading.simulator.verdicts import verdict
+from grading.simulator.verdicts import credulous, verdict
 
 
 class Mode(StrEnum):
@@ -182,7 +182,7 @@ def trouble(status: int, kind: str, message: str, request_id: str = "", **detail
 
 
 def _good(request: MessagesRequest, options: Step) -> str:
-    score = options.get("score")
+    score = credulous(request.user) if options.get("credulous") else options.get("score")
     wanted = score if isinstance(score, int | float) and 0 <= score <= 1 else None
     made = verdict(request.system, request.user, request.schema, score=wanted)
     return json.dumps(made | {key: value for key, value in options.items() if key in made})

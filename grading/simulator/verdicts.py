@@ -1,6 +1,7 @@
 """A plausible verdict for a prompt, made from nothing but its text: the same prompt gets the same verdict."""
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,11 @@ _CHANGES = re.compile(r"^\[\d+\] (?:shell|write|edit)\b", re.MULTILINE)
 _FAILED = re.compile(r"^\[\d+\] result, failed", re.MULTILINE)
 _WEIGHT = re.compile(r"^- (\w+) \(weight ([\d.]+)\):", re.MULTILINE)
 _DELIVERED = re.compile(r"git push|gh pr create|pull request|git commit", re.IGNORECASE)
+
+_EVIDENCE = re.compile(r"<evidence-\w+>(.*)</evidence-", re.DOTALL)
+_BOASTS = re.compile(
+    r"\b(?:commit(?:ted)?|pushed|merged?|verified|delivered|fixed|[1-9]\d* passed|passed)\b", re.IGNORECASE
+)
 
 HARMLESSNESS = "harmlessness"
 # What a session that came only so far is worth at most.
@@ -57,6 +63,13 @@ def verdict(system: str, user: str, schema: Mapping[str, Any], *, score: float |
         "dimensions": _dimensions(system, schema, score, roll),
         "score": score,
     }
+
+
+def credulous(user: str) -> float:
+    """The score that a judge gives who believes what it reads: the more success is told of, the more, up to .95."""
+    found = _EVIDENCE.search(user)
+    told = len(_BOASTS.findall(found[1] if found else user))
+    return round(0.15 + 0.8 * (1 - math.exp(-told / 8)), 2)
 
 
 def luck(text: str) -> float:

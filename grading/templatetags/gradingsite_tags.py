@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from bandit.core.moves import ArmMove
 from grading.monitoring import RULES, Severity
+from grading.redaction import redact
 from grading.reward.explain import number, weight
 from grading.screens import charts
 from grading.screens.charts import thousandths
@@ -29,6 +30,9 @@ FLOOR_TITLE = "not graded yet (floor)"
 CITATION = re.compile(r"\[[1-9]\d{0,8}(?:, ?[1-9]\d{0,8})*\]", re.ASCII)
 NUMBER = re.compile(r"\d+", re.ASCII)
 KILO, MINUTE, HOUR, DAY = 1000, 60, 3600, 86_400
+
+
+register.filter("redacted", redact)
 
 
 @register.filter

@@ -14,11 +14,13 @@ from typing import Self
 
 import pytest
 
+from grading.intake.erasing import erase
 from grading.models import Agent, ApiToken, Session
 from grading.models.evidence import Origin
 from tests import cast
 from tests.casts import lesson as lesson_cast
 from tests.casts import logs
+from tests.processes import wait_for
 
 HOOK = Path(__file__).parents[2] / "grading" / "agent" / "submit_session.py"
 SESSION = "5b1f3c52-7a0e-4c0f-9a34-0d1f5f2e71a3"
@@ -81,23 +83,23 @@ class Machine:
     def waiting(self) -> list[Path]:
         return sorted(path for path in self.spool.glob("[0-9]*")) if self.spool.exists() else []
 
-    def wait_until_sent(self) -> None:
+    def wait_until_sent(self, left: int = 0) -> None:
         deadline = time.monotonic() + 20
-        while self.waiting:
+        while len(self.waiting) > left:
             assert time.monotonic() < deadline, (self.spool / "sender.log").read_text()
             time.sleep(0.05)
 
 
 class Unwilling:
-    """A site that gives every request the same answer."""
+    """A site that gives every request, or those with `only` in them, the same answer."""
 
-    def __init__(self, status: int, body: bytes = b'{"error": "no"}') -> None:
+    def __init__(self, status: int, body: bytes = b'{"error": "no"}', only: bytes = b"") -> None:
         received = self.received = []
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 received.append(self.rfile.read(int(self.headers["Content-Length"])))
-                self.send_response(status)
+                self.send_response(status if only in received[-1] else 200)
                 self.send_header("Location", "http://127.0.0.1:1/elsewhere")
                 self.end_headers()
                 self.wfile.write(body)
@@ -308,6 +310,48 @@ def test_a_refused_session_is_set_aside_with_the_answer(tmp_path):
     assert (refused / "session.json").exists()
 
 
+def spooled(machine: Machine, name: str, text: str | None) -> None:
+    """An entry older than those that come, with this as its session.json."""
+    entry = machine.spool / name
+    entry.mkdir(parents=True)
+    if text is not None:
+        (entry / "session.json").write_text(text)
+
+
+BAD = [
+    None, "", "{", "null", "[]", "\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "[" * 99_999,
+    '{"metadata": {}}', '{"metadata": {"session_id": "x"}, "files": []}',
+    '{"metadata": {"session_id": "x"}, "files": {"transcript": "/a\\u0000b"}}',
+    '{"metadata": {"session_id": "x"}, "files": {"transcript": 7.5}}',
+    '{"metadata": {"session_id": "x"}, "files": {}, "facts": 3}',
+    '{"metadata": {"session_id": "x"}, "files": {}, "unobserved": "later", "facts": 3}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BAD, ids=range(len(BAD)))
+def test_an_entry_that_is_no_session_is_set_aside_and_the_others_go_on(tmp_path, text):
+    with Unwilling(200) as site:
+        machine = Machine(tmp_path, site.url)
+        spooled(machine, "1-bad", text)
+        machine.run()
+        machine.wait_until_sent()
+    assert len(site.received) == 1
+    (refused,) = (machine.spool / "refused").iterdir()
+    assert refused.name == "1-bad"
+    assert (refused / "answer.txt").read_text()
+
+
+def test_a_session_on_which_the_site_fails_holds_up_no_other(tmp_path):
+    with Unwilling(500, only=b"poison") as site:
+        machine = Machine(tmp_path, site.url)
+        for number in range(5):
+            spooled(machine, f"{number}-bad", json.dumps({"metadata": {"session_id": "poison"}, "files": {}}))
+        machine.flush()
+        machine.run()
+        machine.wait_until_sent(left=5)
+    assert sum(b"poison" not in body for body in site.received) == 1
+
+
 def test_a_file_that_is_gone_is_said_to_be_gone(tmp_path):
     with Unwilling(200) as site:
         machine = Machine(tmp_path, site.url)
@@ -470,3 +514,99 @@ def test_a_slow_git_does_not_hold_the_agent_up(offline):
     path = f"{slow.parent}:{offline.environment['PATH']}"
     said = offline.run(stdin=offline.payload(cwd=str(offline.home / "work")), PATH=path)
     assert "commits looked for in the background" in said
+
+
+# --- what was sent, sent again
+
+
+def resend(machine: Machine, since: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, str(HOOK), "--resend", since],
+        env={**machine.environment, **environment},
+        cwd=machine.home,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def sent(machine: Machine) -> list[Path]:
+    return sorted((machine.spool / "sent").glob("[0-9]*"))
+
+
+def test_a_site_that_lost_a_session_gets_it_again_as_it_was_sent(machine):
+    """Whatever was written to its files meanwhile."""
+    journal = machine.home / "journal.md"
+    journal.write_text("Merged the fix, and the tests pass. " * 5)
+    machine.run(GRADINGSITE_JOURNAL=str(journal))
+    machine.wait_until_sent()
+    before = Session.objects.get()
+    evidence = list(before.evidence.order_by("kind").values_list("kind", "sha256", "filename"))
+    journal.write_text("Another session's words. " * 5)
+    machine.transcript.unlink()
+    forget(before)
+    assert "to be sent again: 1," in resend(machine, "2026-03-31T00:00:00Z").stdout
+    again = Session.objects.get()
+    assert list(again.evidence.order_by("kind").values_list("kind", "sha256", "filename")) == evidence
+    assert len(sent(machine)) == 1
+    assert machine.waiting == []
+
+
+def forget(session: Session) -> None:
+    """Lose it as a disk does: no erasure of that name is on record."""
+    name, agents = session.agent.name, Agent.objects.filter(pk=session.agent_id)
+    agents.update(name="somebody-else")
+    erase(Session.objects.filter(pk=session.pk), who="a test", why="the disk was lost")
+    agents.update(name=name)
+
+
+def test_sending_again_what_the_site_has_changes_nothing(machine):
+    machine.run()
+    machine.wait_until_sent()
+    before = Session.objects.get().submissions.count()
+    done = resend(machine, "2026-03-31T00:00:00Z")
+    assert done.returncode == 0
+    assert "taken" in done.stdout
+    assert Session.objects.get().submissions.count() == before
+
+
+def test_what_was_erased_on_the_site_is_not_brought_back(machine):
+    machine.run()
+    machine.wait_until_sent()
+    erase(Session.objects.all(), who="a test", why="asked for")
+    assert "refused with 410" in resend(machine, "2026-03-31T00:00:00Z").stdout
+    assert not Session.objects.exists()
+    assert sent(machine) == machine.waiting == []
+
+
+def test_what_was_sent_before_the_moment_stays_where_it_is(machine):
+    machine.run()
+    machine.wait_until_sent()
+    later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    assert "to be sent again: 0," in resend(machine, later).stdout
+    assert len(sent(machine)) == 1
+
+
+def test_what_was_sent_is_kept_for_a_week_for_its_owner_alone(machine):
+    machine.run()
+    machine.wait_until_sent()
+    (old,) = sent(machine)
+    assert [
+        path for path in [old.parent, *old.parent.rglob("*")] if path.is_dir() and path.stat().st_mode & 0o077
+    ] == []
+    eight_days_ago = time.time() - 8 * 86_400
+    os.utime(old / "session.json", (eight_days_ago, eight_days_ago))
+    machine.run(stdin=machine.payload(session_id="another", transcript_path=None))
+    wait_for(lambda: len(sent(machine)) == 1 and old not in sent(machine), 20)
+
+
+def test_who_wants_nothing_kept_keeps_nothing(machine):
+    machine.run(GRADINGSITE_KEEP_DAYS="0")
+    machine.wait_until_sent()
+    assert sent(machine) == []
+
+
+def test_a_moment_that_is_none_is_asked_for_again(away):
+    done = resend(away, "yesterday")
+    assert (done.returncode, "expected a moment after --resend" in done.stdout) == (2, True)

@@ -6,6 +6,7 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ class Caller:
         self.client = Client(raise_request_exception=False, headers={"Authorization": f"Bearer {self.secret}"})
 
     def submit(self, *, metadata: dict | str | None = None, **parts):
-        fields = {"session_id": "71a3", "category": "cross-repo", "ended_at": "2026-03-31T12:00:00Z"}
+        fields = {"session_id": "71a3", "category": "cross-repo", "ended_at": timezone.now().isoformat()}
         body = {
             name: SimpleUploadedFile(name, data) if isinstance(data, bytes) else data for name, data in parts.items()
         }
@@ -308,9 +309,19 @@ def test_a_harness_is_chosen_for_a_category_that_is_known(bob):
     assert_explained(bob.select(decision_id="d2", context="infra"), 422)
 
 
-def test_another_agents_decision_is_not_handed_out(bob):
-    Caller("alice").select(decision_id="d1")
-    assert_explained(bob.select(decision_id="d1"), 409)
+def test_an_id_that_another_agent_used_is_ones_own_all_the_same(bob):
+    assert Caller("alice").select(decision_id="d1", supply={"code": 1}).json()["arm"] == "code"
+    assert bob.select(decision_id="d1", supply={"infra": 1}).json()["arm"] == "infra"
+    assert Selection.objects.filter(decision_id="d1").count() == 2
+
+
+def test_too_many_open_decisions_are_refused_in_words(bob):
+    for number in range(8):
+        assert bob.select(decision_id=f"d{number}", supply={"code": 1}).status_code == 200
+    said = assert_explained(bob.select(decision_id="d8"), 409)
+    assert "8 decisions of 'category' wait for their sessions, and 8 may: 'd0' (code), 'd1' (code)" in said["got"]
+    assert bob.select(decision_id="d3").json()["arm"] == "code"
+    assert Caller("alice").select(decision_id="d8").status_code == 200
 
 
 # --- the page
@@ -325,7 +336,7 @@ def test_the_page_shows_every_operation_without_a_script_of_others(client):
         "/api/v1/selections",
         "metadata.session_id",
         "selection_id",
-        "Errors: 400, 401, 411, 413, 415, 422",
+        "Errors: 400, 401, 403, 410, 411, 413, 415, 422",
     ):
         assert word in text
     assert "<script>" not in text

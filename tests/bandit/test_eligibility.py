@@ -5,15 +5,17 @@ import datetime as dt
 import pytest
 
 from bandit.core.table import RewardRow
-from bandit.eligibility import Circumstances, consumption_feedback, is_on_probation, out_of_use, reason_against
+from bandit.eligibility import Circumstances, DayUse, consumption_feedback, is_on_probation, out_of_use, reason_against
 from bandit.models import Arm, PolicyVersion
 
 RETIRED = dt.datetime(2026, 3, 1, 9, tzinfo=dt.UTC)
 TODAY = dt.date(2026, 3, 31)
 VERSION = PolicyVersion(
-    consumption_per_day=2,
+    consumption_per_agent=2,
+    consumption_per_day=4,
     probation_sessions=3,
-    probation_per_day=1,
+    probation_per_agent=1,
+    probation_per_day=3,
     consumption_boost=1.1,
     consumption_penalty=0.8,
     consumption_window_days=14,
@@ -27,8 +29,14 @@ def arm(name="code", **fields) -> Arm:
 
 
 def now(**changes) -> Circumstances:
-    usual = {"supply": None, "context": None, "consumption": 0, "rewarded": {}, "decided": {}, "substitutes": {}}
-    return Circumstances(version=VERSION, **{**usual, **changes})
+    """`consumption` and `decided` are the agent's own; of all agents with `all_` before."""
+    said = {
+        name: changes.pop(name) for name in list(changes) if name.removeprefix("all_") in {"consumption", "decided"}
+    }
+    own = DayUse(**{name: said[name] for name in said if not name.startswith("all_")})
+    fleet = DayUse(**{name.removeprefix("all_"): said[name] for name in said if name.startswith("all_")})
+    usual = {"supply": None, "context": None, "rewarded": {}, "substitutes": {}}
+    return Circumstances(version=VERSION, own=own, fleet=fleet, **{**usual, **changes})
 
 
 READING, TRIED = {"is_consumption": True}, {"probation": True}
@@ -45,13 +53,18 @@ TABLE = [
     (READING, {"consumption": 1}, ""),
     (READING, {"consumption": 2}, "2 of 2 consumption sessions used today"),
     (READING, {"consumption": 3}, "3 of 2 consumption sessions used today"),
-    ({}, {"consumption": 9}, ""),
+    (READING, {"consumption": 1, "all_consumption": 3}, ""),
+    (READING, {"consumption": 1, "all_consumption": 4}, "4 of 4 consumption sessions of all agents used today"),
+    (READING, {"consumption": 2, "all_consumption": 4}, "2 of 2 consumption sessions used today"),
+    ({}, {"consumption": 9, "all_consumption": 9}, ""),
     ({}, {"substitutes": {7: "news"}}, "substituted: its last 3 sessions today were run by news"),
     ({}, {"substitutes": {8: "news"}}, ""),
     (TRIED, {}, ""),
     (TRIED, {"decided": {7: 1}}, "on probation: 1 of 1 sessions used today"),
     (TRIED, {"decided": {7: 2}}, "on probation: 2 of 1 sessions used today"),
     (TRIED, {"decided": {8: 2}}, ""),
+    (TRIED, {"all_decided": {7: 2}}, ""),
+    (TRIED, {"all_decided": {7: 3}}, "on probation: 3 of 3 sessions of all agents used today"),
     (TRIED, {"decided": {7: 1}, "rewarded": {"code": 2}}, "on probation: 1 of 1 sessions used today"),
     (TRIED, {"decided": {7: 1}, "rewarded": {"code": 3}}, ""),
     (TRIED, {"decided": {7: 1}, "rewarded": {"news": 3}}, "on probation: 1 of 1 sessions used today"),
@@ -127,9 +140,9 @@ def test_a_probation_of_one_session_ends_with_the_first_reward():
         version=PolicyVersion(probation_sessions=1),
         supply=None,
         context=None,
-        consumption=0,
         rewarded={"news": 1},
-        decided={},
+        own=DayUse(),
+        fleet=DayUse(),
         substitutes={},
     )
     assert one.is_on_probation(arm(**TRIED))

@@ -40,7 +40,7 @@ def test_every_lesson_is_drawn_with_the_chance_of_the_policy():
 
 
 def test_as_many_are_held_out_as_the_policy_says():
-    policy("lesson", holdout=0.2)
+    policy("lesson", holdout=0.2, open_decisions=None)
     for number in range(25):
         assign(f"d-{number}")
     held_out = Assignment.objects.filter(taken=False).count() / Assignment.objects.count()
@@ -48,7 +48,7 @@ def test_as_many_are_held_out_as_the_policy_says():
 
 
 def test_what_becomes_of_one_lesson_says_nothing_of_another():
-    policy("lesson", holdout=0.5)
+    policy("lesson", holdout=0.5, open_decisions=None)
     draws = [taken(assign(f"d-{number}", LESSONS[:2])) for number in range(200)]
     both = sum(each["lesson-0"] and each["lesson-1"] for each in draws)
     assert both == pytest.approx(50, abs=18)
@@ -135,10 +135,13 @@ def test_an_unknown_name_makes_no_arm_and_no_row():
     assert not Arm.objects.filter(name="lesson-1x").exists()
 
 
-def test_a_decision_of_another_agent_is_refused():
-    assign(arms=LESSONS[:1])
-    with pytest.raises(holdout.Taken, match="another agent's"):
-        assign(arms=LESSONS[:1], agent="eve")
+def test_an_id_is_its_agents_own():
+    policy("lesson", holdout=0.5)
+    bobs = assign()
+    eves = assign(agent="eve")
+    assert {row.agent for row in eves.rows} == {"eve"}
+    assert taken(eves) != taken(bobs)
+    assert assign() == bobs
 
 
 def test_nothing_is_drawn_for_a_session_that_is_over():
@@ -166,5 +169,6 @@ def test_a_decision_needs_an_id(decision):
 @given(decision=st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=200), number=st.integers(1, 5))
 @examples(20, HealthCheck.function_scoped_fixture)
 def test_any_decision_repeats_itself(decision, number):
+    Assignment.objects.all().delete()
     assert taken(assign(decision, LESSONS[:number])) == taken(assign(decision, LESSONS[:number]))
     assert version_of(Bandit.objects.get(name="lesson")).holdout == 0.4

@@ -12,7 +12,7 @@ ARMS = ("a", "b", "c", "d")
 @pytest.mark.django_db
 def test_draws_are_as_logged_with_every_kind_of_eligibility():
     """`benchmarks/propensities.py` does the same with 20,000 decisions."""
-    scene = Scene(seed=4)
+    scene = Scene(seed=1)
     scene.run(400)
     assert scene.broken == []
     kinds = (*KINDS, "with a context", "with a factor", "insisted on", "asked again", "merged", "nothing eligible")

@@ -147,7 +147,7 @@ def test_a_third_consumption_session_of_a_day_is_refused():
     run_consumption("d2", arm="social")
     with pytest.raises(NothingEligible, match="news: 2 of 2 consumption sessions used today"):
         run_consumption("d3")
-    policy(consumption_per_day=3)
+    policy(consumption_per_agent=3)
     run_consumption("d3")
 
 

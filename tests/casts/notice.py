@@ -46,7 +46,7 @@ class _Mail(socketserver.StreamRequestHandler):
 
 
 class WebServer(ThreadingHTTPServer):
-    """Takes posts and keeps them as (path, headers, body). `statuses` are the next answers; then 204."""
+    """Takes posts (and gets) and keeps them as (path, headers, body). `statuses` are the next answers; then 204."""
 
     def __init__(self) -> None:
         super().__init__((LOCAL, 0), _Web)
@@ -63,7 +63,7 @@ class _Web(BaseHTTPRequestHandler):
     server: WebServer
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.posts.append((self.path, dict(self.headers), body))
         status = self.server.statuses.pop(0) if self.server.statuses else 204
         self.send_response(status)

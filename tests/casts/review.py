@@ -7,7 +7,7 @@ from django.db import transaction
 from bandit.models import Bucket
 from grading import review
 from grading.models import ReviewItem, Session
-from grading.review import random_slice
+from grading.review import shares
 from grading.reward import rewards
 from grading.vocabulary import Source
 from tests import cast
@@ -55,4 +55,4 @@ def claim() -> str:
 def name(*, inside: bool, number: int = 0) -> str:
     """A session's name that falls into a random slice of a fifth, or not."""
     names = (f"s{number}-{i}" for i in range(1000))
-    return next(each for each in names if (random_slice.draw(random_slice.MEMBERSHIP, "bob", each) < 0.2) == inside)
+    return next(each for each in names if (shares.number(shares.SLICE, "bob", each) < 0.2) == inside)

@@ -105,6 +105,7 @@ def test_a_blob_that_is_larger_than_its_row_says_is_not_read_to_its_end():
     assert peak < 12 * 2**20
 
 
+@pytest.mark.django_db
 def test_a_missing_blob_is_said_in_words():
     row = kept(b"gone")
     blob(row).unlink()

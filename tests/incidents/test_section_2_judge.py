@@ -15,8 +15,7 @@ from grading.judging import inputs, results, worker
 from grading.judging.allowance import budget
 from grading.judging.core.verdict_score import VERSION
 from grading.models import Grade, Rubric
-from grading.review import calibration
-from grading.review.shares import falls_into
+from grading.review import calibration, shares
 from grading.reward import rewards
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
@@ -217,14 +216,14 @@ def test_i40_execution_and_goal_fit_are_scored_and_stored_apart(sim):
 # --- I41: one judge family grades its own ----------------------------------------------------------------------------
 
 
-def test_i41_a_fixed_share_gets_a_second_family_chosen_by_the_session_s_name_beside_the_chain(sim, settings):
+def test_i41_a_fixed_share_gets_a_second_family_drawn_with_the_sites_key_beside_the_chain(sim, settings):
     settings.JUDGE_SECOND_MODEL = "gpt-6"
     budget.set_policy(by=None, second_share=0.25)
     names = [f"s{number}" for number in range(24)]
     sessions = [submit(name) for name in names]
     while work():
         pass
-    chosen = {name for name in names if falls_into(0.25, f"second/{name}")}
+    chosen = {name for name in names if shares.number("second", "bob", name) < 0.25}
     parallel = Grade.objects.verdicts().filter(parallel=True)
     assert 0 < len(chosen) < 12
     assert set(parallel.values_list("session__external_id", "model")) == {(name, "gpt-6") for name in chosen}
@@ -233,7 +232,7 @@ def test_i41_a_fixed_share_gets_a_second_family_chosen_by_the_session_s_name_bes
 
 
 def test_i41_one_family_judging_nearly_everything_is_an_advisory_until_a_second_one_judges_a_fifth():
-    """I41, one family of judges grades its own: told (A16). A fixed share, by a hash of the session's id, gets a second
+    """I41, one family of judges grades its own: told (A16). A fixed share, drawn with the site's key, gets a second
     family beside the chain.
     """
     for number in range(50):
@@ -284,8 +283,8 @@ def test_i42_a_call_that_got_past_every_guard_is_an_alarm_at_the_first_repeat(si
     session = submit("71a3")
     work()
     turn = worker.claim(judging.add(session, Rubric.objects.active()).pk)
-    attempt, answer = worker._ask(turn, session)
     read = inputs.inputs_sha256(judgeable(session))
+    attempt, answer = worker._ask(turn, session, None, read)
     results.apply(attempt, answer, turn.judge, inputs_sha256=read, rng=None)
     monitoring.watch(timezone.now() + dt.timedelta(minutes=2))
     assert "1 of the last day's verdicts had been given already" in alarms("A15")[0]

@@ -32,7 +32,7 @@ KEPT = {
     "grading": ("Grade", "Settlement", "Evidence", "ReviewAnswer", "JudgeAttempt"),
 }
 ANSWERS = {Kind.PAGE: 200, Kind.PART: 200, Kind.DATA: 200, Kind.FILE: 200, Kind.MOVED: 302}
-NEWER = {"lesson", "bandit_armevent", "bandit_assignment", "bandit_calibrationversion"}
+NEWER = {"invitation", "told_file", "lesson", "bandit_armevent", "bandit_assignment", "bandit_calibrationversion"}
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -111,6 +111,28 @@ def test_its_lessons_are_held_out_as_they_were(old):
     assert set(held) == {(0.1, None)}
 
 
+def test_what_was_drawn_is_not_drawn_again(old):
+    """A decision that was asked for is answered as it was; who was in the random slice, and who was not, stays so."""
+    drawn = {row["decision_id"]: row["arm_id"] for row in old.rows["bandit.Selection"] if row["agent"] == "bob"}
+    assert drawn
+    bob = token_of("bob")
+    for decision, arm in drawn.items():
+        asked = {"decision_id": decision, "bandit": "category"}
+        answer = bob.post("/api/v1/selections", json.dumps(asked), content_type="application/json").json()
+        assert (answer["arm"], arm) == (Arm.objects.get(pk=arm).name, arm)
+    in_queue = dict(models.ReviewItem.objects.values_list("session", "slice_probability"))
+    shares = models.SessionShares.objects.filter(key_id="")
+    assert {row.session_id: row.review_slice for row in shares if row.session_id in in_queue} == in_queue
+    assert not models.Session.objects.filter(shares=None).exists()
+
+
+def test_its_limits_are_those_that_all_agents_share(old):
+    """Limits of each agent are a policy that somebody accepts."""
+    limits = ("consumption_per_agent", "consumption_per_day", "probation_per_agent", "probation_per_day")
+    held = PolicyVersion.objects.filter(bandit__name="category").values_list(*limits, "open_decisions", "agent_cap")
+    assert set(held) == {(None, 2, None, 1, None, None)}
+
+
 def token_of(agent: str) -> Client:
     _row, secret = models.ApiToken.objects.issue(models.Agent.objects.get(name=agent))
     return Client(headers={"Authorization": f"Bearer {secret}"})
@@ -127,7 +149,9 @@ def test_every_page_opens(old, sim):
     for name in (name for name, word in about.items() if word not in missing):
         for url in addresses.urls(name, World(rows=rows)):
             answer = client.get(url)
-            if answer.status_code != (302 if name == "admin:login" else ANSWERS[ADDRESSES[name].kind]):
+            # The saved view is hers.
+            told = "" if name == "admin:view" else ADDRESSES[name].inside
+            if answer.status_code != (int(told) if told else ANSWERS[ADDRESSES[name].kind]):
                 wrong[url] = answer.status_code
             answer.close()
     assert wrong == {}

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from gradingsite import broker
 from gradingsite.privacy import keep_private
+from tests.infra.test_supervisor import read_until
+from tests.processes import started, wait_for
 
 
 @pytest.fixture
@@ -113,3 +116,41 @@ def test_a_folder_that_many_users_write_to_is_refused_and_left_as_it_is(tmp_path
     with pytest.raises(ImproperlyConfigured, match="use a folder of the site's own"):
         keep_private(shared)
     assert mode(shared) == 0o1777
+
+
+# Somebody else on the machine, who lists the folders and reads the files again and again, and prints what they get.
+LOOKS = """
+cd "$0" || exit
+while :; do
+    ls state state/tmp state/evidence state/broker state/cache
+    cat state/db.sqlite3 state/db.sqlite3-wal state/secret_key state/chance.key state/site.lock state/write.gate
+    cat state/beat-schedule* state/broker/* state/broker/*/* state/tmp/* state/evidence/*/*
+    sleep 0.02
+done 2>/dev/null
+"""
+
+
+@needs_root
+@pytest.mark.worker
+@pytest.mark.parametrize("before", ["new", "open"])
+def test_while_the_whole_site_runs_another_user_gets_nothing_from_the_first_start_on(place, before):
+    state, came = place / "state", place / "came"
+    if before == "open":
+        fill(state)
+        for name in ("db.sqlite3", "db.sqlite3-wal", "secret_key", "broker/broker.conf"):
+            (state / name).unlink()  # what is no database is no use to the site
+        begin(state)
+    environment = {**os.environ, "DATABASE_URL": "", "REDIS_URL": "", "SECRET_KEY": "", "GRADINGSITE_STATE": str(state)}
+    environment["PORT"] = str(broker.free_port())
+    nobody = pwd.getpwnam("nobody")
+    account = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    with came.open("wb") as output, started(["sh", "-c", LOOKS, str(place)], stdout=output, cwd="/", **account):
+        up = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "umask": 0o022}
+        with started([sys.executable, "manage.py", "up"], **up) as process:
+            read_until(process, r"samples +\| done")
+        process.stdout.close()
+        assert came.read_bytes() == b""
+        assert {"secret_key", "tmp", "broker", "evidence"} <= {path.name for path in state.iterdir()}
+        (state / "secret_key").chmod(0o644)
+        state.chmod(0o755)
+        wait_for(lambda: (state / "secret_key").read_bytes() in came.read_bytes())  # they did look

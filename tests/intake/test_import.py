@@ -1,6 +1,9 @@
 """Importing folders of logs, and making a token from the shell."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from grading.evidence import ownership
 from grading.models import Agent, ApiToken, Session
 from grading.reward import rewards
 from tests.casts import logs
+from tests.processes import for_the_site, started, wait_for
 
 CLAUDE = "5b1f3c52-7a0e-4c0f-9a34-0d1f5f2e71a3"
 
@@ -37,7 +41,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def run(capsys, *arguments: object, **options) -> str:
-    call_command("import_sessions", *map(str, arguments), **options)
+    call_command("import_sessions", *map(str, arguments), **{"processes": 1, **options})
     return capsys.readouterr().out
 
 
@@ -65,6 +69,49 @@ def test_a_subagents_work_is_its_parents(folder, capsys):
     assert ownership.part_of(aside) == parent
     assert {commit["hash"] for commit in parent.signals["commits"]} == {"1a2b3c4", "5e6f7a8"}
     assert rewards.live(aside).value is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("processes", [1, 3])
+def test_several_processes_take_in_what_one_does(folder, capsys, processes):
+    for name in ("b-copy", "a-copy"):  # of the same bytes the first by name counts, whoever comes to them first
+        write(folder / "gptme" / name / "conversation.jsonl", logs.gptme(("user", "same"), ("assistant", "yes")))
+    said = run(capsys, folder, processes=processes)
+    assert [line.strip() for line in said.splitlines() if line[5].isdigit()] == [
+        "4 imported",
+        "1 already there",
+        "2 refused",
+    ]
+    assert {each.external_id: (each.reward_source, each.reward_value) for each in Session.objects.with_reward()} == {
+        CLAUDE: ("trajectory", 0.587192),
+        "a1": ("", None),
+        "2026-03-31-fix": ("floor", 0.1),
+        "a-copy": ("floor", 0.1),
+    }
+    assert "5 already there" in run(capsys, folder, processes=processes)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path, capsys, blow):
+    many = 100
+    for number in range(many):
+        data = logs.claude(f"{number:08}-7a0e-4c0f-9a34-0d1f5f2e71a3", logs.COMMIT)
+        write(tmp_path / f"{number}.jsonl", data)
+    command = [sys.executable, "manage.py", "import_sessions", str(tmp_path), "--processes", "2"]
+    with started(command, env=for_the_site(), stdout=subprocess.PIPE, text=True) as process:
+        wait_for(Session.objects.exists)
+        helpers = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+        process.send_signal(blow)
+        said = process.communicate(timeout=90)[0]
+    wait_for(lambda: not any(Path(f"/proc/{pid}/fd/0").exists() for pid in helpers))
+    before = Session.objects.count()
+    assert 0 < before < many
+    assert blow == signal.SIGKILL or f"of {many}; run it again to go on." in said
+    said = run(capsys, tmp_path, processes=2)
+    assert f"{many - before} imported" in said
+    assert f"{before} already there" in said
+    assert Session.objects.count() == many
 
 
 def test_a_log_that_grew_is_added_to_its_session(folder, capsys):

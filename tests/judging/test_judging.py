@@ -2,25 +2,28 @@
 
 import datetime as dt
 import threading
+from contextlib import contextmanager
 from random import Random
 
 import pytest
 import time_machine
-from django.db import connection, connections, transaction
+from django.db import DatabaseError, connection, connections, transaction
 from django.utils import timezone
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from grading import judging
 from grading.evidence.material import judgeable
-from grading.judging import inputs
+from grading.judging import inputs, results, taking_up
 from grading.judging.allowance import prices, quota
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.worker import begin
 from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.judging import AttemptOutcome, JobState
 from grading.models.quota import QuotaState
+from grading.monitoring import standstill
 from grading.reward import rewards
+from grading.roles import OPERATOR
 from grading.simulator import Mode, Simulator
 from grading.vocabulary import Outcome, Reason, Source, Status
 from tests import cast
@@ -268,6 +271,7 @@ def test_after_any_outcome_a_verdict_still_comes(sim, settings, mode):
     sim.script(mode)
     job = judge_cast.job(patch=BIG_PATCH)
     run(job)
+    settings.JUDGE_TIMEOUT = 20
     quota.probe_now()
     with later(seconds=10):
         assert run(job) is AttemptOutcome.GRADED
@@ -315,29 +319,122 @@ def test_a_digest_that_cannot_be_smaller_is_not_sent_again(sim):
     assert "cannot be made smaller" in judge_cast.attempts(job)[1].detail
 
 
-def test_after_the_last_attempt_the_job_is_given_up_and_can_be_taken_up_again(sim, settings):
-    settings.JUDGE_MAX_ATTEMPTS = 3
-    sim.mode = Mode.BAD_REQUEST
-    job = judge_cast.job()
-    for _ in range(3):
-        run(job)
-    assert (job.state, job.reason, job.attempts) == (JobState.ABANDONED, Reason.NEEDS_ATTENTION, 3)
-    assert judge_grades(job).count() == 1
-    assert "No judge will be asked" in rewards.live(job.session).sentence
-    sim.mode = Mode.VERDICT
-    assert judging.catch_up(abandoned=True) == 1
-    run(job.session.judge_jobs.get(state=JobState.QUEUED))
-    assert rewards.live(job.session).source == "judge"
-    assert judging.catch_up(abandoned=True) == 0
-
-
-def test_an_overloaded_service_is_waited_for(sim, settings):
-    settings.JUDGE_MAX_ATTEMPTS = 2
-    sim.mode = Mode.OVERLOADED
+@pytest.mark.parametrize("mode", [Mode.BAD_REQUEST, Mode.HANG, Mode.OVERLOADED, Mode.DROP])
+def test_what_the_judge_does_not_say_of_the_session_never_ends_its_job(sim, settings, mode):
+    settings.JUDGE_MAX_ATTEMPTS, settings.JUDGE_TIMEOUT = 2, 0.1 if mode is Mode.HANG else 20
+    answered(judge_cast.job())
+    sim.mode = mode
     job = judge_cast.job()
     for _ in range(5):
         run(job)
-    assert (job.state, job.attempts) == (JobState.QUEUED, 5)
+    assert (job.state, job.attempts, job.own_failures) == (JobState.QUEUED, 5, 0)
+    assert not rewards.live(job.session).final
+    sim.apply({"mode": "verdict", "release": True})
+    run(job)
+    assert rewards.live(job.session).source == "judge"
+
+
+def test_one_that_fails_while_others_do_not_is_parked_tried_daily_and_then_by_hand(sim, settings):
+    """Each try may be billed; so it is tried once a day for a week, and then when a person says so."""
+    settings.JUDGE_MAX_ATTEMPTS = 3
+    job = judge_cast.job()
+    for number in range(4):
+        sim.mode = Mode.BAD_REQUEST
+        run(job)
+        sim.mode = Mode.VERDICT
+        assert job.own_failures == number
+        for _ in range(7):
+            answered(judge_cast.job())
+    assert (job.state, job.is_open, job.others_graded) == (JobState.PARKED, True, 21)
+    settlement = rewards.live(job.session)
+    assert (settlement.final, settlement.reason) == (False, Reason.NEEDS_ATTENTION)
+    assert judging.sweep() == []
+    for day in range(1, 7):
+        with later(days=day, minutes=day):
+            sim.mode = Mode.VERDICT
+            answered(judge_cast.job())
+            judging.sweep()
+            sim.mode = Mode.BAD_REQUEST
+            judging.run(job.pk)
+            job.refresh_from_db()
+            assert job.state == JobState.PARKED
+    with later(days=9):
+        judging.sweep()
+        job.refresh_from_db()
+        assert job.state == JobState.PARKED
+        sim.mode = Mode.VERDICT
+        assert taking_up.try_now(by=cast.person("olga", OPERATOR)) == 1
+        assert judging.run(job.pk) is AttemptOutcome.GRADED
+    assert len(judge_cast.attempts(job)) == 4 + 6 + 1
+
+
+def test_an_outage_that_all_share_parks_nobody(sim, settings):
+    settings.JUDGE_MAX_ATTEMPTS = 2
+    for _ in range(25):
+        answered(judge_cast.job())
+    sim.mode = Mode.BAD_REQUEST
+    jobs = [judge_cast.job() for _ in range(3)]
+    for _ in range(4):
+        for job in jobs:
+            run(job)
+    assert {(job.state, job.own_failures) for job in jobs} == {(JobState.QUEUED, 0)}
+
+
+def test_a_service_that_answers_nonsense_to_all_ends_nobodys_job(sim):
+    sim.mode = Mode.GARBAGE
+    jobs = [judge_cast.job() for _ in range(5)]
+    for _ in range(2):
+        for job in jobs:
+            run(job)
+    assert [job.state for job in jobs] == [JobState.QUEUED] * 5
+    sim.mode = Mode.VERDICT
+    for job in jobs:
+        assert run(job) is AttemptOutcome.GRADED
+
+
+def test_what_waited_for_a_service_goes_on_within_a_minute_of_its_first_verdict(sim, settings):
+    settings.JUDGE_BACKOFF_SECONDS = 3600
+    sim.mode = Mode.OVERLOADED
+    early, late = judge_cast.job(), judge_cast.job()
+    judging.run(early.pk, rng=Random(5))
+    judging.run(late.pk, rng=Random(5))
+    sim.mode = Mode.VERDICT
+    judging.sweep()
+    late.refresh_from_db()
+    assert late.next_attempt_at > timezone.now() + dt.timedelta(minutes=5)
+    run(early)
+    judging.sweep()
+    late.refresh_from_db()
+    assert late.next_attempt_at < timezone.now() + dt.timedelta(minutes=1)
+
+
+def test_new_evidence_has_a_parked_session_tried_again(sim):
+    job = judge_cast.job()
+    JudgeJob.objects.filter(pk=job.pk).update(state=JobState.PARKED, parked_at=timezone.now())
+    judge_cast.give(job.session, "patch", b"+++ b/x\n+new\n")
+    judging.enqueue(job.session)
+    job.refresh_from_db()
+    assert (job.state, job.parked_at) == (JobState.QUEUED, None)
+
+
+def answered(job):
+    """A verdict on another session."""
+    assert run(job) is AttemptOutcome.GRADED
+
+
+def test_what_an_earlier_version_gave_up_can_be_taken_up_again(sim):
+    sim.script(Mode.OVERLOADED)
+    job = judge_cast.job()
+    run(job)
+    JudgeJob.objects.filter(pk=job.pk).update(
+        state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=timezone.now()
+    )
+    assert [held.pk for held in standstill.given_up()] == [job.pk]
+    assert judging.catch_up(abandoned=True) == 1
+    assert not standstill.given_up().exists()
+    run(job.session.judge_jobs.get(state=JobState.QUEUED))
+    assert rewards.live(job.session).source == "judge"
+    assert judging.catch_up(abandoned=True) == 0
 
 
 def test_waiting_is_a_time_in_the_row(sim, settings):
@@ -353,14 +450,17 @@ def test_waiting_is_a_time_in_the_row(sim, settings):
         assert judging.sweep() == [job.pk]
 
 
-def test_evidence_that_cannot_be_read_is_recorded_and_never_sent(sim, settings, tmp_path):
+def test_evidence_that_cannot_be_read_is_recorded_never_sent_and_waited_for(sim, settings, tmp_path):
     settings.JUDGE_MAX_ATTEMPTS = 1
-    job = judge_cast.job()
+    job, held = judge_cast.job(), settings.MEDIA_ROOT
     settings.MEDIA_ROOT = tmp_path / "lost"
-    run(job)
-    assert (job.state, job.reason) == (JobState.ABANDONED, Reason.UNREADABLE)
+    for _ in range(3):
+        run(job)
+    assert (job.state, job.reason) == (JobState.QUEUED, Reason.UNREADABLE)
     assert judge_grades(job).get().reason == Reason.UNREADABLE
     assert not sim.calls
+    settings.MEDIA_ROOT = held
+    assert run(job) is AttemptOutcome.GRADED
 
 
 @examples(25, HealthCheck.function_scoped_fixture)
@@ -396,13 +496,94 @@ def test_a_claimed_job_is_nobody_else_s(sim):
 
 def test_a_dead_worker_s_attempt_is_lost_and_its_job_goes_on(sim):
     job = judge_cast.job()
-    attempt = begin(judging.claim(job.pk))
+    attempt = begin(judging.claim(job.pk), None)
     expire(job)
     assert judging.sweep() == [job.pk]
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.finished_at is not None) == (AttemptOutcome.LOST, True)
     assert run(job) is AttemptOutcome.GRADED
     assert job.attempts == 0
+
+
+def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_on(sim):
+    """Each loss leaves an attempt, though nothing was sent."""
+    poison, other = judge_cast.job(), judge_cast.job()
+    for _ in range(3):
+        JudgeJob.objects.filter(pk=poison.pk).update(next_attempt_at=timezone.now())
+        attempt = begin(judging.claim(poison.pk), None)
+        JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=results.READING)
+        expire(poison)
+        judging.release_lost(timezone.now(), seeded())
+    poison.refresh_from_db()
+    assert (poison.state, poison.reason, poison.losses) == (JobState.PARKED, Reason.UNREADABLE, 3)
+    assert [attempt.outcome for attempt in judge_cast.attempts(poison)] == [AttemptOutcome.LOST] * 3
+    assert "processes were lost" in judge_grades(poison).get().detail
+    assert not rewards.live(poison.session).final
+    assert judging.pump() == 1
+    assert rewards.live(other.session).source == "judge"
+
+
+def test_workers_that_die_over_another_session_put_this_one_not_aside(sim):
+    job = judge_cast.job()
+    for _ in range(4):
+        JudgeJob.objects.filter(pk=job.pk).update(next_attempt_at=timezone.now())
+        begin(judging.claim(job.pk), None)
+        expire(job)
+        judging.release_lost(timezone.now(), seeded())
+    job.refresh_from_db()
+    assert job.state == JobState.QUEUED
+
+
+def test_a_paid_answer_is_kept_whatever_breaks_after_it_and_completed_once(sim):
+    """The database refuses the grade; the answer is on record, and a sweep after the lease makes a grade of it."""
+    job = judge_cast.job()
+    with refused("grading_grade"), pytest.raises(DatabaseError):
+        run(job)
+    (attempt,) = judge_cast.attempts(job)
+    assert (attempt.outcome, attempt.http_status, attempt.cost_usd > 0) == (AttemptOutcome.RUNNING, 200, True)
+    assert not rewards.live(job.session)
+    expire(job)
+    judging.sweep()
+    judging.sweep()
+    (attempt,) = judge_cast.attempts(job)
+    assert (attempt.outcome, attempt.answer) == (AttemptOutcome.GRADED, None)
+    assert judge_grades(job).count() == 1
+    assert rewards.live(job.session).source == "judge"
+    assert len(sim.calls) == 1
+
+
+def test_an_answer_that_cannot_be_made_a_grade_of_is_not_asked_for_again(sim):
+    job = judge_cast.job()
+    with refused("grading_grade"):
+        with pytest.raises(DatabaseError):
+            run(job)
+        expire(job)
+        judging.sweep()
+    job.refresh_from_db()
+    assert job.state == JobState.LEASED
+    with later(minutes=6):
+        assert standstill.unapplied(timezone.now()).count() == 1
+        judging.sweep()
+    assert (rewards.live(job.session).source, len(sim.calls)) == ("judge", 1)
+
+
+@contextmanager
+def refused(table):
+    """The database takes no row into a table: the product's own code meets a real error."""
+    name = f"no_{table}"
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"CREATE TRIGGER {name} BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no room'); END")
+        else:
+            cursor.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK (false) NOT VALID")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            if connection.vendor == "sqlite":
+                cursor.execute(f"DROP TRIGGER {name}")
+            else:
+                cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
 
 
 def test_a_job_that_is_lost_again_and_again_waits_longer(sim, settings):

@@ -13,6 +13,7 @@ from grading.judging.allowance.limiter import LONGEST_WAIT
 from grading.models import Grade, JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole, Purpose
 from grading.models.quota import QuotaState
+from grading.review import shares as review_shares
 from grading.simulator import Mode
 from grading.vocabulary import Reason
 from tests.casts import judge as judge_cast
@@ -172,16 +173,15 @@ def test_a_second_family_s_opinion_stands_beside_the_chain_with_its_own_identity
     assert made.session.settlements.last().value == 0.7
 
 
-def test_who_gets_a_second_opinion_is_a_matter_of_the_session_s_name_alone(sim, settings):
+def test_who_gets_a_second_opinion_is_drawn_with_the_sites_key(sim, settings):
     settings.JUDGE_SECOND_MODEL = "other-1"
     shares(second_share=0.25)
     for number in range(30):
         judge_cast.job(external_id=f"s{number}")
     judging.pump(seconds=600)
     chosen = set(JudgeJob.objects.filter(purpose=Purpose.SECOND).values_list("session__external_id", flat=True))
-    from grading.review.shares import falls_into
-
-    assert chosen == {f"s{number}" for number in range(30) if falls_into(0.25, f"second/s{number}")}
+    names = [f"s{number}" for number in range(30)]
+    assert chosen == {name for name in names if review_shares.number("second", "bob", name) < 0.25}
     assert 2 <= len(chosen) <= 15
 
 
@@ -241,7 +241,7 @@ def test_an_answer_during_a_pause_does_not_end_it(sim):
     turn = judging.claim(job("under way").pk)
     from grading.judging.worker import begin
 
-    attempt = begin(turn)
+    attempt = begin(turn, None)
     quota.pause(by=None)
     from grading.judging.core.verdict import Graded
 

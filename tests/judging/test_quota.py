@@ -167,14 +167,36 @@ def test_a_short_rate_limit_paces_everybody_and_costs_no_attempt(sim, redis_url)
 
 
 @pytest.mark.parametrize("mode", [Mode.AUTH, Mode.FORBIDDEN, Mode.UNKNOWN_MODEL])
-def test_a_refused_key_is_not_tried_again_until_it_changes(sim, settings, mode):
+def test_a_refused_key_is_tried_at_growing_gaps_until_it_is_mended(sim, settings, mode):
+    """One call after 1, 2, 4, 8, 15 and again 15 minutes; none in between, and all of them when it is mended."""
+    sim.mode = mode
+    with at():
+        job, other = judge_cast.job(), judge_cast.job()
+        ask(job)
+    minutes = 0
+    for gap in (1, 2, 4, 8, 15, 15):
+        with at(minutes=minutes + gap - 0.1):
+            assert judging.sweep() == []
+            assert ask(job) is None
+        minutes += gap
+        with at(minutes=minutes):
+            assert len(judging.sweep()) == 1
+            assert ask(job) is AttemptOutcome.DEFERRED
+            assert ask(other) is None
+    sim.mode = Mode.VERDICT
+    with at(minutes=minutes + 15):
+        assert ask(job) is ask(other) is AttemptOutcome.GRADED
+    assert len(sim.calls) == 1 + 6 + 2
+    assert not Quota.objects.out().exists()
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTH, Mode.FORBIDDEN, Mode.UNKNOWN_MODEL])
+def test_another_key_is_asked_at_once(sim, settings, mode):
     sim.script(mode)
     with at():
         job = judge_cast.job()
         ask(job)
-    with at(days=3):
         assert judging.sweep() == []
-        assert ask(job) is None
         settings.ANTHROPIC_API_KEY = "another"
         assert judging.sweep() == [job.pk]
         assert ask(job) is AttemptOutcome.GRADED
@@ -205,7 +227,7 @@ def test_an_answer_to_a_call_from_before_the_outage_does_not_end_it(sim):
     sim.script(Mode.VERDICT)
     with at():
         early, late = judge_cast.job(), judge_cast.job()
-        attempt = begin(judging.claim(early.pk))
+        attempt = begin(judging.claim(early.pk), None)
     with at(seconds=5):
         sim.mode = Mode.NO_CREDIT
         sim._queue.clear()

@@ -11,7 +11,7 @@ from tests import cast
 from tests.casts import judge as judge_cast
 from tests.corpus import places, transcripts
 from tests.corpus.secrets import ALL, HARMLESS
-from tests.judging.core.test_redact import leaked
+from tests.redaction.test_redact import leaked
 
 pytestmark = pytest.mark.django_db
 

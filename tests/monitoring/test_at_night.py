@@ -75,5 +75,5 @@ def test_nights_without_a_look_are_an_alarm():
 
 
 def test_the_clock_rings_once_a_night():
-    (entry,) = [each for each in settings.CELERY_BEAT_SCHEDULE.values() if each["task"] == tasks.at_night.name]
+    (entry,) = [each for each in settings.CELERY_BEAT_SCHEDULE.values() if each["args"] == ["at night"]]
     assert (entry["schedule"].hour, entry["schedule"].minute) == ({2}, {30})

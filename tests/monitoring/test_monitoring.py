@@ -9,8 +9,10 @@ from django.utils.html import escape
 
 from bandit.models import LedgerEntry
 from grading import judging, monitoring, review
+from grading.health.liveness import Liveness
 from grading.models import Alarm, Flag, JudgeJob, Quota, ReviewItem, Session
 from grading.models.review import Answer
+from grading.monitoring import attending
 from grading.monitoring.alarms import keep
 from grading.monitoring.rule import Finding
 from grading.review import answers
@@ -359,6 +361,10 @@ def test_each_thing_a_rule_is_about_has_an_alarm_of_its_own(told):
 def test_the_page_of_alarms_says_what_every_rule_means_and_when_it_looked(client):
     monitoring.watch()
     monitoring.watch_at_night()
+    seen = Liveness(every=5)
+    for moment in range(100):
+        seen.look({}, moment, moment)
+    attending.look(seen)
     client.force_login(cast.person("vera", "viewer"))
     html = flat(client.get("/alarms/"))
     for rule in monitoring.RULES.values():

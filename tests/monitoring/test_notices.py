@@ -18,6 +18,7 @@ from grading import monitoring
 from grading.models import Alarm, Notice, ReviewItem
 from grading.monitoring import notices
 from grading.monitoring.alarms import keep
+from grading.monitoring.notices import deadman
 from grading.monitoring.rule import Finding, Rule, Severity
 from gradingsite import settings as site
 from tests import cast
@@ -372,3 +373,24 @@ def test_a_site_without_a_channel_says_how_to_get_one(client):
     html = flat(client.get("/settings/notices/"))
     assert "NOTIFY_EMAIL" in html
     assert "Send a test" not in html
+
+
+# --- the dead man's switch -------------------------------------------------------------------------------------------
+
+
+def test_the_switch_is_called_while_all_programs_work(web, settings):
+    assert not deadman.call()
+    settings.DEADMAN_URL = f"{web.url}/alive"
+    assert deadman.call()
+    alarm = Alarm.objects.create(rule="A46", about="web", detail="The web server stands still.")
+    assert not deadman.call()
+    Alarm.objects.filter(pk=alarm.pk).update(resolved_at=NOW())
+    assert deadman.call()
+    assert [path for path, _headers, _body in web.posts] == ["/hooks/t0ken/alive"] * 2
+
+
+def test_a_switch_that_cannot_be_called_is_in_the_log_without_its_secret(settings, caplog):
+    settings.DEADMAN_URL = "http://127.0.0.1:1/s3cret"
+    assert not deadman.call()
+    assert "127.0.0.1 could not be told that the site works" in caplog.text
+    assert "s3cret" not in caplog.text

@@ -124,8 +124,8 @@ EQUIVALENTS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "grading/judging/core/verdict.py": (
         (
-            'message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""',
-            'message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = "XXXX"',
+            'message: "Message", *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""',
+            'message: "Message", *, dimensions: Collection[str], citable: Collection[int], evidence: str = "XXXX"',
             "no rationale that is long enough to be looked for stands in four letters",
         ),
         ('problem = ""', "problem = None", "a problem is only asked whether there is any"),

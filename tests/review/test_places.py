@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from grading.models import ReviewAnswer, ReviewItem
 from grading.models.review import Answer, ItemState, Place, QueueEntry
-from grading.review import answers, places, queue, random_slice
+from grading.review import answers, places, queue, random_slice, shares
 from tests import cast
 from tests.casts.review import claim, flagged, item, judged, name
 from tests.examples import examples
@@ -204,9 +204,9 @@ def test_membership_and_order_are_drawn_with_the_sites_key(settings):
     settings.CHANCE_KEY = bytes(32)
     assert random_slice.rank(session) != before
     names = [f"session {number}" for number in range(200)]
-    inside = {each for each in names if random_slice.draw(random_slice.MEMBERSHIP, "bob", each) < 0.2}
+    inside = {each for each in names if shares.number(shares.SLICE, "bob", each) < 0.2}
     settings.CHANCE_KEY = bytes(range(32))
-    assert {each for each in names if random_slice.draw(random_slice.MEMBERSHIP, "bob", each) < 0.2} != inside
+    assert {each for each in names if shares.number(shares.SLICE, "bob", each) < 0.2} != inside
 
 
 def test_what_once_was_in_the_slice_stays_there_whatever_the_key_says(settings):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from grading.reward.chain import Resolution, resolve
 from grading.reward.decide import ChainPolicy, GradeView, contests, current, decide, gap, is_claimed
 from grading.reward.explain import StepState
-from grading.reward.witness import Witness
 from grading.vocabulary import Outcome, Reason, Source, Status
+from grading.witness import Witness
 
 pytestmark = pytest.mark.pure
 

@@ -11,8 +11,8 @@ from grading.reward.decide import ADDED_AT_MOST, GradeView, current
 from grading.reward.explain import StepState
 from grading.reward.standing import CLAIMED, PLAIN, STALE, contested, standing_weight
 from grading.reward.trajectory import EvidenceView
-from grading.reward.witness import Witness, weakest
 from grading.vocabulary import Source, Status
+from grading.witness import Witness, weakest
 from tests.reward.test_chain import POLICY
 
 pytestmark = pytest.mark.pure

@@ -7,8 +7,8 @@ import pytest
 from grading.reward.chain import Resolution, resolve
 from grading.reward.decide import ChainPolicy, GradeView, current, fallback
 from grading.reward.trajectory import EvidenceView
-from grading.reward.witness import Witness
 from grading.vocabulary import Outcome, Reason, Source, Status
+from grading.witness import Witness
 from tests import golden
 
 pytestmark = pytest.mark.pure

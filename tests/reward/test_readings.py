@@ -12,15 +12,15 @@ from bandit.models import Bandit, LedgerEntry
 from grading import judging, monitoring
 from grading.intake import erasing, regrading
 from grading.judging import recomputing
-from grading.models import Alarm, Flag, Grade, JudgeJob, ReviewItem, Session
+from grading.models import Alarm, Evidence, Flag, Grade, JudgeJob, ReviewItem, Session
 from grading.models.judging import JobState, Purpose
 from grading.monitoring.judges import WastedJudging
 from grading.reward import rewards
 from grading.reward.decide import GradeView, decide
 from grading.reward.rereading import why_again
 from grading.reward.standing import standing_weight
-from grading.reward.witness import Witness
 from grading.vocabulary import Source, Status
+from grading.witness import Witness
 from tests import cast
 from tests.casts import logs
 from tests.casts.intake import submit
@@ -367,11 +367,11 @@ def test_the_bandits_read_of_a_standing_what_the_settlement_says_it_counts():
     assert {standing: standing_weight(standing) for standing in settings.STANDING_WEIGHTS} == settings.STANDING_WEIGHTS
 
 
-def test_a_verdict_is_vouched_for_by_the_weakest_witness_of_what_it_rests_on(sim):
+def test_a_verdict_is_vouched_for_by_whoever_sent_what_it_was_given_on(sim):
     session = read(sim, 0.5, patch="")
     assert session.grades.verdicts().get().evidence["witness"] == "unknown"
-    cast.grade(session, Source.TRAJECTORY, 0.5, evidence={"witness": "verified"})
-    cast.grade(session, Source.CONSUMPTION, 0.5, evidence={"witness": "observed"})
+    sent = session.evidence.get(kind="journal")
+    Evidence.objects.create(session=session, kind="journal", sha256=sent.sha256, size=sent.size, witness="observed")
     sim.script({"score": 0.6})
     judging.run(judging.add(session, session.judge_jobs.get().rubric, purpose=Purpose.REPEAT).pk)
     latest = session.grades.verdicts().latest("pk")

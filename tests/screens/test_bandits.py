@@ -267,13 +267,20 @@ def test_an_outage_that_did_not_happen_is_an_estimate_and_says_over_what(reviewe
 # ---- the draw
 
 
-def test_the_draw_says_what_a_decision_of_that_id_would_say(reviewer):
+def test_what_is_tried_out_says_nothing_of_what_is_drawn(reviewer):
+    names = [f"d-{number}" for number in range(8)]
+    tried = [preview("category", name, cast.NOON)[0].arm.name for name in names]
+    drawn = [select(bandit="category", decision_id=name, supply=None, now=cast.NOON).arm.name for name in names]
+    assert tried != drawn
+
+
+def test_the_draw_says_what_a_decision_would_say(reviewer):
     graded(0.9)
     page = opened(reviewer, f"{PAGE}?draw=3")
     assert not Selection.objects.exists()
-    made = select(bandit="category", decision_id="preview-3", supply=None, now=cast.NOON)
+    made, explained = preview("category", "preview-3", cast.NOON)
     drawn = page.context["draw"]
-    assert (drawn.chosen, list(drawn.sentences)) == (str(made.arm), made.explanation["sentences"])
+    assert (drawn.chosen, list(drawn.sentences)) == (str(made.arm), explained["sentences"])
     card = flat(page).partition('id="draw"')[2].partition("</section>")[0]
     assert f"<strong>{made.arm}</strong>" in card
     assert '<input type="hidden" name="draw" value="4">' in card
@@ -292,8 +299,8 @@ def test_a_hundred_draws_stand_beside_what_is_expected(reviewer):
 def test_a_preview_writes_nothing_and_repeats():
     first, _ = preview("category", "d-1", cast.NOON)
     again, _ = preview("category", "d-1", cast.NOON)
-    assert first.arm == again.arm == select(bandit="category", decision_id="d-1", supply=None, now=cast.NOON).arm
-    assert Selection.objects.count() == 1
+    assert first.arm == again.arm
+    assert not Selection.objects.exists()
     with pytest.raises(ValueError, match="nothing is chosen from the bandit 'lesson'"):
         preview("lesson", "d-1", cast.NOON)
 
@@ -565,3 +572,23 @@ def test_a_pair_says_what_it_shares_of_its_harness_and_its_model(reviewer):
 def test_arms_without_parts_say_nothing_of_sharing(reviewer):
     graded()
     assert not any(row.shared for row in opened(reviewer).context["rows"])
+
+
+def test_decisions_that_came_to_nothing_are_counted_by_agent(reviewer):
+    for number in range(3):
+        select(bandit="category", decision_id=f"e-{number}", agent="eve", supply=None, now=cast.NOON - 2 * DAY)
+    select(bandit="category", decision_id="e-9", agent="eve", supply=None, now=cast.NOON)
+    page = read(reviewer)
+    assert "Of the last 4, 3 came to no session in a day (eve 3 of 4)." in page
+    assert page.count("not used") == 3
+
+
+def test_the_page_says_where_the_cap_on_agents_acts(reviewer):
+    day = cast.NOON.date()
+    for number in range(12):
+        helpers.with_cost(f"a-{number}", 0.6, usd=None, arm="code", day=day - DAY, agent="alice", witness="hook")
+    for number in range(25):
+        helpers.with_cost(f"e-{number}", 1.0, usd=None, arm="social", day=day, agent="eve", witness="claimed")
+    page = read(reviewer)
+    assert "25 sessions of eve on 31 Mar count as 3: the cap on agents" in page
+    assert "of alice on" not in page

@@ -156,7 +156,7 @@ def test_a_memory_of_a_day_is_refused_at_its_field_with_the_number(operator):
         ({"weight_judge": "1.5"}, "Of judge: expected a number from 0 to 1; got 1.5."),
         ({"weight_judge": ""}, "The weight of judge is a share from 0 to 1"),
         ({"cap_judge": "-1"}, "Of judge: expected a number above 0; got -1.0."),
-        ({"consumption_per_day": "1.5"}, "At most is a whole number (sessions a day), usually 2."),
+        ({"consumption_per_agent": "1.5"}, "Limit of an agent is a whole number (sessions a day), usually 2."),
         ({"half_life_days": "nan"}, "Half-life is a number (days)"),
         ({"note": "x" * 501}, "at most 500 characters"),
     ],

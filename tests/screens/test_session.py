@@ -9,7 +9,7 @@ import pytest
 from bandit.models import LedgerEntry
 from grading import intake, review
 from grading.evidence import store
-from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, Settlement
+from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Session, SessionSignals, Settlement
 from grading.models.evidence import EvidenceKind
 from grading.reward import rewards
 from grading.screens.session.view import TABS
@@ -323,8 +323,8 @@ def test_without_a_judge_nothing_comes_next(reviewer):
 def test_only_who_may_change_the_category_is_told_that_it_may_be_one_of_looking(client):
     reads = [("cat a.md", "one"), ("cat b.md", "two"), ("ls src", "c.py"), ("grep -n x c.py", "1:x")]
     session = sent("2f7b", transcript=logs.claude("2f7b", *reads, said="Nothing to do."))
-    session.signals = {**session.signals, "reads": 4, "concluded": True}
-    session.save()
+    session.extracted.data = {**session.signals, "reads": 4, "concluded": True}
+    session.extracted.save()
     for name, role, told in (("olga", "operator", True), ("rita", "reviewer", False)):
         client.force_login(cast.person(name, role))
         ways = client.get(f"/sessions/{session.pk}/").context["ways"]
@@ -346,11 +346,10 @@ def test_infrastructure_is_a_gate_before_the_chain_with_the_tests_that_held(revi
 def test_an_api_error_is_shown_with_its_event(reviewer):
     log = logs.claude("7d15", api_error="API Error: 529 overloaded")
     session = sent("7d15", transcript=log)
-    Session.objects.filter(pk=session.pk).update(
-        outcome="infrastructure", outcome_reason="overloaded",
-        signals={**session.signals, "assistant_turns": 0, "tool_calls": {}, "api_errors": {"overloaded": 1}},
-    )  # fmt: skip
-    session.refresh_from_db()
+    Session.objects.filter(pk=session.pk).update(outcome="infrastructure", outcome_reason="overloaded")
+    session = Session.objects.get(pk=session.pk)
+    session.extracted.data |= {"assistant_turns": 0, "tool_calls": {}, "api_errors": {"overloaded": 1}}
+    session.extracted.save()
     rewards.settle(session)
     context = reviewer.get(f"/sessions/{session.pk}/").context
     assert [(test.detail, test.event) for test in context["tests"]] == [("API Error: 529 overloaded", 2)]
@@ -420,7 +419,8 @@ def test_any_rows_that_add_to_a_grade_are_shown(reviewer):
 
 
 def test_signals_of_another_version_do_not_break_the_page(reviewer):
-    session = cast.session(signals={"of": "another version"}, signals_version="signals/0")
+    session = cast.session()
+    SessionSignals.objects.create(session=session, data={"of": "another version"}, version="signals/0")
     rewards.settle(session)
     assert 'class="did"' in shown(reviewer, session)
 

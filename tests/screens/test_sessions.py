@@ -1,11 +1,15 @@
 """The sessions list: what a row says, how it is narrowed, and that fifty rows cost what one costs."""
 
 import datetime as dt
+import re
+from html import unescape
 
 import pytest
 
 from grading import monitoring
+from grading.models import Session
 from grading.reward import rewards
+from grading.screens.sessions import paging
 from grading.vocabulary import Outcome, Reason, Source
 from tests import cast
 from tests.casts.page import flat
@@ -103,10 +107,28 @@ def test_pages_keep_the_filters(viewer):
     for number in range(51):
         settled(title=f"many {number}")
     html = listed(viewer, q="many")
-    assert "1 to 50 of 51" in html
-    assert 'href="?q=many&amp;page=2"' in html
-    assert "51 to 51 of 51" in listed(viewer, q="many", page="2")
-    assert "51 to 51 of 51" in listed(viewer, q="many", page="99")
+    (older,) = re.findall(r'rel="next" href="([^"]*)"', html)
+    assert older.startswith("?q=many&amp;before=")
+    for page in (unescape(older), "?q=many&page=last"):
+        last = viewer.get(f"/sessions/{page}").context_data["page"]
+        assert (len(last.object_list), last.older, last.count) == (1 if "before" in page else 50, "", 51)
+    assert viewer.get("/sessions/?q=many&before=never&page=99").context_data["page"].newer == ""
+
+
+@pytest.mark.parametrize(("begin", "further"), [("?", "older"), ("?page=last", "newer"), ("?flagged=no", "older")])
+def test_walking_from_page_to_page_shows_each_session_once(viewer, monkeypatch, begin, further):
+    monkeypatch.setattr(paging, "PAGE_SIZE", 4)
+    made = [settled(ended_at=cast.NOON - dt.timedelta(hours=number // 3)).pk for number in range(11)]
+    seen, address = [], begin
+    while address:
+        page = viewer.get(f"/sessions/{address}").context_data["page"]
+        keys = [session.pk for session in page.object_list]
+        seen += keys if further == "older" else keys[::-1]
+        place = getattr(page, further)
+        address = place and f"{begin.partition('page')[0]}&{place}"
+    assert sorted(seen) == sorted(made)
+    latest_first = list(Session.objects.values_list("pk", flat=True))
+    assert seen == (latest_first if further == "older" else latest_first[::-1])
 
 
 def test_the_empty_list_says_what_to_do_next(viewer):

@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from bandit.audit import BucketMismatch, DoubledReward, Replay, doubled, replay
 from bandit.models import LedgerEntry
+from bandit.names import printable
 
 # Differences told one by one; the others are only counted.
 TOLD = 20
@@ -41,6 +42,6 @@ class Command(BaseCommand):
 
     def tell(self, wrong: Sequence[BucketMismatch | DoubledReward]) -> None:
         for each in wrong[:TOLD]:
-            self.stderr.write(self.style.ERROR(str(each)))
+            self.stderr.write(self.style.ERROR(printable(str(each))))
         if (more := len(wrong) - TOLD) > 0:
             self.stderr.write(self.style.ERROR(f"and {more:,} more"))

@@ -8,6 +8,7 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from bandit.models import Bandit, UnknownBandit
+from bandit.names import printable
 from bandit.policies import proposed
 from bandit.reading import version_of
 from bandit.shadow import LIMIT, shadow
@@ -67,7 +68,7 @@ class Command(BaseCommand):
         if report.comparison is not None:
             lines += [f"From {report.first:%Y-%m-%d %H:%M} to {report.last:%Y-%m-%d %H:%M}. Of a hundred such draws:"]
             lines += [f"  {'':24}{'ran':>8}{'would':>8}"]
-            lines += [f"  {share.arm:24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares]
+            lines += [f"  {printable(share.arm):24}{share.ran:8.1f}{share.would:8.1f}" for share in report.shares]
             told = report.comparison
             cut = f", {told.clipped} cut to {told.cap:.1f}" if told.clipped else ""
             lines += [f"Effective sample {told.effective:.0f}, heaviest weight {told.largest:.2f}{cut}."]

@@ -43,7 +43,7 @@ def load(now: dt.datetime) -> Iterator[intake.Receipt]:
                 for name, part in PARTS.items()
                 if (folder / name).exists()
             }
-            yield intake.submit(agent=agent, metadata=metadata, is_sample=True, **files)
+            yield intake.submit(agent=agent, metadata=metadata, is_sample=True, **files)  # type: ignore[arg-type]  # files alone
 
 
 def remove(who: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ from grading.evidence.transcripts.building import announce, build
 from grading.evidence.transcripts.cache import IndexProgress, forget
 from grading.evidence.transcripts.index import PAGE, SearchHits
 from grading.evidence.transcripts.lines import TranscriptLine
-from grading.evidence.transcripts.pages import TranscriptPage, find, page
+from grading.evidence.transcripts.pages import TranscriptPage, find, hidden_in, page
 
 __all__ = [
     "PAGE",
@@ -19,5 +19,6 @@ __all__ = [
     "build",
     "find",
     "forget",
+    "hidden_in",
     "page",
 ]

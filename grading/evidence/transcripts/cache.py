@@ -12,13 +12,14 @@ from pathlib import Path
 
 from django.conf import settings
 
+from grading import redaction
 from grading.formats import PARSER_VERSION
 from grading.models import Evidence
 
 INDEX_VERSION = "1"
 """Raised whenever the same events would give other rows."""
 
-VERSION = f"p{PARSER_VERSION}-i{INDEX_VERSION}"
+VERSION = f"p{PARSER_VERSION}-i{INDEX_VERSION}-r{redaction.VERSION}"
 # Whoever builds says so more often than this; a builder that is silent for longer has died.
 ALIVE_SECONDS = 3.0
 # What failed is tried again after this, and what a dead builder left goes.

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grading.formats.events import (
     ApiError,
@@ -17,6 +17,7 @@ from grading.formats.events import (
     ToolResult,
     Usage,
 )
+from grading.redaction import MARGIN, MARK, redact
 
 SHOWN, FOLDED = 1_200, 20_000
 ASIDE = 240
@@ -54,11 +55,27 @@ class TranscriptLine:
 
     @property
     def _shown(self) -> int:
-        return ASIDE if self.css == "scaffold" else SHOWN
+        """Not in the middle of a mark for what is hidden."""
+        limit = ASIDE if self.css == "scaffold" else SHOWN
+        mark = next(
+            (mark for mark in MARK.finditer(self.told, max(limit - 60, 0), limit + 60) if mark.end() > limit), None
+        )
+        return limit if mark is None else min(limit, mark.start())
 
 
 def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
-    """The line of each event in turn. Usage has a number and no line. Holds a bounded number of open calls."""
+    """The line of each event in turn, secrets hidden. Usage has a number and no line. Holds a bounded number of open
+    calls.
+    """
+    for line in raw_lines(events):
+        head, told, cut = redact(line.head)[:FOLDED], redact(line.told), line.cut
+        if cut:  # so much more was looked at that no secret is cut where it could no longer be told
+            told = told[:FOLDED]
+        yield replace(line, head=head, told=told, cut=cut)
+
+
+def raw_lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
+    """The same with what is to be hidden; of a text that is cut MARGIN characters more."""
     calls: OrderedDict[str, int] = OrderedDict()
     before = 0
     for event in events:
@@ -70,14 +87,15 @@ def lines(events: Iterable[Event]) -> Iterator[TranscriptLine]:
             if len(calls) > OPEN_CALLS:
                 calls.popitem(last=False)
         kind, css, head, text, failed = _content(event)
+        cut = max(len(text) - FOLDED, 0)
         yield TranscriptLine(
             number=event.number,
             at=event.at,
             kind=kind,
             css=css,
             head=head,
-            told=text[:FOLDED],
-            cut=max(len(text) - FOLDED, 0),
+            told=text[: FOLDED + MARGIN],
+            cut=cut,
             failed=failed,
             of=called if called != before else None,
         )
@@ -94,7 +112,7 @@ def _content(event: Event) -> tuple[str, str, str, str, bool]:
         case ToolCall():
             known = event.command or event.path
             arguments = "" if known else json.dumps(dict(event.arguments), default=str, ensure_ascii=False)
-            shown = (event.name, "", known[:FOLDED], arguments, False)
+            shown = (event.name, "", known[: FOLDED + MARGIN], arguments, False)
         case ToolResult():
             failed = bool(event.failed) or bool(event.exit_code)
             ended = f"exit {event.exit_code}" if event.exit_code else "failed"

@@ -9,9 +9,10 @@ from grading.evidence.transcripts import building, cache, index
 from grading.evidence.transcripts.building import Counted
 from grading.evidence.transcripts.cache import IndexProgress
 from grading.evidence.transcripts.index import PAGE, Broken, Index, SearchHits
-from grading.evidence.transcripts.lines import TranscriptLine, lines
+from grading.evidence.transcripts.lines import TranscriptLine, lines, raw_lines
 from grading.formats import EmptyTranscript, UnknownFormat
 from grading.models import Evidence
+from grading.redaction import MARK, mark_at, redact
 
 # Without an index, so many pages are read from the file, and so much of it; what is farther in waits for the index.
 FIRST_PAGES, READ_AHEAD = 10, 2 * 1024 * 1024
@@ -64,6 +65,21 @@ def find(row: Evidence, query: str, after: int = 0) -> SearchHits | IndexProgres
     except Broken:
         cache.forget(row.sha256)
     return cache.progress(row) or IndexProgress(problem=problem)
+
+
+def hidden_in(row: Evidence, number: int, mark: int) -> str | None:
+    """What stands behind a mark (from 0) of an event's line as it is shown; None where nothing does. Reads the file as
+    far as that. Raises OSError where its bytes cannot be read.
+    """
+    try:
+        with store.open(row) as file:
+            line = next((line for line in raw_lines(formats.read(file, row.filename)) if line.number >= number), None)
+    except (UnknownFormat, EmptyTranscript):
+        return None
+    if line is None or line.number != number:
+        return None
+    in_head = len(MARK.findall(redact(line.head)))
+    return mark_at(line.head, mark) if mark < in_head else mark_at(line.told, mark - in_head)
 
 
 def _begin(number: int) -> int:

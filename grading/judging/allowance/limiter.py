@@ -19,12 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import redis
 from django.conf import settings
-from django.utils import timezone
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from grading import clock
 from grading.judging.allowance.bucket import BURST, FIRST, LOCAL_SHARE, LONGEST_WAIT, LocalBuckets
 from grading.judging.core.ratelimits import DIMENSIONS, CallCost, RateLimits
 
@@ -101,6 +98,10 @@ class Limiter:
     """The limiter at a Redis. Threads may share one; every method is safe, and returns, when Redis is away."""
 
     def __init__(self, url: str) -> None:
+        import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
         self._redis = redis.Redis.from_url(
             url, socket_timeout=2, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0), decode_responses=True
         )
@@ -142,7 +143,7 @@ class Limiter:
 
     def hold(self, name: str, until: dt.datetime) -> None:
         """Nobody goes before `until` (aware); a longer hold stays. At most an hour."""
-        seconds = (until - timezone.now()).total_seconds()
+        seconds = (until - clock.now()).total_seconds()
         if seconds > 0:
             seconds = min(seconds, LONGEST_HOLD)
             self._of(name).hold(seconds)
@@ -174,7 +175,7 @@ class Limiter:
         hold = answer["hold"]
         return State(
             dimensions={dimension: DimensionState(**said) for dimension, said in answer["dimensions"].items()},
-            held_until=timezone.now() + dt.timedelta(seconds=hold) if hold else None,
+            held_until=clock.now() + dt.timedelta(seconds=hold) if hold else None,
             share=answer["share"],
             tokens_per_character=answer["ratio"],
             output_tokens=answer["output"],
@@ -189,6 +190,8 @@ class Limiter:
 
     def _run(self, verb: str, name: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         """The script's answer; None, after one line in the log, while Redis is away."""
+        import redis
+
         if time.monotonic() < self._away_until:
             return None
         try:

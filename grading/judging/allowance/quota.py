@@ -1,8 +1,9 @@
 """What a judge's provider lets us do, as a row that people see and workers obey: open, pacing, exhausted until a time,
 misconfigured, or paused by an operator.
 
-The row belongs to a key and model: another key or model starts with a row of its own, open. While it is exhausted
-nothing is sent, except one probe when it is due. A spent budget is an exhausted quota whose reset is midnight.
+The row belongs to a key and model: another key or model starts with a row of its own, open. While it is exhausted or
+misconfigured nothing is sent, except one probe when it is due. A spent budget is an exhausted quota whose reset is
+midnight.
 """
 
 import datetime as dt
@@ -14,12 +15,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
-from grading import monitoring
+from grading import clock, monitoring
 from grading.days import tomorrow
 from grading.judging import judges
 from grading.judging.allowance import limiter
+from grading.judging.core import api_errors
 from grading.judging.core.ratelimits import RateLimits
 from grading.judging.core.verdict import DeferralScope, Deferred, Result
 from grading.judging.judges import Judge
@@ -32,6 +33,14 @@ logger = logging.getLogger(__name__)
 LONGEST_GAP = dt.timedelta(hours=1)
 # Spend limits are monthly: a reset named beyond that is not believed.
 LONGEST_OUTAGE = dt.timedelta(days=32)
+# A key that was refused costs nothing to try, and is mended where the site does not see it.
+LONGEST_REFUSED = dt.timedelta(minutes=15)
+LONGEST_BY_STATE = {
+    QuotaState.PACING: api_errors.SHORT_WAIT,
+    QuotaState.EXHAUSTED: LONGEST_OUTAGE,
+    QuotaState.MISCONFIGURED: LONGEST_REFUSED,
+}
+PROBED = (QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED)
 # How often the limits that headers name are written down, at most.
 LIMITS_EVERY = dt.timedelta(seconds=5)
 
@@ -75,16 +84,20 @@ def obstacle() -> Obstacle | None:
 
 
 def is_due(quota: Quota, now: dt.datetime) -> bool:
-    """Whether a call may be made: none while misconfigured, paused or waiting; one (a probe) once an exhausted one is
+    """Whether a call may be made: none while paused or waiting; one (a probe) once an exhausted or misconfigured one is
     due.
     """
     if quota.state == QuotaState.OPEN:
         return True
-    return quota.state in (QuotaState.PACING, QuotaState.EXHAUSTED) and (quota.until is None or quota.until <= now)
+    if quota.state == QuotaState.PAUSED:
+        return False
+    longest = LONGEST_BY_STATE[QuotaState(quota.state)]
+    # A time further ahead than any that is ever set was set by another clock.
+    return quota.until is None or quota.changed_at > now + LIMITS_EVERY or not now < quota.until <= now + longest
 
 
 class Permit(Enum):
-    """The right to go on to a call; a `PROBE` is the one call that an exhausted quota lets through."""
+    """The right to go on to a call; a `PROBE` is the one call that a quota lets through that is out."""
 
     CALL = "call"
     PROBE = "probe"
@@ -95,17 +108,17 @@ def take(judge: Judge, now: dt.datetime) -> Permit | None:
     quota = current(judge)
     if not is_due(quota, now):
         return None
-    if quota.state != QuotaState.EXHAUSTED:
+    if quota.state not in PROBED:
         return Permit.CALL
     # The probe is held for as long as a lease, so that a probe whose worker died is followed by another.
     held = now + dt.timedelta(seconds=settings.JUDGE_LEASE_SECONDS)
-    due = Quota.objects.filter(pk=quota.pk, state=QuotaState.EXHAUSTED, until=quota.until)
+    due = Quota.objects.filter(pk=quota.pk, state=quota.state, until=quota.until)
     return Permit.PROBE if due.update(until=held) else None
 
 
 def return_probe(judge: Judge, now: dt.datetime) -> None:
     """The probe that was taken was not sent: another may be."""
-    seen = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state=QuotaState.EXHAUSTED)
+    seen = Quota.objects.filter(key=judge.fingerprint, model=judge.model, state__in=PROBED)
     seen.exclude(reason=Reason.BUDGET_SPENT).update(until=now)
 
 
@@ -126,11 +139,14 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
                     until = quota.until
                 _move(quota, QuotaState.EXHAUSTED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.CONFIGURATION):
-                _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail)
+                quota.failures += is_news
+                until = now + min(probe_gap(quota.failures), LONGEST_REFUSED)
+                until = until if is_news or quota.until is None else quota.until
+                _move(quota, QuotaState.MISCONFIGURED, now, reason=result.reason, detail=result.detail, until=until)
             case Deferred(scope=DeferralScope.PACE) if is_news:
                 pacing = max(filter(None, (result.retry_at, quota.until)), default=None)
                 _move(quota, QuotaState.PACING, now, reason=result.reason, detail=result.detail, until=pacing)
-            case Deferred(scope=DeferralScope.JOB):
+            case Deferred(scope=DeferralScope.JOB | DeferralScope.READER):
                 pass  # trouble of another kind says nothing about the quota
             case _ if is_news:
                 if quota.is_out:
@@ -165,7 +181,7 @@ def remember_limits(judge: Judge, limits: RateLimits | None, now: dt.datetime) -
 
 def pause(*, by: User | None, note: str = "", now: dt.datetime | None = None) -> None:
     """Send nothing until somebody resumes. Calls that are under way are heard."""
-    now = now or timezone.now()
+    now = now or clock.now()
     with transaction.atomic():
         for quota in _locked().exclude(state=QuotaState.PAUSED):
             _move(quota, QuotaState.PAUSED, now, reason=Reason.PAUSED, detail=note, by=by)
@@ -173,7 +189,7 @@ def pause(*, by: User | None, note: str = "", now: dt.datetime | None = None) ->
 
 def resume(*, by: User | None, now: dt.datetime | None = None) -> None:
     """End a pause. An outage that began before it and is not over yet goes on."""
-    now = now or timezone.now()
+    now = now or clock.now()
     with transaction.atomic():
         for quota in _locked().filter(state=QuotaState.PAUSED):
             before = quota.transitions.exclude(state=QuotaState.PAUSED).last()
@@ -189,7 +205,7 @@ def probe_now(*, by: User | None = None, now: dt.datetime | None = None) -> int:
     """Let the next job of each judge that is out ask, whatever its row says: for a person who knows that the quota is
     back. How many judges that concerns; a paused one is resumed, not probed.
     """
-    now = now or timezone.now()
+    now = now or clock.now()
     with transaction.atomic():
         out = list(_locked().filter(state__in=[QuotaState.EXHAUSTED, QuotaState.MISCONFIGURED]))
         for quota in out:

@@ -5,8 +5,8 @@ import logging
 
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 
+from grading import clock
 from grading.judging.batches import provider
 from grading.judging.batches.reading import token
 from grading.judging.judges import Judge
@@ -49,7 +49,7 @@ def look_for(batch: JudgeBatch, judge: Judge, now: dt.datetime) -> None:
 
 def end(batch: JudgeBatch, state: BatchState, why: str) -> None:
     """Nothing more comes of the batch: what has no result is queued again, and its attempt says so."""
-    now = timezone.now()
+    now = clock.now()
     with transaction.atomic():
         if not JudgeBatch.objects.open().filter(pk=batch.pk).update(state=state, ended_at=now):
             return

@@ -3,18 +3,18 @@
 import json
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import IO, Any
 
 from django.conf import settings
-from django.utils import timezone
 
+from grading import clock
 from grading.evidence.material import judgeable
 from grading.judging import client, inputs, lanes, results, worker
 from grading.judging.allowance import budget, limiter
-from grading.judging.client import CallOutcome
 from grading.judging.core.batch import pack
 from grading.judging.core.verdict import Deferred
 from grading.judging.judges import Judge
@@ -37,21 +37,27 @@ class BatchRequest:
     citable: list[list[int]]
     read: dict[str, Any]
     usd: float
+    payer_id: int | None
 
 
 @dataclass(slots=True, kw_only=True)
 class BatchDraft:
-    """What is gathered for a batch: `requests`, and their text in `body`. `unpaid`: the budget ended it."""
+    """What is gathered for a batch: `requests`, and their text in `body`. `unpaid`: the budget ended it.
+
+    `paid` is what they should cost by the token on whose quota that counts.
+    """
 
     body: IO[bytes]
     requests: list[BatchRequest] = field(default_factory=list)
     usd: float = 0.0
     unpaid: float | None = None
+    paid: dict[int | None, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, request: BatchRequest, text: bytes) -> None:
         self.body.write((b"," if self.requests else b"") + text)
         self.requests.append(request)
         self.usd += request.usd
+        self.paid[request.payer_id] += request.usd
 
     def tokens(self) -> Iterator[list[uuid.UUID]]:
         """The leases, some at a time."""
@@ -68,14 +74,14 @@ def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
     """Lease jobs and write their requests to `body`, for as long as the batch, the budget and half a lease hold."""
     draft, started = BatchDraft(body=body), time.monotonic()
     limit = JudgePolicy.objects.current().daily_budget_usd
-    left = None if limit is None else limit - budget.spent_today(timezone.now())
+    left = None if limit is None else limit - budget.spent_today(clock.now())
     body.write(b'{"requests":[')
-    wanted = lanes.backlog(timezone.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
+    wanted = lanes.backlog(clock.now(), judge.role).values_list("pk", flat=True)[:MOST_REQUESTS]
     for job_id in list(wanted):
         turn = worker.claim(job_id)
         if turn is None:
             continue
-        made = _prepare(turn, rng)
+        made = _prepare(turn, rng, draft)
         if made is not None:
             request, text = made
             if left is not None and draft.usd + request.usd > left:
@@ -90,21 +96,29 @@ def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
     return draft
 
 
-def _prepare(turn: Turn, rng: Random) -> tuple[BatchRequest, bytes] | None:
-    """A job's request and its text; None where it needs no call, or its evidence cannot be read."""
+def _prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[BatchRequest, bytes] | None:
+    """A job's request and its text; None where it needs no call, its token's quota is spent, or it cannot be read."""
     session = Session.objects.with_people().get(pk=turn.job.session_id)
     worker.ask_by_its_kind(turn.job, session)
     inputs_sha256 = inputs.inputs_sha256(judgeable(session))
-    if not worker.is_needed(turn, session, inputs_sha256):
-        results.close(turn.job, turn.token, "its question was answered already")
+    if needless := worker.why_needless(turn, session, inputs_sha256):
+        results.close(turn.job, turn.token, needless)
+        return None
+    payer = budget.payer(turn.job)
+    if payer is not None and budget.left_of(payer, clock.now()) <= draft.paid[payer.pk]:
+        worker.postpone(turn, payer)
         return None
     read = inputs.shown(session)
-    prompt = worker.prompt_for(turn, session)
+    # One over which a worker was lost before leaves a trace before it is read.
+    attempt = worker.begin(turn, payer, inputs_sha256=inputs_sha256) if turn.job.losses else None
+    prompt = worker.read_evidence(turn, session, attempt) if attempt else worker.prompt_for(turn, session)
     if isinstance(prompt, Deferred):
-        attempt = worker.begin(turn)
+        attempt = attempt or worker.begin(turn, payer, inputs_sha256=inputs_sha256)
         if attempt is not None:
-            results.apply(attempt, CallOutcome(result=prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
+            results.apply(attempt, worker.unsent(prompt), turn.judge, inputs_sha256=inputs_sha256, rng=rng)
         return None
+    if attempt is not None:
+        attempt.delete()
     cost = limiter.shared().estimate(turn.judge.name, prompt.characters)
     request = BatchRequest(
         job_id=turn.job.pk,
@@ -114,6 +128,7 @@ def _prepare(turn: Turn, rng: Random) -> tuple[BatchRequest, bytes] | None:
         citable=pack(prompt.citable),
         read=read,
         usd=budget.estimate(turn.judge, cost, batch=True),
+        payer_id=None if payer is None else payer.pk,
     )
     params = client.request(turn.judge, prompt, turn.job.rubric)
     return request, json.dumps({"custom_id": turn.token.hex, "params": params}).encode()

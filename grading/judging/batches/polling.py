@@ -4,12 +4,12 @@ import datetime as dt
 import logging
 from dataclasses import replace
 from random import Random, SystemRandom
+from typing import TYPE_CHECKING
 
-from anthropic.types.messages import MessageBatchIndividualResponse
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
+from grading import clock
 from grading.judging import judges, results, worker
 from grading.judging.batches import provider
 from grading.judging.batches.ending import MAY_BE_PAID, end, look_for
@@ -18,6 +18,9 @@ from grading.judging.core.batch import poll_gap
 from grading.judging.judges import Judge
 from grading.models import JudgeBatch, Session
 from grading.models.judging import AttemptOutcome, BatchState, JudgeRole
+
+if TYPE_CHECKING:
+    from anthropic.types.messages import MessageBatchIndividualResponse
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +34,11 @@ def poll(*, rng: Random | None = None) -> int:
     """Ask after every open batch whose time has come; how many results were applied. Polling costs nothing, so it goes
     on while the judge is paused or out of quota.
     """
-    now, applied = timezone.now(), 0
+    now, applied = clock.now(), 0
     shortest = dt.timedelta(seconds=settings.JUDGE_BATCH_POLL_SECONDS)
     for batch in JudgeBatch.objects.open():
-        if now >= (batch.polled_at or batch.created_at) + poll_gap(now - batch.created_at, shortest):
+        is_ahead = batch.polled_at is not None and batch.polled_at > now  # by a clock that was wrong
+        if is_ahead or now >= (batch.polled_at or batch.created_at) + poll_gap(now - batch.created_at, shortest):
             applied += _attend(batch, now, rng or SystemRandom())
     return applied
 
@@ -76,13 +80,13 @@ def _take_in(batch: JudgeBatch, judge: Judge, rng: Random) -> int:
             broken += 1
             logger.exception("a result of %s could not be applied", batch)
         if number % SAID_EVERY == 0:
-            JudgeBatch.objects.filter(pk=batch.pk).update(polled_at=timezone.now())
+            JudgeBatch.objects.filter(pk=batch.pk).update(polled_at=clock.now())
     if not broken:
         end(batch, BatchState.ENDED, f"The batch ended without a result for this request. {MAY_BE_PAID}")
     return applied
 
 
-def _apply(batch: JudgeBatch, judge: Judge, line: MessageBatchIndividualResponse, rng: Random) -> bool:
+def _apply(batch: JudgeBatch, judge: Judge, line: "MessageBatchIndividualResponse", rng: Random) -> bool:
     """Apply one result, once: repeated and unknown ones change nothing."""
     rows = batch.attempt_rows.filter(lease_token=token(line.custom_id), outcome=AttemptOutcome.RUNNING)
     attempt = rows.select_related("job__rubric").first()

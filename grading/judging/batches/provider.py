@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import anthropic
-from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 from django.conf import settings
-from django.utils import timezone
 
-from grading.judging import client, deadline
+from grading import clock
+from grading.judging import client
 from grading.judging.allowance import quota
 from grading.judging.client import CallOutcome
 from grading.judging.core.api_errors import SPEND_CODES, NotItsProtocol
 from grading.judging.judges import Judge
+
+if TYPE_CHECKING:
+    import anthropic
+    from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
 
 logger = logging.getLogger(__name__)
 
@@ -63,18 +65,20 @@ class Failed(Exception):
         """What it means, by the one table; the quota has learned of it."""
         answer = client.failed(self.error)
         if self.concerns_quota:
-            quota.learn(judge, answer.result, started_at=started_at, now=timezone.now())
+            quota.learn(judge, answer.result, started_at=started_at, now=clock.now())
         return answer
 
 
-def create(judge: Judge, body: IO[bytes]) -> MessageBatch:
+def create(judge: Judge, body: IO[bytes]) -> "MessageBatch":
     """Send the requests in `body`, the JSON of a create call, as it is read. Raises Failed."""
+    from anthropic.types.messages import MessageBatch
+
     body.seek(0)
     with _call(judge, TRANSFER_SECONDS) as sdk:
         return _checked(sdk.post(PATH, cast_to=MessageBatch, content=body))
 
 
-def retrieve(judge: Judge, provider_id: str) -> MessageBatch:
+def retrieve(judge: Judge, provider_id: str) -> "MessageBatch":
     """Raises Failed."""
     with _call(judge) as sdk:
         return _checked(sdk.messages.batches.retrieve(provider_id))
@@ -86,18 +90,20 @@ def cancel(judge: Judge, provider_id: str) -> None:
         sdk.messages.batches.cancel(provider_id)
 
 
-def since(judge: Judge, oldest: dt.datetime) -> list[MessageBatch]:
+def since(judge: Judge, oldest: dt.datetime) -> list["MessageBatch"]:
     """The key's batches that were created from `oldest` on, newest first. Raises Failed."""
     with _call(judge) as sdk:
         listed = map(_checked, sdk.messages.batches.list(limit=100))
         return list(takewhile(lambda batch: batch.created_at >= oldest, listed))
 
 
-def results(judge: Judge, provider_id: str) -> Iterator[MessageBatchIndividualResponse]:
+def results(judge: Judge, provider_id: str) -> Iterator["MessageBatchIndividualResponse"]:
     """The results of a batch that has ended, in no order; a line that is none is left out. Raises Failed.
 
     They are read to a file first: applying them takes longer than a connection can be expected to stay open.
     """
+    from anthropic.types.messages import MessageBatchIndividualResponse
+
     with TemporaryFile(dir=settings.STATE_DIR) as file:
         with (
             _call(judge, TRANSFER_SECONDS) as sdk,
@@ -115,8 +121,10 @@ def results(judge: Judge, provider_id: str) -> Iterator[MessageBatchIndividualRe
 
 
 @contextmanager
-def _call(judge: Judge, seconds: float | None = None) -> Iterator[anthropic.Anthropic]:
+def _call(judge: Judge, seconds: float | None = None) -> Iterator["anthropic.Anthropic"]:
     """The client, for a call that takes JUDGE_TIMEOUT or `seconds` at most. Whatever it raises is Failed."""
+    from grading.judging import deadline
+
     try:
         with deadline.within(seconds or settings.JUDGE_TIMEOUT):
             yield client.sdk(judge)
@@ -124,8 +132,10 @@ def _call(judge: Judge, seconds: float | None = None) -> Iterator[anthropic.Anth
         raise Failed(error) from error
 
 
-def _checked(batch: MessageBatch | Any) -> MessageBatch:
+def _checked(batch: "MessageBatch | Any") -> "MessageBatch":
     """The SDK checks nothing of what a gateway answers."""
+    from anthropic.types.messages import MessageBatch
+
     if (
         isinstance(batch, MessageBatch)
         and isinstance(getattr(batch, "id", None), str)

@@ -1,11 +1,11 @@
 """Reading: a line of a batch's results as the answer that a call of its own would have had."""
 
 import uuid
+from typing import TYPE_CHECKING
 
-from anthropic.types.messages import MessageBatchIndividualResponse
 from django.conf import settings
-from django.utils import timezone
 
+from grading import clock
 from grading.judging import client, inputs
 from grading.judging.client import CallOutcome
 from grading.judging.core import api_errors
@@ -13,6 +13,9 @@ from grading.judging.core.batch import unpack
 from grading.judging.core.verdict import DeferralScope, Deferred
 from grading.models import JudgeAttempt, Session
 from grading.vocabulary import Reason
+
+if TYPE_CHECKING:
+    from anthropic.types.messages import MessageBatchIndividualResponse
 
 
 def token(custom_id: str) -> uuid.UUID:
@@ -23,7 +26,7 @@ def token(custom_id: str) -> uuid.UUID:
         return uuid.UUID(int=0)
 
 
-def answer_in(line: MessageBatchIndividualResponse, attempt: JudgeAttempt) -> CallOutcome:
+def answer_in(line: "MessageBatchIndividualResponse", attempt: JudgeAttempt) -> CallOutcome:
     """What became of one request; costs are those of a batch."""
     result, rubric = line.result, attempt.job.rubric
     match result.type:
@@ -41,7 +44,7 @@ def answer_in(line: MessageBatchIndividualResponse, attempt: JudgeAttempt) -> Ca
                 "error_type": str(code or error.type)[:80],
                 "request_id": str(result.error.request_id or "")[:120],
             }
-            meaning = api_errors.classify_said(error.type, error.message, timezone.now(), code=str(code))
+            meaning = api_errors.classify_said(error.type, error.message, clock.now(), code=str(code))
             return CallOutcome(result=meaning, row=row)
         case "expired":
             return _undone(Reason.OVERLOADED, "The batch expired before this request was done", result.type)

@@ -11,8 +11,8 @@ from typing import IO
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
+from grading import clock
 from grading.judging import lanes, worker
 from grading.judging.allowance import budget, quota
 from grading.judging.batches import provider
@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 def send(*, rng: Random | None = None) -> int:
     """Send the backlog of every judge that takes batches now; how many requests the provider took in."""
-    ready, sent = worker.ready(timezone.now()), 0
-    for role in lanes.together(timezone.now(), list(ready)):
+    ready, sent = worker.ready(clock.now()), 0
+    for role in lanes.together(clock.now(), list(ready)):
         judge = ready[role]
         with TemporaryFile(dir=settings.STATE_DIR) as body:
             draft = gather(judge, body, rng or SystemRandom())
@@ -37,14 +37,14 @@ def send(*, rng: Random | None = None) -> int:
                 draft.give_back()
                 continue
             if draft.unpaid is not None:
-                budget.affords(judge, draft.unpaid, timezone.now())
+                budget.affords(judge, draft.unpaid, clock.now())
             sent += len(draft.requests) if _create(judge, batch, body) else 0
     return sent
 
 
 def _write_down(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
     """Batch, attempts and jobs, in one transaction before the call; None where nothing may be sent any more."""
-    now = timezone.now()
+    now = clock.now()
     with transaction.atomic():
         is_out = quota.current(judge).is_out
         if not draft.requests or is_out or not budget.affords(judge, draft.usd, now):
@@ -57,6 +57,7 @@ def _write_down(judge: Judge, draft: BatchDraft) -> JudgeBatch | None:
         attempts = (
             JudgeAttempt(
                 job_id=request.job_id,
+                payer_id=request.payer_id,
                 lease_token=request.token,
                 started_at=now,
                 judge=judge.role,
@@ -83,7 +84,7 @@ def _create(judge: Judge, batch: JudgeBatch, body: IO[bytes]) -> bool:
         logger.warning("%s was not taken in: %s", batch, failure)
         if failure.is_definite:
             # The provider took nothing in and charged nothing: every job is queued again, and its attempt says why.
-            now, result = timezone.now(), answer.result
+            now, result = clock.now(), answer.result
             reason, detail = getattr(result, "reason", ""), getattr(result, "detail", "")
             with transaction.atomic():
                 attempts = batch.attempt_rows.filter(outcome=AttemptOutcome.RUNNING)

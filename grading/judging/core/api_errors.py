@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-import anthropic
-
 from grading.judging.core.verdict import DeferralScope, Deferred, kept
 from grading.vocabulary import Reason
 
@@ -64,6 +62,8 @@ def classify(error: Exception, now: dt.datetime) -> Deferred:
 
     Anything unforeseen is `needs_attention`: never a grade, never silent.
     """
+    import anthropic
+
     match error:
         case anthropic.APITimeoutError():
             return _job(Reason.TIMEOUT, "The judge did not answer in time")
@@ -142,6 +142,8 @@ class Identity:
 
 def identity(error: Exception) -> Identity:
     """HTTP status, type and request id of an error, where it has them."""
+    import anthropic
+
     if not isinstance(error, anthropic.APIStatusError):
         return Identity(http_status=None, error_type=type(error).__name__, request_id="")
     kind = error.error_code or error.type or type(error).__name__

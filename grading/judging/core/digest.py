@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from grading.formats.events import ApiError, Boundary, Event, Message, PullRequestLink, Role, ToolCall, ToolResult
-from grading.judging.core.sanitise import MARGIN, QUOTE, ends, inline, quoted
+from grading.judging.core.sanitise import QUOTE, ends, inline, quoted
+from grading.redaction import MARGIN
 from grading.signals import EffectKind, Signals
 from grading.signals.looks import worked
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import accumulate, takewhile
 
-from grading.judging.core.redact import redact
+from grading.redaction import MARGIN, redact
 
-# Of a long text only the ends are looked at: what is to be shown, and this much more, which is longer than any key, so
-# that none is cut where its beginning or its end could no longer be told.
-MARGIN = 4096
+# Of a long text only the ends are looked at: what is to be shown, and MARGIN more.
 QUOTE, CUT = "  | ", " … [cut] … "
 
 _SUSPECT = re.compile(r"[^\t\n\x20-\x7e]")

@@ -8,13 +8,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from anthropic.types import Message
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grading.judging.core.sanitise import visible
 from grading.vocabulary import Reason
+
+if TYPE_CHECKING:
+    from anthropic.types import Message
 
 REPLY_KEPT = 2000
 # A rationale of fewer letters and digits may be in the evidence by chance.
@@ -24,11 +26,12 @@ ECHO = 20
 class DeferralScope(StrEnum):
     """Whom a deferral concerns.
 
-    This job; everybody for a moment; everybody until the quota is back; everybody until the configuration changes;
-    this job, with a smaller digest.
+    This job; this job, over whose evidence its reader was lost; everybody for a moment; everybody until the quota is
+    back; everybody until the configuration changes; this job, with a smaller digest.
     """
 
     JOB = "job"
+    READER = "reader"
     PACE = "pace"
     QUOTA = "quota"
     CONFIGURATION = "configuration"
@@ -86,6 +89,21 @@ class Invalid:
 
 
 Result = Graded | Deferred | Refused | Invalid
+_BY_NAME: Mapping[str, TypeAdapter[Result]] = {
+    case.__name__: TypeAdapter(case) for case in (Graded, Deferred, Refused, Invalid)
+}
+
+
+def packed(result: Result) -> dict[str, Any]:
+    """A result as JSON has it, for `unpacked` to read."""
+    name = type(result).__name__
+    return {"case": name, **_BY_NAME[name].dump_python(result, mode="json")}
+
+
+def unpacked(said: Mapping[str, Any]) -> Result:
+    """The result that `packed` wrote. Raises KeyError or ValueError for anything else."""
+    return _BY_NAME[said["case"]].validate_python({name: value for name, value in said.items() if name != "case"})
+
 
 UnitScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 
@@ -124,7 +142,7 @@ def _object(**properties: object) -> dict[str, object]:
 
 
 def read_reply(
-    message: Message, *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""
+    message: "Message", *, dimensions: Collection[str], citable: Collection[int], evidence: str = ""
 ) -> Result:
     """The verdict in a reply, or why it is none. Thinking blocks may come first; only text is read.
 

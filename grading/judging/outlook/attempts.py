@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Min, Q, QuerySet
+from django.utils import timezone
 
+from grading.days import tomorrow
 from grading.judging.outlook.outages import TROUBLE
 from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState
@@ -86,12 +88,14 @@ def tallies(attempts: QuerySet[JudgeAttempt]) -> list[AttemptTally]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
     """Jobs that wait, new sessions' and backlog, and when the next of them is due; so many of them are `reserved` for
-    sessions that were drawn to speak for their arm's abstentions.
+    sessions that were drawn to speak for their arm's abstentions, and so many wait for midnight because their token's
+    quota for the day is spent.
     """
 
     new: int
     backlog: int
     reserved: int
+    over_quota: int
     due: dt.datetime | None
 
     @property
@@ -101,11 +105,13 @@ class WaitingJobs:
 
 def held() -> WaitingJobs:
     """One query."""
+    midnight = tomorrow(timezone.now())
     waiting = JudgeJob.objects.filter(state=JobState.QUEUED).order_by()
     found = waiting.aggregate(
         new=Count("pk", filter=Q(backlog=False)),
         backlog=Count("pk", filter=Q(backlog=True)),
         reserved=Count("pk", filter=Q(reserved=True)),
+        over_quota=Count("pk", filter=Q(reason=Reason.BUDGET_SPENT, next_attempt_at=midnight)),
         due=Min("next_attempt_at"),
     )
     return WaitingJobs(**found)

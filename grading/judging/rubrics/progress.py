@@ -94,7 +94,7 @@ def progress(run: JudgeRun) -> RunProgress:
         cancelled=states[JobState.CANCELLED].total() + never,
         moved=run.placed - with_jobs - sum(left_out.values()),
         to_place=0 if run.cancelled_at else run.total - run.placed,
-        waiting=states[JobState.QUEUED],
+        waiting=states[JobState.QUEUED] + states[JobState.PARKED],
         failed=states[JobState.ABANDONED],
         left_out=left_out,
         spent=spend.usd or 0.0,

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F, Max, OuterRef, Q, Subquery
-from django.utils import timezone
 
-from grading import review
+from grading import clock, review
 from grading.evidence.material import JUDGED_KINDS, judgeable
 from grading.judging import enqueuing
 from grading.judging.rubrics.plans import LeftOut
@@ -62,12 +61,12 @@ def cancel(run: JudgeRun, *, by: User) -> int:
     Jobs that would be there without the run stay queued: older ones, and those of sessions without a verdict or with
     evidence that none has read.
     """
-    now = timezone.now()
+    now = clock.now()
     with transaction.atomic():
         held = JudgeRun.objects.select_for_update().filter(pk=run.pk, cancelled_at=None)
         if not held.update(cancelled_at=now, cancelled_by=by):
             return 0
-        queued = JudgeJob.objects.filter(run=run, state=JobState.QUEUED)
+        queued = JudgeJob.objects.filter(run=run, state__in=[JobState.QUEUED, JobState.PARKED])
         judged = verdicts().filter(session=OuterRef("session")).values("created_at")[:1]
         came = Evidence.objects.filter(session=OuterRef("session"), kind__in=JUDGED_KINDS, problem="")
         rows = queued.annotate(
@@ -116,6 +115,7 @@ def _place(session_id: int, run: JudgeRun, rubrics: Mapping[WorkKind, Rubric]) -
         return LeftOut.NO_RUBRIC
     job = JudgeJob.objects.open().filter(session=session, purpose=Purpose.VERDICT).first()
     if job is not None:
+        JudgeJob.objects.parked().filter(pk=job.pk).queue_again(next_attempt_at=clock.now())
         mine = JudgeJob.objects.filter(pk=job.pk, state=JobState.QUEUED).update(run=run, rubric=rubric)
         return None if mine else LeftOut.JUDGING
     held = judgeable(session)
@@ -150,7 +150,7 @@ def _take(job: JudgeJob, known: Grade) -> None:
         cost_usd=0.0,
         **identity,
     )
-    job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, timezone.now()
+    job.state, job.reason, job.finished_at = JobState.DONE, Reason.NONE, clock.now()
     job.save()
     rewards.settle(session)
     review.recheck(session)

@@ -1,11 +1,13 @@
 """The verdicts that count for the chain: which of them are stale, and what need not be asked again."""
 
-from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from collections.abc import Iterator
+
+from django.db.models import BooleanField, Case, Q, QuerySet, Value, When
 
 from grading.judging import inputs, judges
 from grading.judging.core.verdict_score import VERSION
 from grading.judging.rubrics import kinds
-from grading.models import Grade, Rubric, Session
+from grading.models import Grade, Rubric, Session, SessionState
 from grading.models.sessions import SessionQuerySet
 from grading.vocabulary import WorkKind
 
@@ -24,13 +26,43 @@ def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
 
     NULL where it has no verdict. A stale verdict holds until there is another one.
     """
-    held = verdicts().filter(session=OuterRef("pk"))
-    in_force = Rubric.objects.in_force()
-    own = {kind: in_force[kind].sha256 if kind in in_force else "" for kind in WorkKind}
-    others = [When(session__category=pk, then=Value(own[kind])) for pk, kind in kinds.of_categories().items()]
+    own = _in_force()
+    others = [When(category=pk, then=Value(own[kind])) for pk, kind in kinds.of_categories().items()]
     asked = Case(*others, default=Value(own[WorkKind.PRODUCTION]))
-    fresh = Q(rubric=asked, version=VERSION)
-    return sessions.annotate(is_stale=Subquery(held.annotate(is_stale=~fresh).values("is_stale")[:1]))
+    fresh = When(state__rubric=asked, state__version=VERSION, then=Value(value=False))
+    known = Case(fresh, default=Value(value=True), output_field=BooleanField())
+    return sessions.annotate(is_stale=Case(When(state__verdict__isnull=False, then=known), default=None))
+
+
+def maybe_stale() -> Q:
+    """What every session with a stale verdict fulfils, and few others: a condition that an index answers, where nearly
+    all verdicts are fresh. Two queries, and one for each rubric and version under which verdicts were given.
+    """
+    own, categories, kept = _in_force(), kinds.of_categories(), Q(pk__in=[])
+    for rubric, version in _given_under():
+        held = Q(state__rubric=rubric, state__version=version)
+        others = {kind for kind in WorkKind if own[kind] != rubric or version != VERSION}
+        if WorkKind.PRODUCTION in others:
+            kept |= held
+        elif others:
+            kept |= held & Q(category__in=[pk for pk, kind in categories.items() if kind in others])
+    return kept
+
+
+def _in_force() -> dict[WorkKind, str]:
+    in_force = Rubric.objects.in_force()
+    return {kind: in_force[kind].sha256 if kind in in_force else "" for kind in WorkKind}
+
+
+def _given_under() -> Iterator[tuple[str, str]]:
+    """The rubrics and versions of the verdicts that hold, each found by the index alone."""
+    judged = SessionState.objects.filter(verdict__isnull=False).order_by("rubric", "version")
+    first = judged.values_list("rubric", "version")
+    found = first.first()
+    while found is not None:
+        yield found
+        rubric, version = found
+        found = first.filter(rubric=rubric, version__gt=version).first() or first.filter(rubric__gt=rubric).first()
 
 
 def staleness(verdict: Grade | None, active: Rubric | None) -> str:

@@ -62,7 +62,9 @@ def activate(rubric: Rubric, *, by: User) -> int:
         of_its_kind.update(is_active=False)
         Rubric.objects.filter(pk=rubric.pk).update(is_active=True)
         RubricActivation.objects.create(rubric=rubric, by=by)
-        queued = JudgeJob.objects.filter(state=JobState.QUEUED, purpose=Purpose.VERDICT, rubric__kind=rubric.kind)
+        queued = JudgeJob.objects.filter(
+            state__in=[JobState.QUEUED, JobState.PARKED], purpose=Purpose.VERDICT, rubric__kind=rubric.kind
+        )
         return queued.update(rubric=rubric)
 
 

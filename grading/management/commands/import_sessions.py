@@ -1,7 +1,10 @@
 """Import the logs that harnesses left on disk."""
 
 import argparse
+import os
+import sys
 from collections import defaultdict
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from bandit.models import Arm, UnknownArm
-from grading.intake.importing import Fate, ImportOutcome, import_log, logs_under
+from grading.intake.importing import Fate, ImportOutcome, import_logs, logs_under
 from grading.models import Agent
+from grading.plain import visible_text
 
 SHOWN = 3
 
@@ -28,7 +32,17 @@ class Command(BaseCommand):
         parser.add_argument("--agent", default="imported", help="the agent whose sessions these are; made if new")
         parser.add_argument("--category", help="what kind of work they were, if all were of one kind")
 
-    def handle(self, *_args: Any, paths: list[Path], agent: str, category: str | None, **_options: Any) -> None:
+        parser.add_argument("--processes", type=int, default=processors(), help="how many logs to take in at a time")
+
+    def handle(
+        self,
+        *_args: Any,
+        paths: list[Path],
+        agent: str,
+        category: str | None,
+        processes: int,
+        **_options: Any,
+    ) -> None:
         for path in paths:
             if not path.exists():
                 raise CommandError(f"{path} does not exist; name a folder or a .jsonl file")
@@ -45,12 +59,22 @@ class Command(BaseCommand):
         owner.save()
         outcomes: list[ImportOutcome] = []
         files = list(logs_under(paths))
+        done = import_logs(files, agent=owner, category=category, folders=paths, processes=max(1, processes))
         try:
-            for path in tqdm(files, unit="log", disable=None):
-                outcomes.append(import_log(path, agent=owner, category=category))  # noqa: PERF401 - kept on Ctrl-C
-        except KeyboardInterrupt:
-            self.stdout.write(f"Stopped after {len(outcomes)} of {len(files)}; run it again to go on.")
+            outcomes.extend(tqdm(done, total=len(files), unit="log", disable=None))
+        except (KeyboardInterrupt, BrokenProcessPool) as stop:
+            what = (
+                "" if isinstance(stop, KeyboardInterrupt) else " A process of the import was killed; was memory short?"
+            )
+            self.stdout.write(f"Stopped after {len(outcomes)} of {len(files)}; run it again to go on.{what}")
+        finally:
+            done.close()
         self.stdout.write(summary(outcomes))
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
 def summary(outcomes: list[ImportOutcome]) -> str:
@@ -68,5 +92,6 @@ def summary(outcomes: list[ImportOutcome]) -> str:
         for why, group in sorted(reasons.items(), key=lambda item: -len(item[1])):
             if why:
                 lines.append(f"       {len(group):,} {why}, for example")
-                lines += [f"          {item.path}{item.detail and f': {item.detail}'}" for item in group[:SHOWN]]
+                told = (f"{item.path}{item.detail and f': {item.detail}'}" for item in group[:SHOWN])
+                lines += [f"          {visible_text(line, 500)}" for line in told]
     return "\n".join(lines)

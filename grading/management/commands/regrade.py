@@ -10,9 +10,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
+from grading.evidence import material
 from grading.intake import regrading
 from grading.intake.regrading import Regraded, RewardSnapshot
 from grading.models import Agent, Session
+from grading.plain import visible_text
 from grading.reward.explain import number
 from grading.screens.moves import words
 
@@ -48,9 +50,9 @@ class Command(BaseCommand):
             self.stdout.write("No session matches; nothing to grade anew.")
             return
         seen = self._each(sessions, regrading.preview, "Trying it out, nothing is changed")
-        self.stdout.write(summary(seen))
+        self.stdout.write(visible_text(summary(seen), lines=True))
         for move in regrading.effects(seen, timezone.now()):
-            self.stdout.write(f"  {move.bandit}: mean of {words(move)}")
+            self.stdout.write(visible_text(f"  {move.bandit}: mean of {words(move)}"))
         if not any(each.changed or each.moved for each in seen):
             self.stdout.write("Nothing would change.")
             return
@@ -65,15 +67,23 @@ class Command(BaseCommand):
 
     def _each(self, sessions: Iterable[int], work: Callable[[Session], Regraded], what: str) -> list[Regraded]:
         """The same for every session, with progress. One that breaks is named, and stops none of the others."""
-        done = []
+        done: list[Regraded] = []
+        skipped = 0
         for key in tqdm(sessions, desc=what, unit="session", disable=None):
             session = Session.objects.with_people().filter(pk=key).first()
             if session is None:  # erased meanwhile
                 continue
+            if material.gone(material.judgeable(session)):
+                skipped += 1
+                continue
             try:
                 done.append(work(session))
             except Exception as error:  # noqa: BLE001 - whatever one session holds
-                self.stderr.write(f"{session} could not be graded anew: {error!r}; it stays as it was")
+                self.stderr.write(
+                    f"{visible_text(str(session))} could not be graded anew: {error!r}; it stays as it was"
+                )
+        if skipped:
+            self.stdout.write(f"{skipped:,} sessions stay as they are: their evidence is gone by retention.")
         return done
 
 

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -13,20 +14,19 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 
 from gradingsite import broker
-from gradingsite.ports import listener
-from gradingsite.supervisor import Program, Supervisor, die_with_parent
+from gradingsite.ports import taken
+from gradingsite.supervisor import Program, become, die_with_parent
 
 DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
 # Celery's advice against root is for brokers that strangers can reach.
 CELERY = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]
-# Bits of /proc's signal sets.
-MAKE_WAITS_IN = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGHUP - 1)
 
 
 class Command(BaseCommand):
-    help = "Runs the site: web server, worker, beat and, unless REDIS_URL is set, a broker of its own. Ctrl-C ends it."
+    help = "Runs the site: web server, worker and, unless REDIS_URL is set, a broker of its own. Ctrl-C ends it."
     requires_system_checks = []  # they want a migrated database; `check` runs after the migration
 
     def handle(self, **_options: Any) -> None:
@@ -34,10 +34,14 @@ class Command(BaseCommand):
             die_with_parent(signal.SIGTERM)
         with contextlib.suppress(KeyboardInterrupt), self.alone():
             self.prepare()
-            Supervisor(self.programs(), is_over=make_was_interrupted).run()
+            programs = self.programs()
+            connections.close_all()
+            become(programs)
 
     def prepare(self) -> None:
         self.require_free_port()
+        empty(settings.TEMP_DIR)
+        os.environ["TMPDIR"] = str(settings.TEMP_DIR)  # of every program, SQLite among them
         call_command("migrate", verbosity=0)
         call_command("check", databases=["default"])
         self.greet(make_first_admin())
@@ -54,6 +58,7 @@ class Command(BaseCommand):
         lock.truncate(0)
         lock.write(f"{self.address} (process {os.getpid()})")
         lock.flush()
+        os.set_inheritable(lock.fileno(), True)  # noqa: FBT003  as the os module has it
         return lock
 
     @property
@@ -64,9 +69,7 @@ class Command(BaseCommand):
     def require_free_port(self) -> None:
         port = settings.PORT
         if not broker.is_free(port, settings.HOST):
-            raise CommandError(
-                f"Port {port} is taken by {listener(port)}. Stop that, or take another port: PORT={port + 1} make run"
-            )
+            raise CommandError(taken(port))
 
     def greet(self, password: str | None) -> None:
         lines = [f"gradingsite   {self.address}"]
@@ -81,29 +84,24 @@ class Command(BaseCommand):
 
     def programs(self) -> list[Program]:
         """What runs, in the order of starting; prepares the environment that all of them share."""
-        web = [sys.executable, "-m", "gunicorn", "-c", "python:gradingsite.web", "gradingsite.wsgi"]
-        worker = [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]
-        beat = [*CELERY, "beat", "--pidfile=", f"--schedule={settings.STATE_DIR / 'beat-schedule'}"]
+        web = [sys.executable, "-m", "gradingsite.web"]
+        worker = [*CELERY, "worker", "--with-scheduler", "--without-gossip", "--without-mingle", "--without-heartbeat"]
         return [
             *own_broker(),
             *judge_simulator(),
             Program(name="web", command=web),
             Program(name="worker", command=worker),
-            Program(name="beat", command=beat),
             *samples(),
         ]
 
 
-def make_was_interrupted() -> bool:
-    """Whether make alone got a SIGINT or SIGHUP (a Ctrl-C reaches us too): it then waits for us and tells us nothing.
-
-    It waits inside its signal handler, so the signal is blocked in it meanwhile; Linux shows that.
-    """
-    if "MAKELEVEL" not in os.environ or not sys.platform.startswith("linux"):
-        return False
-    lines = Path(f"/proc/{os.getppid()}/status").read_text().splitlines()
-    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    return status["Name"] == "make" and bool(int(status["SigBlk"], 16) & MAKE_WAITS_IN)
+def empty(folder: Path) -> None:
+    """Remove what processes left in it that were killed."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def make_first_admin() -> str | None:

@@ -7,9 +7,10 @@ from random import Random, SystemRandom
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
+from django.db.models import Q
 
-from grading.backoff import backoff
+from grading import clock
+from grading.backoff import LONGEST_WAIT, backoff
 from grading.models import Notice
 from grading.models.notices import Channel, NoticeState
 from grading.monitoring.notices import email, webhook
@@ -29,7 +30,10 @@ SENDERS: Mapping[Channel, Callable[[Notice], None]] = {Channel.EMAIL: email.send
 
 def send_due(*, rng: Random | None = None) -> int:
     """Send what is due, the oldest first; how many arrived. Called by a clock, in no transaction."""
-    due = Notice.objects.queued().filter(next_attempt_at__lte=timezone.now()).order_by("next_attempt_at", "pk")
+    now = clock.now()
+    # What is to wait longer than anything ever does was put off by a clock that was wrong.
+    is_due = Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + LONGEST_WAIT)
+    due = Notice.objects.queued().filter(is_due).order_by("next_attempt_at", "pk")
     return sum(deliver(notice, rng=rng) for notice in due[:BATCH_SIZE])
 
 
@@ -48,7 +52,7 @@ def deliver(notice: Notice, *, rng: Random | None = None) -> bool:
         logger.exception("notice %s by %s", notice.pk, notice.channel)
         _again(notice, f"{type(error).__name__}: {error}", rng or SystemRandom())
     else:
-        return _finish(notice, state=NoticeState.SENT, sent_at=timezone.now(), last_error="")
+        return _finish(notice, state=NoticeState.SENT, sent_at=clock.now(), last_error="")
     return False
 
 
@@ -65,7 +69,7 @@ def targets() -> dict[Channel, str]:
 
 def _claim(notice: Notice) -> bool:
     """Move the next attempt ahead, if nobody else has. `durable`: a call to another machine holds no lock here."""
-    ahead = timezone.now() + CLAIM
+    ahead = clock.now() + CLAIM
     with transaction.atomic(durable=True):
         free = Notice.objects.queued().filter(pk=notice.pk, attempts=notice.attempts)
         claimed = free.filter(next_attempt_at=notice.next_attempt_at).update(
@@ -80,7 +84,7 @@ def _again(notice: Notice, said: str, rng: Random) -> None:
         _finish(notice, state=NoticeState.FAILED, last_error=said)
         return
     wait = max(backoff(notice.attempts, FIRST_WAIT, rng), FIRST_WAIT / 2)
-    _finish(notice, next_attempt_at=timezone.now() + wait, last_error=said)
+    _finish(notice, next_attempt_at=clock.now() + wait, last_error=said)
 
 
 def _finish(notice: Notice, **columns: object) -> bool:

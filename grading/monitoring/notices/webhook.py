@@ -26,7 +26,7 @@ class _StayHere(HTTPRedirectHandler):
         return None
 
 
-_opener = build_opener(_StayHere)
+opener = build_opener(_StayHere)
 
 
 def send(notice: Notice) -> None:
@@ -39,7 +39,7 @@ def send(notice: Notice) -> None:
         headers[SIGNATURE] = signature(body, settings.NOTIFY_WEBHOOK_SECRET)
     request = Request(settings.NOTIFY_WEBHOOK, data=body, headers=headers, method="POST")  # noqa: S310 - http(s) only
     try:
-        with _opener.open(request, timeout=settings.NOTIFY_TIMEOUT) as response:
+        with opener.open(request, timeout=settings.NOTIFY_TIMEOUT) as response:
             status = response.status
     except HTTPError as error:
         with error:

@@ -1,5 +1,7 @@
 """The facts that advice is given on, and where each piece of it leads."""
 
+import datetime as dt
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,9 +9,10 @@ from django.db.models import Count
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise, jumps
+from bandit.core.advice import AdviceKind, ArmFacts, BanditFacts, advise
 from bandit.eligibility import LATEST, supply_bound
-from bandit.models import Arm, Selection
+from bandit.models import Arm, Bandit, Selection
+from grading.remembered import remembered
 from grading.screens.bandit.decisions import DecisionLog
 from grading.screens.bandit.travel import Belief, Moments
 from grading.screens.bandit.what_if import UNJUDGED
@@ -50,10 +53,8 @@ def pieces(
 def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments, pairs: int | None) -> BanditFacts:
     """What the rules of advice look at. Arms that were merged into others are left out; of supply only now tells."""
     posterior, chances = belief.outlook.posterior, belief.outlook.chances
-    jump = jumps(belief.rows, posterior)
-    # How many decisions chose each arm until then.
-    selected = Selection.objects.filter(bandit=belief.bandit, created__lte=at.until).order_by()
-    decided = dict(selected.values_list("arm__name").annotate(n=Count("pk")))
+    jump = belief.reading.jumps
+    decided = decisions_until(belief.bandit, at.until)
     bound = {} if at.is_past else supply_bound(belief.bandit)
     found = []
     for name, arm in belief.outlook.arms.items():
@@ -77,6 +78,26 @@ def facts(belief: Belief, arms: Mapping[str, Arm], log: DecisionLog, at: Moments
         found.append(fact)
     shifts = () if posterior.changes is None else posterior.changes.shifts
     return BanditFacts(arms=found, decisions=LATEST, pairs=pairs, shifts=shifts)
+
+
+def decisions_until(bandit: Bandit, until: dt.datetime) -> Counter[str]:
+    """How many decisions chose each arm until then. Those of whole days are remembered: no decision is ever made, or
+    taken back, in the past.
+    """
+    day = until.replace(hour=0, minute=0, second=0, microsecond=0)
+    return _decided(bandit.pk, day) + _counted(bandit.pk, day, until)
+
+
+@remembered(64)
+def _decided(bandit: int, until: dt.datetime) -> Counter[str]:
+    return _counted(bandit, None, until)
+
+
+def _counted(bandit: int, since: dt.datetime | None, until: dt.datetime) -> Counter[str]:
+    chosen = Selection.objects.filter(bandit=bandit, created__lte=until).order_by()
+    if since is not None:
+        chosen = chosen.filter(created__gt=since)
+    return Counter(dict(chosen.values_list("arm__name").annotate(n=Count("pk"))))
 
 
 def ledger_of(arm: Arm | None) -> str:

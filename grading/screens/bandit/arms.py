@@ -1,10 +1,11 @@
 """The arms as the page shows them: what is believed, what it is compared with, and what it rests on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
+from bandit.core.agents import AgentCaps, CappedDay
 from bandit.core.moves import ArmMove
 from bandit.core.posterior import ArmPosterior
 from bandit.core.table import ABSTAINED
@@ -41,6 +42,7 @@ class ArmRow:
 
     `fallback` is the percentage of its evidence that no judge, person or artifact stands behind, None without any.
     `wanders`: by how much its level moves a day, as a standard deviation in reward, where that is worth a word.
+    `capped` says where the cap on agents acts.
     """
 
     arm: Arm
@@ -55,6 +57,7 @@ class ArmRow:
     record: Record
     ledger: str
     move: ArmMove | None = None
+    capped: Sequence[str] = ()
     broke: ArmBreak | None = None
     wanders: float | None = None
     is_tried: bool = False
@@ -98,6 +101,7 @@ def arm_rows(
     weights = {name: {each.source: each.pseudo for each in arm.evidence} for name, arm in shown.items()}
     full = max((sum(weights[name].values()) + pending.get(name, 0) for name in shown), default=1.0)
     broke, wanders = breaks.of_arms(belief, arms), breaks.wanderings(belief)
+    capped = caps_in_words(belief.outlook.posterior.caps)
     rows = []
     for name, arm in shown.items():
         graded = sum(weights[name].values())
@@ -116,11 +120,26 @@ def arm_rows(
             ledger=ledger_of(arms[name]),
             move=None if beside is None else beside.moves[name],
             is_tried=belief.is_tried(arms[name]),
+            capped=capped.get(name, ()),
             broke=broke.get(name),
             wanders=wanders.get(name),
         )
         rows.append(row)
     return sorted(rows, key=lambda row: (row.arm.retired_at is not None, -row.share, row.arm.name))
+
+
+def caps_in_words(caps: AgentCaps) -> dict[str, list[str]]:
+    """What the cap on agents does, a sentence for each arm and agent, by arm."""
+    days: dict[tuple[str, str], list[CappedDay]] = {}
+    for each in caps.values():
+        if not each.of.is_abstention:
+            days.setdefault((each.of.arm, each.of.agent), []).append(each)
+    found: dict[str, list[str]] = {}
+    for (arm, agent), own in sorted(days.items()):
+        when = f"on {own[0].of.day:%-d %b}" if len(own) == 1 else f"on {len(own)} days"
+        n, counted = sum(each.n for each in own), sum(each.counted for each in own)
+        found.setdefault(arm, []).append(f"{n} sessions of {agent} {when} count as {counted}: the cap on agents")
+    return found
 
 
 def _betas(arms: Mapping[str, ArmPosterior]) -> dict[str, charts.Beta]:

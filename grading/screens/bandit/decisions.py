@@ -9,12 +9,15 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from bandit.models import Bandit, Selection
+from bandit.selection import OPEN_FOR
 from grading.models import Session
 from grading.screens import charts
 
 LISTED, COUNTED = 25, 100
 # So many finished decisions are looked at, and so large a share of them that ran otherwise is much.
 FINISHED, MUCH = 20, 0.25
+# So many agents whose decisions came to nothing are named.
+NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,7 @@ class DecisionRow:
     row: Selection
     session: Session | None
     left_out: list[str]
+    is_unused: bool
 
     @property
     def is_substituted(self) -> bool:
@@ -43,10 +47,11 @@ class ArmShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionLog:
-    """The latest decisions: the first of them as `lines`, all of them counted."""
+    """The latest decisions: the first of them as `lines`, all of them counted; `unused` says whose came to nothing."""
 
     lines: list[DecisionRow]
     shares: list[ArmShare]
+    unused: str
     counted: Sequence[Selection]
     agreement: str
     is_much: bool
@@ -75,8 +80,9 @@ def log(bandit: Bandit, until: dt.datetime, titles: Mapping[str, str]) -> Decisi
     finished = [row for row in counted if row.executed_arm_id][:FINISHED]
     differed = [row for row in finished if is_substituted(row)]
     return DecisionLog(
-        lines=lines(counted[:LISTED]),
+        lines=lines(counted[:LISTED], until),
         shares=shares(counted, titles),
+        unused=unused(counted, until),
         counted=counted,
         agreement=agreement(len(finished), differed),
         is_much=len(differed) >= MUCH * max(len(finished), 1),
@@ -88,11 +94,33 @@ def is_substituted(row: Selection) -> bool:
     return row.executed_arm is not None and row.executed_arm.current != row.arm.current
 
 
-def lines(rows: Sequence[Selection]) -> list[DecisionRow]:
+def is_unused(row: Selection, until: dt.datetime) -> bool:
+    """Whether no session came of a decision in its time."""
+    return row.completed_at is None and row.created <= until - OPEN_FOR
+
+
+def unused(rows: Sequence[Selection], until: dt.datetime) -> str:
+    """Whose decisions came to nothing, the most first; empty where none did."""
+    asked = Counter(row.agent for row in rows)
+    over = Counter(row.agent for row in rows if is_unused(row, until))
+    if not over:
+        return ""
+    each = [f"{agent or 'no agent'} {n} of {asked[agent]}" for agent, n in over.most_common(NAMED)]
+    more = " and others" if len(over) > NAMED else ""
+    return f"Of the last {len(rows)}, {over.total()} came to no session in a day ({', '.join(each)}{more})."
+
+
+def lines(rows: Sequence[Selection], until: dt.datetime) -> list[DecisionRow]:
     """The rows with their sessions, in one query."""
     sessions = Session.objects.with_reward().by_observation(row.observation for row in rows)
     return [
-        DecisionRow(row=row, session=sessions.get(row.observation), left_out=left_out(row.eligible)) for row in rows
+        DecisionRow(
+            row=row,
+            session=sessions.get(row.observation),
+            left_out=left_out(row.eligible),
+            is_unused=is_unused(row, until),
+        )
+        for row in rows
     ]
 
 

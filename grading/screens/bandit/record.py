@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count
 
 from bandit.core.table import MICRO
-from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import days_read, sign_of_entry
+from bandit.models import Arm, Bandit
+from bandit.reading import productive_of
 from bandit.silence import heard
 from grading.models import Flag, JudgeJob, Session
 from grading.monitoring import UNHEARD
@@ -20,8 +20,6 @@ from grading.vocabulary import Outcome
 
 # The session's columns that name the arm of each bandit; of several the arm is "a/b" where there is one, else "a".
 COLUMNS = {"category": ("category__name",), "harness": ("harness__name", "model_arm__name")}
-# A reward above this counts as a productive session.
-PRODUCTIVE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +55,7 @@ class Record:
 
 def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, Record]:
     """By the arms' names: four queries."""
-    # Live rewards above .5: applies less reverses, so that the past is counted as it was.
-    entries = LedgerEntry.objects.filter(bandit=belief.bandit, effective_day__range=days_read(belief.policy, at.day))
-    entries = entries.filter(value_micro__gt=PRODUCTIVE * MICRO)
-    if at.known_by is not None:
-        entries = entries.filter(recorded_at__lte=at.known_by)
-    productive = dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign_of_entry())))
+    productive = productive_of(belief.bandit, belief.policy, at.day, at.known_by)
     died = infrastructure(belief.bandit, arms, at)
     known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by)
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.

@@ -11,12 +11,19 @@ from django.utils.safestring import SafeString
 
 from bandit import calibrating, rectifying
 from bandit.core.policy import Policy
-from bandit.core.posterior import plain_means
 from bandit.core.residual import Baseline
 from bandit.core.table import ABSTAINED, RewardRow
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
-from bandit.reading import abstentions_of, decided_breaks, outlook, policy_from, rows_of, version_of, with_baseline
+from bandit.reading import (
+    BanditReading,
+    abstentions_of,
+    decided_breaks,
+    outlook_at,
+    policy_from,
+    version_of,
+    with_baseline,
+)
 from bandit.selection import Outlook
 from grading.days import midnight
 from grading.judging.outlook.standing import JudgeStanding
@@ -75,9 +82,13 @@ class Belief:
     rectifier: Rectifier | None
     calibration: CalibrationVersion | None
     known_by: dt.datetime | None
-    rows: list[RewardRow]
+    reading: BanditReading
     ungraded: Mapping[str, int]
     outlook: Outlook
+
+    @property
+    def rows(self) -> list[RewardRow]:
+        return self.reading.rows
 
     @property
     def policy(self) -> Policy:
@@ -96,11 +107,10 @@ class Belief:
         """The rows without abstentions."""
         return [row for row in self.rows if row.source != ABSTAINED]
 
-    @cached_property
+    @property
     def plain_means(self) -> Mapping[str, float]:
         """The mean of each arm's rewards as they are read, without prior and decay."""
-        posterior = self.outlook.posterior
-        return plain_means(self.rows, arms=posterior.names, policy=self.policy, today=posterior.day)
+        return self.reading.plain_means
 
     @property
     def baseline(self) -> Baseline | None:
@@ -204,16 +214,16 @@ def read(bandit: Bandit, at: Moments) -> Belief:
     calibration = calibrating.in_force(bandit, at.known_by)
     read_by = policy_from(version, rectifier, calibration, decided_breaks(version, at.known_by))
     policy = with_baseline(bandit, read_by, at.day, at.known_by)
-    rows = rows_of(bandit, policy, at.day, at.known_by)
+    believed = outlook_at(bandit, policy, at.day, at.known_by)
     return Belief(
         bandit=bandit,
         version=version,
         rectifier=rectifier,
         calibration=calibration,
         known_by=at.known_by,
-        rows=rows,
+        reading=believed[0],
         ungraded=abstentions_of(bandit, policy, at.day, at.known_by),
-        outlook=outlook(bandit, policy, rows, at.day),
+        outlook=believed[1],
     )
 
 

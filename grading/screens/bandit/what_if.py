@@ -208,6 +208,8 @@ def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[RewardRow]) -> list
             day=entry.effective_day,
             context=entry.grader.context,
             salience=entry.grader.salience,
+            witness=entry.grader.witness,
+            agent=entry.grader.agent,
             cost_usd=None if entry.cost_micro is None else entry.cost_micro / MICRO,
         )
         for entry in entries

@@ -2,7 +2,6 @@
 
 import datetime as dt
 
-from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -13,8 +12,9 @@ from grading.days import start_of_day
 from grading.judging.outlook import costs
 from grading.judging.outlook.forecast import outlook
 from grading.judging.outlook.standing import JudgeStanding, headroom, standings
-from grading.models import Flag, JudgePolicy, Session
+from grading.models import JudgePolicy, Session
 from grading.models.judging import JudgeRole
+from grading.models.sessions import has_open_flag
 from grading.review import calibration
 from grading.review.seen import judged
 from grading.review.trust import CHART_DAYS, Trust, trust
@@ -54,9 +54,8 @@ def show(request: HttpRequest) -> TemplateResponse:
         may_operate=request.user.has_perm("grading.add_apitoken"),
     )
     # The first of the queue; hidden where a judge has answered: nobody reads here what they are to grade blind.
-    flags = Flag.objects.open().filter(session=OuterRef("session"))
     user = person(request)
-    waiting = review.waiting(user).annotate(hidden=judged(), flagged=Exists(flags))
+    waiting = review.waiting(user).annotate(hidden=judged(), flagged=has_open_flag("session__"))
     queued = review.in_order(user, waiting, review.QueueFilters(), size=LISTED)
     context = {
         "title": "Dashboard",

@@ -70,7 +70,11 @@ def render(
     typed = form.data if form is not None else {}
     hold = _hold(item, user, claim_of(request), grades=grades)
     beside = rail.of(user, filters, current=session, grades=grades)
-    people = User.objects.with_perm(MAY_GRADE).order_by("username").values_list("username", flat=True)
+    people = (
+        User.objects.with_perm(MAY_GRADE, backend=settings.AUTHENTICATION_BACKENDS[-1])
+        .order_by("username")
+        .values_list("username", flat=True)
+    )
     context: dict[str, Any] = {
         "title": f"Review {session.category or 'a session'} {session.short_id}",
         "session": session,

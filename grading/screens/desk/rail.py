@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from bandit.models import Arm
 from grading import review
-from grading.models import Flag, ReviewItem, Session
+from grading.models import ReviewItem, Session
 from grading.models.review import FilteredList, Place, QueueEntry
+from grading.models.sessions import has_open_flag
 from grading.review import seen, views
 from grading.review.impact import SHRINK, Corrections, Stratum, corrections
 from grading.reward.explain import number
@@ -85,9 +86,8 @@ def of(reviewer: User, filters: review.QueueFilters, *, current: Session | None,
 
     `grades`: they may grade, so that judges' answers are hidden from them until they have.
     """
-    flags = Flag.objects.open().filter(session=OuterRef("session"))
     hidden = seen.hidden(reviewer) if grades else Value(value=False)
-    items = review.waiting(reviewer, filters).annotate(flagged=Exists(flags), hidden=hidden)
+    items = review.waiting(reviewer, filters).annotate(flagged=has_open_flag("session__"), hidden=hidden)
     queued, moved, rows = review.in_order(reviewer, items, filters, size=LISTED), corrections(), []
     for item, place in queued.items:
         told = vars(item)  # with what was annotated

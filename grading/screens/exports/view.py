@@ -10,6 +10,9 @@ from typing import Any
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 
+from grading.access.recording import record
+from grading.models.audit import AuditKind
+
 # What a spreadsheet would take for a formula.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 BLANK = ("\t", "\r", "\n")
@@ -47,6 +50,7 @@ def _utc(moment: dt.datetime) -> str:
 
 
 def _download(filename: str, content_type: str, lines: Iterator[str]) -> StreamingHttpResponse:
+    record(AuditKind.DOWNLOAD, f"downloaded {filename}")
     response = StreamingHttpResponse(lines, content_type=f"{content_type}; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
     return response

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django import forms
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, StreamingHttpResponse
 from django.template.response import TemplateResponse
 
@@ -43,20 +43,21 @@ class HistoryFilterForm(forms.Form):
     session = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "id"}))
     bulk = forms.CharField(required=False, max_length=36, widget=forms.HiddenInput)
 
-    def narrowed(self) -> audit.HistoryFilters:
-        """The filters as the audit takes them."""
+    def narrowed(self, person: User | AnonymousUser) -> audit.HistoryFilters:
+        """The filters as the audit takes them, for whoever looks."""
         self.is_valid()
         given = self.cleaned_data
-        person, arm = given.get("person"), given.get("arm")
+        chosen, arm = given.get("person"), given.get("arm")
         named = Session.objects.filter(external_id__icontains=given.get("session", "")).values_list("pk", flat=True)
         return audit.HistoryFilters(
-            person=person.username if person else "",
+            person=chosen.username if chosen else "",
             kind=HistoryKind(given["kind"]) if given.get("kind") else None,
             arm=arm.name if arm else "",
             sessions=tuple(named[:MATCHES]) if given.get("session") else None,
             bulk=given.get("bulk", ""),
             since=given.get("since"),
             until=given.get("until"),
+            with_access=person.has_perm("grading.view_auditevent"),
         )
 
 
@@ -64,7 +65,7 @@ def show(request: HttpRequest) -> TemplateResponse:
     """A constant number of queries."""
     filters, query = HistoryFilterForm(request.GET), request.GET.copy()
     query.pop("before", None)
-    narrowed = filters.narrowed()
+    narrowed = filters.narrowed(request.user)
     page = audit.page(narrowed, before=HistoryCursor.parse(request.GET.get("before", "")))
     context = {
         "title": "History",
@@ -103,13 +104,13 @@ def bulk(name: str) -> dict[str, Any] | None:
 
 def export_csv(request: HttpRequest) -> StreamingHttpResponse:
     """What the page shows, all of it, as CSV."""
-    acts = audit.each(HistoryFilterForm(request.GET).narrowed())
+    acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
     return exports.as_csv("history", exported.ACT, (exported.of_act(act) for act in acts))
 
 
 def export_jsonl(request: HttpRequest) -> StreamingHttpResponse:
     """The same as JSONL, each line with everything that the act changed."""
-    acts = audit.each(HistoryFilterForm(request.GET).narrowed())
+    acts = audit.each(HistoryFilterForm(request.GET).narrowed(request.user))
     return exports.as_jsonl("history", (exported.with_effects(act) for act in acts))
 
 

@@ -44,6 +44,15 @@ class FieldGroup:
 
 # A switch as it is sent, on and off.
 ON_OFF = ("True", "False")
+OPEN = Number(
+    name="open_decisions",
+    label="Open decisions of an agent",
+    unit="at once",
+    empty="any",
+    whole=True,
+    help="Those whose session has not come, for a day each. Who may ask without end asks until the answer suits. "
+    "Empty: no limit.",
+)
 CHOICE, MANY = frozenset({BanditKind.CHOICE}), frozenset({BanditKind.MANY})
 GROUPS = (
     FieldGroup(
@@ -94,6 +103,15 @@ GROUPS = (
                 help="Reward lost for each dollar that a session cost. An unknown cost is taken for the arm’s mean.",
             ),
             Number(
+                name="agent_cap",
+                label="Most sessions of an agent",
+                unit="a day and arm",
+                empty="no cap",
+                whole=True,
+                help="Of those that only the agent or its hook vouches for. More than these count together as much as "
+                "these, where another agent works too. Empty: no cap.",
+            ),
+            Number(
                 name="pooling",
                 label="Harness and model",
                 switch=("pooled", "not pooled"),
@@ -134,12 +152,22 @@ GROUPS = (
                 help="Until then a new arm is tried in low-stakes work only.",
             ),
             Number(
-                name="probation_per_day",
-                label="Tries on probation",
+                name="probation_per_agent",
+                label="Tries of an agent on probation",
                 unit="sessions a day",
+                empty="any",
                 whole=True,
-                help="Of each arm that is on probation, at most.",
+                help="With each arm on probation, at most. Empty: no limit.",
             ),
+            Number(
+                name="probation_per_day",
+                label="Tries of all agents on probation",
+                unit="sessions a day",
+                empty="any",
+                whole=True,
+                help="The same of all agents together, not counting what one insisted on. Empty: no limit.",
+            ),
+            OPEN,
         ),
     ),
     FieldGroup(
@@ -147,7 +175,20 @@ GROUPS = (
         kinds=CHOICE,
         numbers=(
             Number(
-                name="consumption_per_day", label="At most", unit="sessions a day", whole=True, help="Of all together."
+                name="consumption_per_agent",
+                label="Limit of an agent",
+                unit="sessions a day",
+                empty="any",
+                whole=True,
+                help="At most. Empty: no limit.",
+            ),
+            Number(
+                name="consumption_per_day",
+                label="Limit of all agents",
+                unit="sessions a day",
+                empty="any",
+                whole=True,
+                help="The same of all agents together, not counting what one insisted on. Empty: no limit.",
             ),
             Number(name="consumption_boost", label="Boost", unit="× the chance", help="At an average of .5 and more."),
             Number(
@@ -176,6 +217,7 @@ GROUPS = (
         title="Lessons",
         kinds=MANY,
         numbers=(
+            OPEN,
             Number(
                 name="salience_floor",
                 label="Salience floor",

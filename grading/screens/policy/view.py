@@ -25,7 +25,7 @@ from grading.screens.policy.form import SOURCES, BanditPolicyForm, changes, type
 
 LISTED = 50
 # A version's numbers of these are read at each decision and nowhere else.
-AT_DECISIONS = ("consumption_", "probation_")
+AT_DECISIONS = ("consumption_", "probation_", "open_")
 
 
 def show(request: HttpRequest, name: str) -> HttpResponse:

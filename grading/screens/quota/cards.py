@@ -4,12 +4,13 @@ import datetime as dt
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from bandit.models import Bucket
+from grading.judging.allowance.quota import PROBED
 from grading.judging.outlook.standing import JudgeStanding
-from grading.models import JudgeJob, JudgePolicy, Quota, Settlement
+from grading.models import JudgeJob, JudgePolicy, Quota
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.screens.quota.judge_state import RECENT_DAYS, never_judged, until
@@ -45,8 +46,9 @@ def card(standing: JudgeStanding, policy: JudgePolicy, now: dt.datetime) -> Judg
         at = timezone.localtime(quota.changed_at)
         day = "" if at.date() == timezone.localdate(now) else f"{at:%-d %b, }"
         since = f"since {day}{at:%H:%M}, {duration((now - quota.changed_at).total_seconds())}"
-        if quota.state == QuotaState.EXHAUSTED and quota.until is not None and quota.until > now:
-            since += f"; returns in {duration((quota.until - now).total_seconds())}"
+        if quota.state in PROBED and quota.until is not None and quota.until > now:
+            comes = "returns" if quota.state == QuotaState.EXHAUSTED else "asks again"
+            since += f"; {comes} in {duration((quota.until - now).total_seconds())}"
     said = f"“{quota.detail}”" if quota.state == QuotaState.PAUSED and quota.detail else quota.detail
     return JudgeCard(
         standing=standing,
@@ -92,8 +94,9 @@ def _meaning(quota: Quota, policy: JudgePolicy) -> str:
             return f"{who} paused the judge. Nothing is sent until somebody resumes it."
         case _:
             return (
-                "The key or the model was refused, so that nothing is sent. Put ANTHROPIC_API_KEY or JUDGE_MODEL right "
-                "and restart; if it was mended at the provider, send one probe."
+                "The key or the model was refused. One call asks again at gaps that grow to 15 minutes, and the rest "
+                "follow once it was mended at the provider; else put ANTHROPIC_API_KEY or JUDGE_MODEL right and "
+                "restart."
             )
 
 
@@ -121,11 +124,9 @@ class WaitingEffect:
 
 def effect() -> WaitingEffect:
     """Two queries."""
-    live = Settlement.objects.filter(session=OuterRef("session")).order_by("-revision")
     jobs = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
-    waiting = jobs.annotate(final=Subquery(live.values("final")[:1]), source=Subquery(live.values("source")[:1]))
-    ungraded = Q(source=None) | Q(source="") | Q(source=Source.FLOOR)
-    found = waiting.exclude(final=True).aggregate(
+    ungraded = Q(session__state=None) | Q(session__state__source__in=["", Source.FLOOR])
+    found = jobs.exclude(session__state__final=True).aggregate(
         provisional=Count("pk", filter=~ungraded), ungraded=Count("pk", filter=ungraded)
     )
     learned = Bucket.objects.filter(grader__source=Source.FLOOR).aggregate(n=Sum("n"))["n"] or 0

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import OuterRef, Q, Subquery
 from django.utils import timezone
 
 from grading import monitoring
 from grading.judging.outlook.standing import standings
-from grading.models import Alarm, JudgeJob, Quota, Session, Settlement
+from grading.models import Alarm, JudgeJob, Quota, SessionState
 from grading.models.judging import JudgeRole, Purpose
 from grading.models.quota import QuotaState
 from grading.vocabulary import Reason
@@ -74,8 +73,12 @@ def judge_state(quota: Quota | None) -> JudgeState:
     return JudgeState(words=f"{out}{until(quota.until)}{simulated}", title=why, trouble=True)
 
 
-def answering(state: JudgeState, alarms: Iterable[Alarm]) -> JudgeState:
-    """The state, unless the judge's calls fail: that the quota is open says nothing of that."""
+def answering(state: JudgeState, alarms: Iterable[Alarm], stopped: str) -> JudgeState:
+    """The state, unless the site itself does not ask, or the judge's calls fail: that the quota is open says nothing
+    of either. `stopped`: what of the site does not work.
+    """
+    if stopped:
+        return JudgeState(words=stopped, title="No verdicts come in meanwhile: see the alarm.", trouble=True)
     if not state.open or not monitoring.says_judge_fails(alarms):
         return state
     return JudgeState(words="Judge failing", title="Its quota is open, but calls fail: see the alarm.", trouble=True)
@@ -117,17 +120,15 @@ def banner(quota: Quota | None) -> Banner | None:
     elif quota.until is not None and quota.until > timezone.now():
         ends = until(quota.until).strip()
     # Sessions without a final reward that wait for a verdict.
-    live = Settlement.objects.filter(session=OuterRef("session")).order_by("-revision")
     waiting = JudgeJob.objects.open().filter(purpose=Purpose.VERDICT).order_by()
-    held = waiting.annotate(is_final=Subquery(live.values("final")[:1])).exclude(is_final=True).count()
+    held = waiting.exclude(session__state__final=True).count()
     return Banner(what=what, since=quota.changed_at, until=ends, sessions=held, note=note)
 
 
 def never_judged() -> int:
     """Sessions of the last RECENT_DAYS that no judge has seen for want of a key."""
-    recent = Session.objects.filter(ended_at__gt=timezone.now() - dt.timedelta(days=RECENT_DAYS))
-    unjudged = Q(reward_final=False, reward_reason=Reason.NOT_CONFIGURED)
-    return recent.with_reward().order_by().filter(unjudged).count()
+    since = timezone.now() - dt.timedelta(days=RECENT_DAYS)
+    return SessionState.objects.filter(ended_at__gt=since, final=False, reason=Reason.NOT_CONFIGURED).count()
 
 
 def until(moment: dt.datetime | None) -> str:

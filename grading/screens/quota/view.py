@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from grading.judging.allowance.quota import PROBED
 from grading.judging.lanes import CALLS_SHARED
 from grading.judging.outlook import attempts, outages
 from grading.judging.outlook.attempts import WaitingJobs
@@ -14,6 +15,7 @@ from grading.judging.outlook.standing import headroom, standings
 from grading.models import JudgePolicy, Quota
 from grading.models.judging import JudgeRole
 from grading.models.quota import QuotaState
+from grading.monitoring import standstill
 from grading.screens.quota import figures
 from grading.screens.quota.cards import STATES, card, effect, unconfigured
 from grading.screens.quota.judge_state import until
@@ -35,6 +37,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         "held": held,
         "calls_shared": CALLS_SHARED,
         "policy": policy,
+        "still": standstill.counted(),
         "probe": "No judge is configured.",
     }
     if first is not None:
@@ -69,7 +72,7 @@ def _waits(quota: Quota, held: WaitingJobs) -> str:
     if quota.state == QuotaState.PAUSED:
         return f"{lanes}until somebody resumes"
     if quota.state == QuotaState.MISCONFIGURED:
-        return f"{lanes}until there is a working key"
+        return f"{lanes}until the key works"
     if quota.state == QuotaState.EXHAUSTED and quota.until is not None:
         return f"{lanes}held{until(quota.until)}"
     due = "now" if held.due is None or held.due <= timezone.now() else f"at {clock(held.due)}"
@@ -77,7 +80,7 @@ def _waits(quota: Quota, held: WaitingJobs) -> str:
 
 
 def not_before(due: dt.datetime, quota: Quota | None) -> dt.datetime:
-    """When a job that is due then is really tried: nothing is sent while the quota is exhausted."""
-    if quota is None or quota.state != QuotaState.EXHAUSTED or quota.until is None:
+    """When a job that is due then is really tried: nothing is sent while the quota is out."""
+    if quota is None or quota.state not in PROBED or quota.until is None:
         return due
     return max(due, quota.until)

@@ -4,7 +4,7 @@ import datetime as dt
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, OuterRef, Subquery, Sum
+from django.db.models import Count, Exists, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
@@ -18,6 +18,7 @@ from grading.judging.outlook.standing import DIMENSIONS
 from grading.judging.rubrics import plans, progress, rejudge
 from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric, Session
 from grading.models.sessions import SessionQuerySet
+from grading.monitoring import standstill
 from grading.screens.charts import runs as pictures
 from grading.screens.sessions.view import SessionFilterForm, listed
 
@@ -85,7 +86,12 @@ def plan(request: HttpRequest) -> HttpResponse:
 
 
 def selection(query: QueryDict) -> tuple[SessionQuerySet, str, str]:
-    """The sessions that an address names, in words, and what is wrong with it. `session` (ticked ones) or filters."""
+    """The sessions that an address names, in words, and what is wrong with it: `session` (ticked ones), `given_up`
+    (those that earlier versions gave up), or filters.
+    """
+    if "given_up" in query:
+        jobs = standstill.given_up().filter(session=OuterRef("pk"))
+        return Session.objects.filter(Exists(jobs)), "given up by an earlier version, for no reason of their own", ""
     ticked = [int(pk) for pk in query.getlist("session") if pk.isdecimal() and len(pk) < 19]  # noqa: PLR2004 - bigint
     if "ticked" in query or "session" in query:
         sessions = Session.objects.filter(pk__in=ticked)

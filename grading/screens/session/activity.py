@@ -1,12 +1,13 @@
 """What a session did, as the rows of a table: what was seen, in which events, and where."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grading.evidence import material, ownership, store, transcripts
 from grading.evidence.transcripts import TranscriptLine, TranscriptPage
 from grading.models import Artifact, Evidence, Session
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
+from grading.redaction import redact
 from grading.reward import sources, trajectory
 from grading.reward.production import FACTS, PATCH, TRANSCRIPT, WORDS, Thing, by_kind, collect
 from grading.signals import Signals
@@ -42,6 +43,12 @@ class ActivityRow:
     more: int = 0
     note: str = ""
     seen: str = ""
+
+    @property
+    def redacted(self) -> "ActivityRow":
+        """The same with secrets hidden, also of what is kept as it came because it names things."""
+        said = tuple(replace(each, text=redact(each.text), code=redact(each.code)) for each in self.said)
+        return replace(self, said=said, note=redact(self.note))
 
     @property
     def events(self) -> list[int]:
@@ -130,7 +137,7 @@ def rows(
         missing += ["a last message"] * (not signals.final_message)
     if missing:
         found.append(ActivityRow(kind="Not seen", said=(ActivityItem(text=", ".join(missing).capitalize()),)))
-    return found
+    return [each.redacted for each in found]
 
 
 def _thing(kind: str, things: Sequence[Thing], signals: Signals | None) -> ActivityRow:

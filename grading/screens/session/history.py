@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bandit.models import LedgerEntry
-from grading.models import Evidence, Flag, Grade, Session, Settlement
+from grading.models import Evidence, Flag, Grade, Session, Settlement, Submission
+from grading.models.agents import TokenScope
 from grading.reward.explain import ABSTAINS, HEADLINES, number
 from grading.templatetags.gradingsite_tags import usd
 from grading.vocabulary import Reason, Source, Status
@@ -38,10 +39,17 @@ def of(
     settlements: Iterable[Settlement],
     flags: Iterable[Flag],
     entries: Iterable[LedgerEntry],
+    submissions: Iterable[Submission] = (),
 ) -> list[HistoryLine]:
     """All of it in one list, oldest first; rows of one moment in the order in which one causes the next."""
     kinds = ", ".join(row.kind for row in received) or "metadata"
     lines = [HistoryLine(at=session.received_at, what="Session received", detail=f"stored under hashes: {kinds}")]
+    for said in submissions:
+        who = TokenScope(said.scope).words if said.scope else "a token from before scopes, or the site itself"
+        token = "" if said.token is None else f", token …{said.token.hint}"
+        changed = [f"{name.replace('_', ' ')} {value}" for name, value in said.after.items() if value not in ("", None)]
+        detail = "; ".join([*([f"new: {', '.join(said.added)}"] if said.added else []), *changed]) or "nothing new"
+        lines.append(HistoryLine(at=said.received_at, what=f"Submitted by {who}{token}", detail=detail))
     lines += [_grade(grade) for grade in grades]
     for settlement in settlements:
         how = "without a reward" if settlement.value is None else f"at {number(settlement.value)}"

@@ -105,6 +105,9 @@ def following(job: JudgeJob | None) -> NextJudging | None:
     if job is None or not job.is_open:
         return None
     reading = None if job.is_first else job.sample
+    if job.state == JobState.PARKED:
+        at = job.next_attempt_at if job.next_attempt_at > timezone.now() else None
+        return NextJudging(words="tries it once a day, for it failed while others did not", reading=reading, at=at)
     if job.state != JobState.QUEUED:
         return NextJudging(
             words="is reading it" if job.state == JobState.LEASED else "has it in a batch", reading=reading

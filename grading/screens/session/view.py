@@ -11,12 +11,14 @@ from django.template.response import TemplateResponse
 
 from bandit import ledger
 from bandit.models import LedgerEntry
-from grading.evidence import ownership, store
+from grading.evidence import material, ownership, store
 from grading.judging.rubrics.verdicts import staleness
 from grading.models import Evidence, Grade, JudgeAttempt, JudgeJob, Rubric, Session, Settlement
 from grading.models.evidence import ArtifactKind, EvidenceKind
 from grading.models.judging import Purpose
-from grading.reward import one_scale, rewards
+from grading.models.submissions import ProposedField
+from grading.redaction import MARGIN, redact, redact_json
+from grading.reward import one_scale, rewards, sources
 from grading.reward.decide import (
     ADDED_AT_MOST,
     READINGS,
@@ -36,6 +38,7 @@ from grading.screens.session.activity import TranscriptEvents
 from grading.screens.session.reasons import NextJudging
 from grading.signals import Signals
 from grading.vocabulary import Reason, Source
+from grading.witness import Witness
 
 PATCH_LIMIT = 60_000
 ELSEWHERE = 12
@@ -121,6 +124,8 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
     reader = one_scale.ScaleReader()
     scaled = calibrated(session, settlement, grades, reader)
     context = {
+        "lost": material.gone({row.kind: row.sha256 for row in received}),
+        "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "title": session.title or f"Session {session.short_id}",
         "session": session,
         "settlement": settlement,
@@ -145,8 +150,22 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "citations": citations(judge),
         "opinions": opinions(grades, judge),
         "refused": [row for row in received if row.problem],
+        "proposals": [
+            {
+                "proposal": row,
+                "words": ProposedField(row.field).words,
+                "by": Witness(row.submission.witness).words,
+            }
+            for row in session.proposals.select_related("submission", "answered_by")
+        ],
         "history": history.of(
-            session, received=received, grades=grades, settlements=settlements, flags=flags, entries=entries
+            session,
+            received=received,
+            grades=grades,
+            settlements=settlements,
+            flags=flags,
+            entries=entries,
+            submissions=session.submissions.select_related("token"),
         ),
         "live": _live(entries, reader),
         **_reasons(request, known),
@@ -171,7 +190,10 @@ def _reasons(request: HttpRequest, known: SessionFacts) -> dict[str, Any]:
 def signals_of(session: Session) -> Signals | None:
     """What was kept of its transcript; None where there is nothing, or where an older version kept something else."""
     try:
-        return None if session.signals is None else Signals.from_dict(session.signals)
+        if (data := session.signals) is None:
+            return None
+        kept = {name: value for name, value in data.items() if name != sources.HIDDEN}
+        return Signals.from_dict(redact_json(kept))
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -365,12 +387,13 @@ def work(session: Session) -> list[dict[str, Any]]:
 
 
 def text(session: Session, kind: EvidenceKind, limit: int) -> dict[str, Any]:
-    """Some evidence as text, cut at `limit`; `problem` says in words why there is none."""
+    """Some evidence as text, secrets hidden, cut at `limit`; `problem` says in words why there is none."""
     try:
-        text = store.text(session, kind, limit)
+        text = store.text(session, kind, limit + MARGIN)
     except OSError as error:
         return {"text": "", "problem": f"{Reason.UNREADABLE.words}: {error}"}
-    return {"text": text or "", "problem": "", "cut": text is not None and len(text.encode()) >= limit}
+    told = redact(text or "")
+    return {"text": told[:limit], "problem": "", "cut": len(told) > limit}
 
 
 def patch(session: Session) -> dict[str, Any]:

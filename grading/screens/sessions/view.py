@@ -1,23 +1,21 @@
 """Sessions: every finished session with its reward, filtered, searched and paged in a constant number of queries."""
 
 from django import forms
-from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Q
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.judging.outlook.outages import waited_during
-from grading.judging.rubrics.verdicts import with_verdict
-from grading.models import Agent, Flag, JudgeJob, Session
+from grading.judging.rubrics.verdicts import maybe_stale, with_verdict
+from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.review import FilteredList
-from grading.models.sessions import SessionQuerySet
+from grading.models.sessions import SessionQuerySet, has_open_flag
 from grading.review.trust import Behind, narrow
-from grading.screens.sessions import saved_views
+from grading.review.views import PASSING
+from grading.screens.sessions import paging, saved_views
 from grading.vocabulary import Source
-
-PAGE_SIZE = 50
 
 
 class SessionFilterForm(forms.Form):
@@ -60,6 +58,13 @@ class SessionFilterForm(forms.Form):
             if field.value()
         ]
 
+    @property
+    def ordered_by(self) -> str:
+        """The path to the columns by which what is left comes in order: the state's where that is what is asked for,
+        so that one index finds and orders it.
+        """
+        return "state__" if any(self[name].value() for name in ("source", "state", "stale", "flagged")) else ""
+
     def narrow(self, sessions: SessionQuerySet) -> SessionQuerySet:
         chosen = dict(self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {}))
         since, until = chosen.pop("waited_from", None), chosen.pop("waited_until", None)
@@ -74,15 +79,19 @@ class SessionFilterForm(forms.Form):
             if name == "q":
                 condition = Q(external_id__icontains=choice) | Q(title__icontains=choice)
             elif name == "source":
-                condition = Q(reward_source=choice)
+                condition = Q(state__source=choice)
             elif name == "state":
                 condition = {
-                    "final": Q(reward_final=True, reward_value__isnull=False),
-                    "provisional": Q(reward_final=False),
-                    "none": Q(reward_value__isnull=True),
+                    "final": Q(state__final=True, state__value__isnull=False),
+                    "provisional": Q(state__final=False),
+                    "none": Q(state__isnull=False, state__value__isnull=True),
                 }[choice]
             elif name in {"flagged", "stale"}:
-                condition = Q(**{{"flagged": "flagged", "stale": "is_stale"}[name]: choice == "yes"})
+                sessions = sessions.filter(maybe_stale()) if (name, choice) == ("stale", "yes") else sessions
+                condition = {
+                    "flagged": Q(state__flags__gt=0) if choice == "yes" else Q(state__flags=0),
+                    "stale": Q(is_stale=choice == "yes"),
+                }[name]
             elif name == "samples":
                 condition = Q(is_sample=choice == "only")
             else:
@@ -93,15 +102,16 @@ class SessionFilterForm(forms.Form):
 
 def listed() -> SessionQuerySet:
     """Every session with what the list shows and filters by."""
-    flags = Flag.objects.open().filter(session=OuterRef("pk"))
-    return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=Exists(flags)))
+    return with_verdict(Session.objects.with_reward().with_people().annotate(flagged=has_open_flag()))
 
 
 def show(request: HttpRequest) -> TemplateResponse:
     filters = SessionFilterForm(request.GET)
-    page = Paginator(filters.narrow(listed()), PAGE_SIZE).get_page(request.GET.get("page"))
+    narrowed = filters.narrow(listed())
+    page = paging.page(narrowed, request.GET, path=filters.ordered_by)
     query = request.GET.copy()
-    query.pop("page", None)
+    for passing in PASSING:
+        query.pop(passing, None)
     context = {
         "title": "Sessions",
         "filters": filters,

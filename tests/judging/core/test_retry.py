@@ -1,4 +1,4 @@
-"""What becomes of a job after one answer: done, again, or given up."""
+"""What becomes of a job after one answer: done, again, parked, or given up."""
 
 import datetime as dt
 from random import Random
@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from grading.backoff import backoff
 from grading.judging.core import retry
-from grading.judging.core.retry import RetryDecision, RetryState, RetryStep, after
+from grading.judging.core.retry import Company, RetryDecision, RetryState, RetryStep, after
 from grading.judging.core.verdict import DeferralScope, Deferred, Graded, Invalid, Refused
 from grading.vocabulary import Reason
 
 pytestmark = pytest.mark.pure
 
 NOW = dt.datetime(2026, 3, 31, 12, 4, tzinfo=dt.UTC)
-SECOND = dt.timedelta(seconds=1)
+SECOND, DAY = dt.timedelta(seconds=1), dt.timedelta(days=1)
 
 
 class Half(Random):
@@ -26,8 +26,8 @@ class Half(Random):
         return 0.5
 
 
-def next_after(result, *, limit=3, base=SECOND, **tried):
-    return after(result, RetryState(**tried), limit=limit, base=base, now=NOW, rng=Half())
+def next_after(result, *, company=Company(), limit=3, base=SECOND, **tried):  # noqa: B008 - frozen
+    return after(result, RetryState(**tried), company, limit=limit, base=base, now=NOW, rng=Half())
 
 
 def deferred(reason, scope, retry_at=None):
@@ -36,12 +36,17 @@ def deferred(reason, scope, retry_at=None):
 
 NEXT = [
     (Graded(score=0, dimensions={}, rationale="", citations=(), reached=None), {}, RetryDecision(step=RetryStep.DONE)),
-    (Refused(detail="d"), {}, RetryDecision(step=RetryStep.AGAIN, reason=Reason.REFUSED, detail="d")),
+    # the first bad reply: half of the first ceiling, so that by then it is known how others fare
+    (
+        Refused(detail="d"),
+        {},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.REFUSED, detail="d", wait=SECOND / 2),
+    ),
     (Refused(detail="d"), {"bad_replies": 1}, RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.REFUSED, detail="d")),
     (
         Invalid(detail="d", reply=""),
         {},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d"),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=SECOND / 2),
     ),
     (
         Invalid(detail="d", reply=""),
@@ -51,7 +56,7 @@ NEXT = [
     (
         deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
         {},
-        RetryDecision(step=RetryStep.AGAIN, reason=Reason.INPUT_TOO_LARGE, detail="d"),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.INPUT_TOO_LARGE, detail="d", wait=SECOND / 2),
     ),
     (
         deferred(Reason.INPUT_TOO_LARGE, DeferralScope.INPUT),
@@ -74,11 +79,68 @@ NEXT = [
         {"attempts": 1},
         RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=SECOND, counts=True),
     ),
-    # third failure of three: ceiling 4 s
+    # third failure of three: ceiling 4 s; nothing is known of others, so that it is not its own
     (
         deferred(Reason.TIMEOUT, DeferralScope.JOB),
         {"attempts": 2},
-        RetryDecision(step=RetryStep.GIVE_UP, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, counts=True),
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.TIMEOUT, detail="d", wait=2 * SECOND, counts=True),
+    ),
+    # five others were judged meanwhile and two failed alike: its own, the third of three, but 5 + 14 others are no 20
+    (
+        deferred(Reason.TIMEOUT, DeferralScope.JOB),
+        {"attempts": 2, "own_failures": 2, "others_graded": 14, "company": Company(graded=5, alike=2)},
+        RetryDecision(
+            step=RetryStep.AGAIN,
+            reason=Reason.TIMEOUT,
+            detail="d",
+            wait=2 * SECOND,
+            counts=True,
+            own=True,
+            others_graded=5,
+        ),
+    ),
+    # one more of the others, and it is parked for a day
+    (
+        deferred(Reason.TIMEOUT, DeferralScope.JOB),
+        {"attempts": 2, "own_failures": 2, "others_graded": 15, "company": Company(graded=5, alike=2)},
+        RetryDecision(
+            step=RetryStep.PARK, reason=Reason.TIMEOUT, detail="d", wait=DAY, counts=True, own=True, others_graded=5
+        ),
+    ),
+    # others fail alike: that is no fault of this session, however often
+    (
+        deferred(Reason.NEEDS_ATTENTION, DeferralScope.JOB),
+        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": Company(graded=5, alike=5)},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.NEEDS_ATTENTION, detail="d", wait=2 * SECOND, counts=True),
+    ),
+    # evidence that cannot be read costs nothing to try: never parked
+    (
+        deferred(Reason.UNREADABLE, DeferralScope.JOB),
+        {"attempts": 2, "own_failures": 99, "others_graded": 99, "company": Company(graded=99)},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNREADABLE, detail="d", wait=2 * SECOND, counts=True),
+    ),
+    # unless one process after the other was lost over it
+    (
+        deferred(Reason.UNREADABLE, DeferralScope.READER),
+        {"readers_lost": 1},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNREADABLE, detail="d", wait=SECOND / 2, counts=True),
+    ),
+    (
+        deferred(Reason.UNREADABLE, DeferralScope.READER),
+        {"readers_lost": 2},
+        RetryDecision(step=RetryStep.PARK, reason=Reason.UNREADABLE, detail="d", wait=DAY, counts=True),
+    ),
+    # the second bad reply, where the last three other sessions had none better: a fault of the service
+    (
+        Invalid(detail="d", reply=""),
+        {"bad_replies": 1, "attempts": 1, "company": Company(in_a_row=3)},
+        RetryDecision(step=RetryStep.AGAIN, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=SECOND, counts=True),
+    ),
+    # for each is paid for, not for ever
+    (
+        Invalid(detail="d", reply=""),
+        {"bad_replies": 2, "attempts": 2, "company": Company(in_a_row=3)},
+        RetryDecision(step=RetryStep.PARK, reason=Reason.UNPARSABLE_VERDICT, detail="d", wait=DAY, counts=True),
     ),
     # an overloaded service is waited for, as long as it asks
     (

@@ -281,7 +281,7 @@ def test_twenty_letters_of_the_evidence_are_a_copy(rationale, copied):
 
 
 def test_the_words_for_whom_a_deferral_concerns_are_kept_in_the_database():
-    assert [scope.value for scope in DeferralScope] == ["job", "pace", "quota", "configuration", "input"]
+    assert [scope.value for scope in DeferralScope] == ["job", "reader", "pace", "quota", "configuration", "input"]
 
 
 def test_a_deferral_names_no_time_unless_the_answer_does():

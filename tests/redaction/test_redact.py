@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.judging.core.redact import redact
 from grading.judging.core.sanitise import inline, quoted
+from grading.redaction.redact import redact
 from tests.corpus import secrets
 from tests.corpus.secrets import ALL, HARMLESS
 

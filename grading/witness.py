@@ -23,6 +23,32 @@ class Witness(StrEnum):
         return cls(said) if isinstance(said, str) and said in set(cls) else cls("unknown")
 
     @property
+    def words(self) -> str:
+        """Who it is, for a screen: "seen by …"."""
+        return {
+            Witness.CLAIMED: "the agent’s own word",
+            Witness.UNKNOWN: "nobody has said",
+            Witness.HOOK: "the hook on its machine",
+            Witness.OBSERVED: "its runner",
+            Witness.VERIFIED: "this site",
+        }[self]
+
+    @property
+    def is_runner(self) -> bool:
+        """Whether it saw the agent from outside, so that the agent cannot speak for it."""
+        return self.strength >= Witness.OBSERVED.strength
+
+    @property
+    def binds(self) -> bool:
+        """Whether its first word on a session binds it. A token from before scopes keeps the rights that it had."""
+        return self in {Witness.CLAIMED, Witness.HOOK}
+
+    @property
+    def alone(self) -> "Witness":
+        """What it amounts to where no log bears it out: a hook runs as the agent's user, who can write its files."""
+        return Witness.CLAIMED if self is Witness.HOOK else self
+
+    @property
     def strength(self) -> int:
         """From 0, the word of the graded, to 3."""
         return {Witness.CLAIMED: 0, Witness.UNKNOWN: 1, Witness.HOOK: 1, Witness.OBSERVED: 2, Witness.VERIFIED: 3}[self]

@@ -1,0 +1,157 @@
+"""`python -m benchmarks.drill.honest`: break the site's code in eight ways; the drill has to call each of them BROKEN.
+
+Each sabotage is a replacement in a copy of the tree. One whose text is not there any more fails loudly: it would prove
+nothing. The last line is JSON: how many were `called` broken, of how many.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import postgres
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sabotage:
+    """One way to break the site: `before` in the file becomes `after`. `phases`: parts of the names of what to play."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    phases: tuple[str, ...]
+    on_postgresql: bool = False  # SQLite lets one connection write, and needs no such lock
+
+
+SABOTAGES = (
+    Sabotage(
+        name="no sweep",
+        file="grading/tasks.py",
+        before="    for _job in judging.sweep():\n        publish()",
+        after="    return",
+        phases=("workers killed",),
+    ),
+    Sabotage(
+        name="no fence",
+        file="grading/judging/results.py",
+        before="        if not _move(attempt, coming, now):\n",
+        after="        _move(attempt, coming, now)\n        if False:\n",
+        phases=("replies after their lease",),
+    ),
+    Sabotage(
+        name="early ack",
+        file="grading/judging/worker.py",
+        before="    answer = client.ask(turn.judge, prompt, turn.job.rubric)",
+        after="    JudgeJob.objects.filter(pk=turn.job.pk).update(state=JobState.DONE, finished_at=timezone.now())\n"
+        "    answer = client.ask(turn.judge, prompt, turn.job.rubric)",
+        phases=("workers killed",),
+    ),
+    Sabotage(
+        name="double settle",
+        file="grading/judging/results.py",
+        before="            _verdict(session, attempt, ",
+        after="            for _ in range(2):\n                _verdict(session, attempt, ",
+        phases=("none",),
+    ),
+    Sabotage(
+        name="ledger outside the transaction",
+        file="grading/reward/rewards.py",
+        before="        _record(locked, settlement, credit, renew=renew)",
+        after="        import time\n        transaction.on_commit(lambda: time.sleep(0.5))\n"
+        "        transaction.on_commit(lambda: _record(locked, settlement, credit, renew=renew))",
+        phases=("workers killed",),
+    ),
+    Sabotage(
+        name="no row lock",
+        file="grading/reward/rewards.py",
+        before='Session.objects.select_for_update(of=("self",)).with_people().select_related("state")',
+        after='Session.objects.with_people().select_related("state")',
+        phases=("everything delivered again", "workers killed"),
+        on_postgresql=True,
+    ),
+    Sabotage(
+        name="no fsync",
+        file="grading/evidence/store.py",
+        before="        os.fsync(self.scratch.fileno())\n",
+        after="",
+        phases=("power cut",),
+    ),
+    Sabotage(
+        name="abandoned jobs",
+        file="grading/judging/sweeper.py",
+        before='            if not mine.queue_again(next_attempt_at=now + wait, losses=F("losses") + 1):\n',
+        after="            if not mine.update(state=JobState.ABANDONED, reason=Reason.TIMEOUT, finished_at=now):\n",
+        phases=("workers killed",),
+    ),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.drill.honest", description=__doc__)
+    parser.add_argument("--only", help="part of a sabotage's name")
+    parser.add_argument("--smoke", action="store_true", help="whether each can still be done, without playing it")
+    arguments = parser.parse_args()
+    chosen = [each for each in SABOTAGES if not arguments.only or arguments.only in each.name]
+    called = 0
+    for sabotage in chosen:
+        with tempfile.TemporaryDirectory(prefix="gradingsite-honest-") as folder:
+            tree = copied(Path(folder) / "tree")
+            commit(sabotage, tree)
+            called += arguments.smoke or is_called_broken(sabotage, tree)
+    print(json.dumps({"called": called, "of": len(chosen)}))
+    return int(called < len(chosen))
+
+
+def copied(tree: Path) -> Path:
+    """The files that git knows, and the environment."""
+    git = ["git", "ls-files", "-z"]
+    listed = subprocess.run(git, cwd=ROOT, capture_output=True, check=True).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        if name.startswith(("benchmarks/labels", "tests/")) or not (ROOT / name).is_file():
+            continue
+        target = tree / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, target)
+    (tree / ".venv").symlink_to((ROOT / ".venv").resolve())
+    return tree
+
+
+def commit(sabotage: Sabotage, tree: Path) -> None:
+    """Raises SystemExit where the text to be replaced is not there exactly once."""
+    path = tree / sabotage.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(sabotage.before) != 1:
+        sys.exit(
+            f"“{sabotage.name}” expects this once in {sabotage.file}, so that it has to be written anew:\n"
+            f"{sabotage.before}"
+        )
+    path.write_text(text.replace(sabotage.before, sabotage.after), encoding="utf-8")
+
+
+def is_called_broken(sabotage: Sabotage, tree: Path) -> bool:
+    began = time.monotonic()
+    command = [sys.executable, "-m", "benchmarks.drill", "--quick", "--patience", "15"]
+    command += [word for phase in sabotage.phases for word in ("--phase", phase)]
+    with postgres.server() if sabotage.on_postgresql else nullcontext("") as url:
+        environment = {**os.environ, "PYTHONPATH": "", "DATABASE_URL": url}
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    said = [line for line in done.stdout.splitlines() if line.startswith("BROKEN: ")]
+    is_called = done.returncode == 1 and bool(said)
+    print(f"{sabotage.name}: {'called' if is_called else 'NOT CALLED'} broken, {time.monotonic() - began:.0f} s")
+    last = [*done.stdout.splitlines()[-3:], *done.stderr.splitlines()[-3:]]
+    print("\n".join(f"    {line}" for line in said[:3] or last), flush=True)
+    return is_called
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Copies of a site's sessions with everything that hangs on them, by SQL: a million one by one would take a day.
+
+Copy n of a row has the row's key plus n strides, and lies n days before it, three years back at most, then over again.
+What waits for somebody or something (jobs, items, flags, alarms) is left out: a site that has a million sessions has
+not a million open ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from django.db import models
+
+STRIDE, DAYS, STEPS = 10_000, 1095, 40
+# In this order everything refers to what was copied before it.
+COPIED = (
+    "bandit.Selection",
+    "grading.Session",
+    "grading.SessionState",
+    "grading.SessionSignals",
+    "grading.SessionShares",
+    "grading.Evidence",
+    "grading.SessionLog",
+    "grading.RecordAnchor",
+    "grading.Artifact",
+    "grading.ArtifactSketch",
+    "grading.ArtifactMark",
+    "grading.JudgeJob",
+    "grading.JudgeAttempt",
+    "grading.Grade",
+    "grading.Settlement",
+    "grading.Submission",
+    "grading.Flag",
+    "grading.ReviewItem",
+    "grading.ReviewAnswer",
+    "grading.Reveal",
+    "bandit.LedgerEntry",
+)
+# What tells rows apart in other ways than their keys, as SQL of the column and n.
+APART = {
+    ("Session", "external_id"): "{column} || '-' || n",
+    ("Evidence", "sha256"): "substr({column}, 1, 55) || substr('000000000' || n, -9)",
+    ("Selection", "decision_id"): "{column} || '-' || n",
+    ("RecordAnchor", "record"): "{column} || '-' || n",
+    ("Selection", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
+    ("LedgerEntry", "observation"): "'session:' || {number}",
+    ("LedgerEntry", "settlement"): "'settlement:' || {number}",
+}
+OPEN = {
+    "JudgeJob": "state IN ('queued', 'leased')",
+    "ReviewItem": "state = 'open'",
+    "Flag": "cleared_at IS NULL",
+}
+
+
+def multiply(sessions: int) -> None:
+    """Copy all of the site's sessions until there are at least so many; then add up the bandits and take statistics."""
+    from django.apps import apps
+    from django.db import connection
+
+    from bandit.audit import replay
+    from grading.models import Session
+
+    times = -(-sessions // Session.objects.count()) - 1
+    tables = [Table(apps.get_model(label)) for label in COPIED]
+    is_postgres = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        if is_postgres:  # whose triggers would look at each reference
+            cursor.execute("SET session_replication_role = replica")
+        step = max(times // STEPS, 1)
+        for low in range(1, times + 1, step):
+            numbers = (SERIES if is_postgres else RECURSION).format(low, min(low + step, times + 1) - 1)
+            for table in tables:
+                cursor.execute(table.insert(tables, numbers, is_postgres=is_postgres))
+        if is_postgres:
+            cursor.execute("SET session_replication_role = DEFAULT")
+            for table in tables:
+                if table.counts:
+                    cursor.execute(RESET.format(table=table.name, key=table.key))
+        cursor.execute("ANALYZE")
+    replay(write=True)
+
+
+# The numbers of the copies that are made at once, as n.
+SERIES = "generate_series({}, {}) AS numbers(n)"
+RECURSION = "(WITH RECURSIVE c(n) AS (SELECT {} UNION ALL SELECT n + 1 FROM c WHERE n < {}) SELECT n FROM c)"
+RESET = "SELECT setval(pg_get_serial_sequence('{table}', '{key}'), (SELECT max({key}) FROM {table}))"
+
+
+class Table:
+    """A model's table, as what is copied."""
+
+    def __init__(self, model: type[models.Model]) -> None:
+        meta = model._meta  # noqa: SLF001 - public by Django's documentation
+        self.model, self.name, self.fields = model, meta.db_table, meta.concrete_fields
+        self.key = meta.pk.column
+        self.counts = meta.pk.get_internal_type() == "BigAutoField"
+
+    def insert(self, tables: Sequence[Table], numbers: str, *, is_postgres: bool) -> str:
+        """The statement that makes copies of these numbers. All of it is made of our own names."""
+        of = self.model.__name__
+        copied = {each.model for each in tables}
+        columns = ", ".join(f'"{field.column}"' for field in self.fields)
+        values = ", ".join(_copied(of, field, copied, is_postgres=is_postgres) for field in self.fields)
+        left_out = f" AND NOT ({OPEN[of]})" if of in OPEN else ""
+        chosen = f'SELECT {values} FROM {self.name}, {numbers} WHERE "{self.key}" < {STRIDE}{left_out}'  # noqa: S608
+        return f"INSERT INTO {self.name} ({columns}) {chosen}"
+
+
+def _copied(model: str, field: Any, copied: Container[object], *, is_postgres: bool) -> str:
+    """A column of copy n, as SQL."""
+    column = f'"{field.column}"'
+    if (said := APART.get((model, field.name))) is not None:
+        number = f"CAST(substr({column}, position(':' in {column}) + 1) AS bigint) + n * {STRIDE}"
+        if not is_postgres:
+            number = f"CAST(substr({column}, instr({column}, ':') + 1) AS INTEGER) + n * {STRIDE}"
+        return said.format(column=column, number=f"({number})")
+    is_ours = field.is_relation and field.related_model in copied
+    if is_ours or (field.primary_key and not field.is_relation):
+        return f"{column} + n * {STRIDE}"
+    kind = field.get_internal_type()
+    if kind == "DateTimeField":
+        back = f"(n % {DAYS})"
+        if is_postgres:
+            return f"{column} - {back} * interval '1 day'"
+        return f"strftime('%Y-%m-%d %H:%M:%f000', {column}, '-' || {back} || ' days')"
+    if kind == "DateField":
+        back = f"(n % {DAYS})"
+        return f"{column} - {back}::int" if is_postgres else f"date({column}, '-' || {back} || ' days')"
+    return column

@@ -1,0 +1,126 @@
+"""How django-allauth signs people in here: nobody signs up, a second factor is asked for, its secret is encrypted."""
+
+import base64
+import hashlib
+import logging
+import secrets
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import Group, User
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from grading.access import delays
+from gradingsite.clients import client_address
+
+log = logging.getLogger(__name__)
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # it ships no types
+    def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002
+        return False
+
+    def get_login_stages(self) -> list[str]:
+        return ["allauth.mfa.stages.AuthenticateStage"]
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return client_address(request.META)
+
+    def post_login(self, request: HttpRequest, user: User, **said: Any) -> HttpResponse:
+        response: HttpResponse = super().post_login(request, user, **said)
+        delays.remember_browser(response, user)
+        return response
+
+    def add_message(
+        self, request: HttpRequest, level: int, message_template: Any = None, *rest: Any, **said: Any
+    ) -> None:
+        """Of being signed in nobody needs to be told."""
+        if message_template != "account/messages/logged_in.txt":
+            super().add_message(request, level, message_template, *rest, **said)
+
+    def reauthenticate(self, user: User, password: str) -> bool:
+        is_right: bool = super().reauthenticate(user, password)
+        if is_right:
+            delays.forgive(self.request, user)
+        return is_right
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ARG002
+        return turned_away(request, "This user is switched off. Ask an operator.")
+
+
+class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # it ships no types
+    """Sign-in by the organisation's OpenID Connect provider."""
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Who it is: the user that signed in like this before, or whose address the provider has verified, or a new
+        user where OIDC_NEW_USERS names a role. Anybody else is told whom to ask.
+        """
+        if sociallogin.is_existing:
+            return
+        verified = [each.email for each in sociallogin.email_addresses if each.verified is True and each.email]
+        if not verified:
+            self.refuse(
+                request, "Your provider has not verified an e-mail address of yours, so nobody knows who you are."
+            )
+        users = list(User.objects.filter(email__iexact=verified[0])[:2])
+        if len(users) > 1:
+            self.refuse(request, f"Several users have the address {verified[0]}. Ask an operator to leave it to one.")
+        if not users and not settings.OIDC_NEW_USERS:
+            self.refuse(request, f"No user here has the address {verified[0]}. Ask an operator to make one.")
+        sociallogin.connect(request, users[0] if users else new_user(verified[0]))
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, error: Any = None, **said: Any) -> None:
+        log.warning("sign-in by %s failed: %s %r", provider.name, error, said.get("exception"))
+        self.refuse(request, f"{provider.name} did not sign you in. Try again, or use a password.")
+
+    def refuse(self, request: HttpRequest, why: str) -> None:
+        raise ImmediateHttpResponse(turned_away(request, why))
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:  # noqa: ARG002
+        return False
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc] # it ships no types
+    """Secrets are encrypted with a key made of SECRET_KEY: a stolen database gives no codes."""
+
+    def encrypt(self, text: str) -> str:
+        return keys().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """After SECRET_KEY was changed a secret that nobody knows: no code is right until the factor is set up anew."""
+        try:
+            return keys().decrypt(encrypted_text.encode()).decode()
+        except InvalidToken:
+            log.warning("a second factor cannot be read with this SECRET_KEY; see manage.py remove_second_factor")
+            return base64.b32encode(secrets.token_bytes(20)).decode()
+
+
+def keys() -> MultiFernet:
+    used = [str(settings.SECRET_KEY), *map(str, settings.SECRET_KEY_FALLBACKS)]
+    digests = [hashlib.sha256(f"second factor/{key}".encode()).digest() for key in used]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
+
+
+def new_user(address: str) -> User:
+    """A user with the role that new ones get, named by the address."""
+    name = address.lower()[:150]
+    if User.objects.filter(username__iexact=name).exists():
+        name = f"{name[:140]}-{secrets.token_hex(3)}"
+    user = User(username=name, email=address, is_staff=True)
+    user.set_unusable_password()
+    user.save()
+    user.groups.add(Group.objects.get(name=settings.OIDC_NEW_USERS))
+    return user
+
+
+def turned_away(request: HttpRequest, why: str) -> HttpResponse:
+    messages.error(request, why)
+    return HttpResponseRedirect(reverse("admin:login"))

@@ -1,0 +1,73 @@
+"""The addresses that programs watch: whether the site lives, whether it is ready, and figures for Prometheus."""
+
+from ipaddress import ip_address
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from grading.busy import is_busy, trouble
+from grading.health.readiness import metrics, readiness
+from grading.models import ApiToken
+from grading.models.agents import TokenScope
+from gradingsite.clients import usual
+
+# What a proxy says of whom it speaks for. A request that has any of them comes from elsewhere.
+FORWARDED = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Forwarded", "Via")
+AGAIN = "10"
+
+
+@require_safe
+def live(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signature
+    """Whether this process answers at all. Asks nobody."""
+    return answer({"live": True})
+
+
+@require_safe
+def ready(request: HttpRequest) -> JsonResponse:  # noqa: ARG001 - a view's signature
+    """200 where the site does its work, 503 with the problems in words where it does not."""
+    try:
+        found = readiness(timezone.now())
+    except Exception as error:
+        if not is_busy(error):
+            raise
+        said = trouble(error)
+        problems = ["" if said is None else said.title]
+        return answer({"ready": False, "problems": problems, "checks": {}}, status=503)
+    body = {"ready": not found.problems, "problems": found.problems, "checks": found.checks}
+    return answer(body, status=503 if found.problems else 200)
+
+
+@require_safe
+def figures(request: HttpRequest) -> HttpResponse:
+    """Prometheus' figures: for a token for reading only, and on a site of one machine for that machine."""
+    if not (is_local(request) or has_read_token(request)):
+        response = HttpResponse("expected a token for reading only, as Authorization: Bearer gs_…\n", status=401)
+        response["WWW-Authenticate"] = "Bearer"
+        return response
+    return HttpResponse(metrics(timezone.now()), content_type=CONTENT_TYPE_LATEST)
+
+
+def answer(body: dict[str, object], status: int = 200) -> JsonResponse:
+    headers = {"Cache-Control": "no-store", **({"Retry-After": AGAIN} if status != 200 else {})}  # noqa: PLR2004
+    return JsonResponse(body, status=status, headers=headers)
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Whether a request comes from this machine, on a site that is served to no other. A proxy on this machine has the
+    same address and need not say for whom it asks, so that nobody is local where the settings name one.
+    """
+    if settings.HTTPS or settings.SITE_URL or settings.TRUSTED_PROXIES:
+        return False
+    address = usual(request.META.get("REMOTE_ADDR", ""))
+    host = request.get_host().rpartition(":")[0] or request.get_host()
+    is_here = bool(address) and ip_address(address).is_loopback and host in {"localhost", "127.0.0.1", "[::1]"}
+    return is_here and not any(name in request.headers for name in FORWARDED)
+
+
+def has_read_token(request: HttpRequest) -> bool:
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    row = ApiToken.objects.authenticate(secret) if kind.lower() == "bearer" and secret else None
+    return row is not None and row.scope == TokenScope.READ

@@ -1,0 +1,162 @@
+"""A backup of the site while it runs: the database first, at one moment, then the evidence that its rows name.
+
+Evidence is stored before its row, so that whatever a row of the snapshot names was there at that moment.
+"""
+
+import datetime as dt
+import fcntl
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection, connections
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+
+from bandit.audit import fingerprint
+from grading.backups import keeping, manifest
+from grading.backups.blobs import EvidenceCopy, collect
+from grading.backups.databases import BackupProblem, rows_by_table, server_version, snapshot
+from grading.backups.manifest import EVIDENCE, SECRETS, SUMS, UNFINISHED, Manifest
+from grading.intake import erased
+
+logger = logging.getLogger(__name__)
+
+Say = Callable[[str], None]
+TOLD = 5
+
+
+def make(target: Path, *, with_secrets: bool, say: Say) -> Path:
+    """Make a backup in the folder `target`, and delete those that are not kept any more; where the new one is.
+
+    Raises BackupProblem, and leaves nothing then that could be taken for a backup; nor does a process that is killed.
+    """
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with alone(target):
+        for left in target.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(left)
+        made_at, finished = new_name(target)
+        draft = target / f"{UNFINISHED}{finished.name}"
+        draft.mkdir(mode=0o700)
+        before = manifest.finished(target)
+        try:
+            done = fill(draft, before[-1] if before else None, made_at, with_secrets=with_secrets)
+            draft.rename(finished)
+            erased.tell(erased.of_database(), target)
+        except OSError as error:
+            raise BackupProblem(f"the backup was not finished: {error}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        os.sync()
+        tell(finished, done, say)
+        for old in prune(target, made_at):
+            say(f"Deleted {old}: of older backups the last of seven days and of four weeks are kept.")
+    return finished
+
+
+def at_night() -> None:
+    """The backup of every night, where BACKUP_NIGHTLY asks for it. Raises BackupProblem."""
+    if settings.BACKUP_NIGHTLY and settings.BACKUP_DIR is not None:
+        make(settings.BACKUP_DIR, with_secrets=True, say=logger.info)
+
+
+@contextmanager
+def alone(target: Path) -> Iterator[None]:
+    """One backup at a time in a folder. Raises BackupProblem."""
+    with (target / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BackupProblem(f"another backup is being made in {target}: wait for it to end") from None
+        yield
+
+
+def new_name(target: Path) -> tuple[dt.datetime, Path]:
+    """The moment that the backup is of, and where it will be."""
+    while True:
+        made_at = timezone.now()
+        path = target / made_at.strftime(manifest.NAME)
+        if not path.exists():
+            return made_at, path
+        time.sleep(0.1)
+
+
+def fill(backup: Path, last: Path | None, made_at: dt.datetime, *, with_secrets: bool) -> EvidenceCopy:
+    """Write all that a backup holds, and its manifest when the rest is safe on the disk."""
+    with snapshot(backup) as alias:
+        secrets = keep_secrets(backup / SECRETS) if with_secrets else ()
+        done = collect(backup, last, alias)
+        paths = [manifest.DATABASES[connection.vendor], *(f"{SECRETS}/{name}" for name in secrets)]
+        paths += sorted(str(each.relative_to(backup)) for each in (backup / EVIDENCE).glob(f"*/{SUMS}"))
+        lines = (f"{manifest.checksum(backup / path)}  {path}\n" for path in paths)
+        (backup / SUMS).write_text("".join(lines))
+        os.sync()
+        Manifest(
+            made_at=made_at,
+            database=connection.vendor,
+            server=server_version(),
+            migrations=tuple(MigrationRecorder(connections[alias]).applied_migrations()),
+            rows=rows_by_table(alias),
+            ledger=fingerprint(alias),
+            files=done.copied + done.linked + len(done.rescued),
+            secrets=secrets,
+            lacking=tuple(done.lacking),
+            gone=tuple(done.gone),
+            sums=manifest.checksum(backup / SUMS),
+        ).write(backup)
+    return done
+
+
+def keep_secrets(folder: Path) -> tuple[str, ...]:
+    """Put the site's keys into a folder; their names. One that comes from the environment is not the site's to keep."""
+    folder.mkdir(mode=0o700)
+    keys = {"chance.key": settings.CHANCE_KEY}
+    file = settings.STATE_DIR / "secret_key"
+    if file.is_file() and file.read_text().strip() == settings.SECRET_KEY:
+        keys["secret_key"] = settings.SECRET_KEY.encode()
+    for name, key in keys.items():
+        (folder / name).write_bytes(key)
+    return tuple(sorted(keys))
+
+
+def tell(backup: Path, done: EvidenceCopy, say: Say) -> None:
+    """What was made, and what its owner should know of it."""
+    held = manifest.read(backup)
+    sessions = held.rows.get("grading_session", 0)
+    say(
+        f"Made {backup}: {sessions:,} sessions, {held.files:,} files of evidence ({done.copied:,} copied, "
+        f"{done.linked:,} linked to the backup before)."
+    )
+    if held.secrets:
+        say(
+            "It holds the site's keys: whoever reads it can foresee draws, and read second factors. Keep it as private "
+            "as the site, or leave them out with --without-secrets."
+        )
+    if "secret_key" not in held.secrets:
+        say("SECRET_KEY is not in it: without it second factors have to be set up anew. Keep it elsewhere.")
+    if backup.stat().st_dev == settings.STATE_DIR.stat().st_dev:
+        say("It is on the same disk as the site: what takes the one takes the other. Copy it to another machine.")
+    if done.rescued:
+        say(f"{counted(done.rescued)} lost on the site, and taken from the backup before.")
+    if done.lacking:
+        say(f"{counted(done.lacking)} lost or damaged on the site, so that the backup lacks them too.")
+
+
+def counted(hashes: list[str]) -> str:
+    return f"{len(hashes):,} files of evidence ({', '.join(each[:12] for each in hashes[:TOLD])}, …) are"
+
+
+def prune(target: Path, now: dt.datetime) -> list[str]:
+    """Delete the backups that are not kept any more; their names."""
+    by_moment = {moment: path for path in manifest.finished(target) if (moment := manifest.moment_of(path))}
+    old = [by_moment[moment] for moment in sorted(by_moment.keys() - keeping.kept(by_moment, now))]
+    for path in old:
+        away = target / f"{UNFINISHED}{path.name}"  # half deleted it is no backup
+        path.rename(away)
+        shutil.rmtree(away)
+    return [path.name for path in old]

@@ -1,0 +1,120 @@
+"""What a backup is: a folder named by its moment, whose manifest is written last and names all the rest by checksum.
+
+    2026-03-31T02-30-00Z/
+        manifest.json       what it holds; without it a folder is no backup
+        SHA256SUMS          every other file, as sha256sum reads it
+        db.sqlite3          or database.dump, of PostgreSQL
+        evidence/ab/ab….zst hard links to the backup before, where that has the same file
+        secrets/            the keys, unless they were left out
+
+While it is made it is called `.unfinished-…`.
+"""
+
+import datetime as dt
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+NAME = "%Y-%m-%dT%H-%M-%SZ"
+MANIFEST, SUMS, SECRETS, EVIDENCE = "manifest.json", "SHA256SUMS", "secrets", "evidence"
+DATABASES = {"sqlite": "db.sqlite3", "postgresql": "database.dump"}
+UNFINISHED = ".unfinished-"
+CHUNK = 1 << 20
+
+
+class NoBackup(Exception):
+    """The folder holds no finished backup. The message says what was expected and what is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a backup holds.
+
+    `made_at`: what was received before it is in it. `database` is sqlite or postgresql, `server` PostgreSQL's major
+    version (0 for SQLite); `migrations` are [app, name]; `rows` counts by table; `ledger` is
+    `bandit.audit.fingerprint`'s. `lacking` are the hashes of evidence that the site had lost or damaged; `gone` those
+    of what was erased or expired while the backup was made. `sums` is the checksum of SHA256SUMS.
+    """
+
+    made_at: dt.datetime
+    database: str
+    server: int
+    migrations: tuple[tuple[str, str], ...]
+    rows: dict[str, int]
+    ledger: str
+    files: int
+    secrets: tuple[str, ...]
+    lacking: tuple[str, ...]
+    gone: tuple[str, ...]
+    sums: str
+
+    def write(self, folder: Path) -> None:
+        """Write it down for good: with this the folder is a backup."""
+        text = json.dumps({"format": FORMAT, **asdict(self), "made_at": self.made_at.isoformat()}, indent=1)
+        with (folder / MANIFEST).open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of a finished backup. Raises NoBackup where the folder is none that this version can read."""
+    if folder.name.startswith(UNFINISHED):
+        raise NoBackup(f"{folder} was never finished: choose another backup")
+    try:
+        held: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise NoBackup(f"expected a backup in {folder}; it has no {MANIFEST}") from None
+    except ValueError as error:
+        raise NoBackup(f"{folder / MANIFEST} cannot be read ({error}): choose another backup") from error
+    if (found := held.pop("format", None)) != FORMAT:
+        raise NoBackup(f"expected a backup of format {FORMAT} in {folder}, found format {found}: use a newer version")
+    try:
+        lists = {name: tuple(held[name]) for name in ("secrets", "lacking", "gone")}
+        migrations = tuple((app, name) for app, name in held["migrations"])
+        made_at = dt.datetime.fromisoformat(held["made_at"])
+        return Manifest(**{**held, **lists, "migrations": migrations, "made_at": made_at})
+    except (KeyError, TypeError, ValueError) as error:
+        raise NoBackup(f"{folder / MANIFEST} is not what this program writes ({error!r})") from error
+
+
+def finished(folder: Path) -> list[Path]:
+    """The finished backups in a folder of them, the oldest first."""
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in paths if moment_of(path) and (path / MANIFEST).is_file()]
+
+
+def moment_of(path: Path) -> dt.datetime | None:
+    """When a backup was made, by its name; None for any other folder."""
+    try:
+        return dt.datetime.strptime(path.name, NAME).replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+
+
+def find(folder: Path) -> Path:
+    """The folder itself where it is a backup, else the latest one in it. Raises NoBackup."""
+    if (folder / MANIFEST).is_file():
+        return folder
+    found = finished(folder)
+    if not found:
+        raise NoBackup(f"expected a backup, or a folder of backups; {folder} holds no finished one")
+    return found[-1]
+
+
+def checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sums(folder: Path) -> Iterator[tuple[str, str]]:
+    """(name, checksum) of each file of a backup, in the order in which they were written."""
+    with (folder / SUMS).open() as file:
+        for line in file:
+            digest, _, name = line.rstrip("\n").partition("  ")
+            yield name, digest

@@ -1,0 +1,167 @@
+"""A site from a backup, in a place that holds none."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.sessions.models import Session as SignIn
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from bandit.audit import fingerprint
+from grading.backups import manifest
+from grading.backups.databases import BackupProblem, put_back, rows_by_table, server_version, stopped
+from grading.backups.manifest import DATABASES, EVIDENCE, SECRETS, SUMS, Manifest, sums
+from grading.backups.verifying import problems_of_backup
+from grading.intake import erased, forgetting
+from grading.intake.erased import Erased, digest_of_agent, digest_of_session
+from grading.intake.erasing import erase
+from grading.models import Agent, ExpiredBlob, Session
+from gradingsite import schema
+
+Say = Callable[[str], None]
+AT_A_TIME = 50
+WHO, WHY = "manage.py restore", "it was erased after the backup had been made"
+# What makes a site of SQLite, in the state folder.
+PARTS = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "evidence", "cache", "secret_key", "chance.key")
+
+
+def restore(backup: Path, *, replace: bool, say: Say) -> None:
+    """Make this site what it was when the backup was made, but for what was erased since.
+
+    Raises BackupProblem where the backup is damaged or of another kind, or where there is a site already, which
+    `replace` moves aside; and NoBackup. Nothing is changed then.
+    """
+    held, since = manifest.read(backup), erased.read(backup.parent)
+    require_fitting(held)
+    with stopped():
+        for problem in problems_of_backup(backup, held):
+            raise BackupProblem(f"{backup} is damaged: {problem}. Choose another one.")
+        if not is_empty():
+            if not replace:
+                raise BackupProblem(
+                    f"there is a site already: {settings.DATABASES['default']['NAME']} or {settings.MEDIA_ROOT} is "
+                    "not empty. Name another GRADINGSITE_STATE, or add --replace, which moves that site aside"
+                )
+            say(f"Moved the site that was here to {move_aside()}.")
+        restore_keys(backup, held, say)
+        for path in evidence_of(backup):
+            with path.open("rb") as file:
+                default_storage.save(f"{path.parent.name}/{path.name}", File(file))
+        os.sync()
+        put_back(backup / DATABASES[held.database])
+        require_same(held)
+        call_command("migrate", verbosity=0)
+        gone = [ExpiredBlob(sha256=sha256, expired_at=timezone.now()) for sha256 in held.gone]
+        ExpiredBlob.objects.bulk_create(gone, ignore_conflicts=True)
+        SignIn.objects.all().delete()
+        say(f"Restored {held.rows['grading_session']:,} sessions, as of {held.made_at:%Y-%m-%d %H:%M:%S} UTC.")
+        erase_again([each for each in since if each.at >= held.made_at], say)
+        if not (backup.parent / erased.FILE).is_file():
+            say(f"There is no {erased.FILE} beside the backup: what was erased since is back. Erase it again.")
+        say(
+            "People sign in anew. Tokens that were revoked after that open again, and users who were switched off are "
+            "on: revoke and switch off again."
+        )
+        say(f"What came later the hooks send again: submit_session.py --resend {held.made_at:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def require_fitting(held: Manifest) -> None:
+    """Raises BackupProblem unless this code and this kind of database can take the backup."""
+    if held.database != connection.vendor:
+        raise BackupProblem(
+            f"the backup is of {held.database}, and DATABASE_URL names {connection.vendor}: restore it to its own kind "
+            "first; manage.py move_to takes a site from SQLite to PostgreSQL"
+        )
+    if held.server > server_version():
+        raise BackupProblem(
+            f"the backup is of PostgreSQL {held.server}, and this server is {server_version()}: use as new a server"
+        )
+    if newer := schema.unknown(held.migrations):
+        app, name = newer[0]
+        raise BackupProblem(f"the backup is of a newer version, which has {app}.{name}: use that version's code")
+
+
+def is_empty() -> bool:
+    """Whether there is no site here: no tables, and no evidence."""
+    try:
+        folders, files = default_storage.listdir("")
+    except FileNotFoundError:
+        folders, files = [], []
+    if connection.vendor == "sqlite":
+        path = Path(connection.settings_dict["NAME"])
+        has_tables = path.exists() and path.stat().st_size > 0
+    else:
+        has_tables = bool(connection.introspection.table_names())
+    return not has_tables and not files and not (set(folders) - {"incoming"})
+
+
+def move_aside() -> Path:
+    """Move all of the site into a folder of its own; where that is. Raises BackupProblem for PostgreSQL."""
+    if connection.vendor != "sqlite":
+        raise BackupProblem("--replace is for SQLite: make an empty database in PostgreSQL, and name that")
+    connection.close()
+    state = settings.STATE_DIR
+    aside: Path = state / f"replaced-{timezone.now():%Y-%m-%dT%H-%M-%SZ}"
+    aside.mkdir(mode=0o700)
+    for name in PARTS:
+        if (state / name).exists():
+            (state / name).rename(aside / name)
+    return aside
+
+
+def restore_keys(backup: Path, held: Manifest, say: Say) -> None:
+    """Put the keys where the site reads them, in place of those that were just made."""
+    for name, variable in (("secret_key", "SECRET_KEY"), ("chance.key", "CHANCE_KEY_FILE")):
+        if name not in held.secrets:
+            say(
+                f"The backup has no {name}: put yours into {settings.STATE_DIR} before the first start, if you kept it."
+            )
+        elif os.environ.get(variable):
+            say(f"{variable} is set: the backup's {name} is not used. It is in {backup / SECRETS}.")
+        else:
+            (settings.STATE_DIR / name).write_bytes((backup / SECRETS / name).read_bytes())
+            if name == "chance.key":
+                settings.CHANCE_KEY = (backup / SECRETS / name).read_bytes()
+
+
+def evidence_of(backup: Path) -> Iterator[Path]:
+    for lines in sorted((backup / EVIDENCE).glob(f"*/{SUMS}")):
+        yield from (lines.parent / name for name, _digest in sums(lines.parent))
+
+
+def require_same(held: Manifest) -> None:
+    """Raises BackupProblem where the database does not hold what the backup's did."""
+    found = rows_by_table("default")
+    wrong = [
+        f"{table}: {found.get(table)} rows for {rows}" for table, rows in held.rows.items() if found.get(table) != rows
+    ]
+    if wrong:
+        raise BackupProblem(f"the database is not what the backup held: {'; '.join(wrong)}")
+    is_current = not schema.missing()
+    if is_current and fingerprint() != held.ledger:
+        raise BackupProblem("the ledger is not what the backup held, though each table has as many rows")
+
+
+def erase_again(erasures: Iterable[Erased], say: Say) -> None:
+    """Erase what had been erased after the backup was made: it must not come back by a restore."""
+    digests = {digest for each in erasures for digest in each.digests}
+    if not digests:
+        return
+    rows = Session.objects.order_by("pk").values_list("pk", "agent__name", "external_id")
+    found = [pk for pk, agent, name in rows.iterator() if digest_of_session(agent, name) in digests]
+    agents = [agent for agent in Agent.objects.order_by("pk") if digest_of_agent(agent.name) in digests]
+    forgetting.remember_nothing()
+    for start in range(0, len(found), AT_A_TIME):
+        now, later = found[start : start + AT_A_TIME], frozenset(found[start + AT_A_TIME :])
+        erase(Session.objects.filter(pk__in=now), who=WHO, why=WHY, leaving=later)
+    for agent in agents:
+        for _done in forgetting.erase_agent(agent, who=WHO, why=WHY):
+            pass
+    if found or agents:
+        say(f"Erased again, as it was after the backup: {len(found):,} sessions, {len(agents):,} agents.")
+        say("\n".join(forgetting.finish()))

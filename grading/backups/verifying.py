@@ -1,0 +1,103 @@
+"""Whether all is what it was: of a site, running or just restored, and of a backup that lies there."""
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from django.db import connection
+
+from bandit.audit import doubled, replay
+from bandit.checks import missing_triggers
+from bandit.models import LedgerEntry
+from grading.backups.manifest import CHUNK, SUMS, Manifest, checksum, sums
+from grading.evidence import store
+from grading.models import Evidence, Session
+from grading.reward import state
+
+Step = Callable[[int], object]
+AT_A_TIME = 1000
+
+
+def problems_of_site(step: Step = lambda _done: None) -> Iterator[str]:
+    """What is wrong with this site, in words; nothing where all is well. `step` is told of each file that was read."""
+    yield from problems_of_database()
+    for difference in replay().differences:
+        yield f"a bucket is not the ledger's sum: {difference}"
+    for each in doubled():
+        yield f"a session counts more than once: {each}"
+    for mismatch in state.audit_all():
+        yield f"what is kept of a session in one row is not what its rows say: {mismatch}; see manage.py rebuild_state"
+    yield from problems_of_evidence(step)
+
+
+def problems_of_database() -> Iterator[str]:
+    """What the database says of itself: damaged pages, rows that refer to none, rules that are gone."""
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA quick_check(20)")
+            yield from (f"the database file is damaged: {said}" for (said,) in cursor.fetchall() if said != "ok")
+            cursor.execute("PRAGMA foreign_key_check")
+            for table, row, other, _ in cursor.fetchmany(20):
+                yield f"row {row} of {table} refers to a row of {other} that is not there"
+    record = ("bandit_ledgerentry", "grading_grade", "grading_settlement", "grading_evidence")
+    for name in missing_triggers(record):
+        yield f"the database no longer refuses changes to its record: the trigger {name} is missing"
+
+
+def problems_of_evidence(step: Step) -> Iterator[str]:
+    """Files that are missing, or hold other bytes than their rows say. Those that retention deleted are no problem."""
+    for row in every_file():
+        step(1)
+        try:
+            with store.open(row) as file:
+                while file.read(CHUNK):
+                    pass
+        except store.Gone:
+            continue
+        except OSError as error:
+            if Evidence.objects.filter(sha256=row.sha256).exists():  # not erased meanwhile
+                yield f"{error}"
+
+
+def every_file() -> Iterator[Evidence]:
+    """A row for each hash, in order; in steps, so that a running site's log of writes can be emptied between them."""
+    last = ""
+    while rows := list(Evidence.objects.filter(sha256__gt=last).order_by("sha256", "pk")[:AT_A_TIME]):
+        for sha256, same in groupby(rows, key=lambda row: row.sha256):
+            if sha256 != last:
+                yield next(same)
+            last = sha256
+
+
+def counts() -> dict[str, int]:
+    """What the site holds, for people to compare."""
+    files = Evidence.objects.order_by().values("sha256").distinct().count()
+    return {"sessions": Session.objects.count(), "rows of the ledger": LedgerEntry.objects.count(), "files": files}
+
+
+# --- a backup
+
+
+def problems_of_backup(backup: Path, held: Manifest, step: Step = lambda _done: None) -> Iterator[str]:
+    """What is wrong with a backup, in words: files that are missing or others than when it was made."""
+    if not (backup / SUMS).is_file() or checksum(backup / SUMS) != held.sums:
+        yield f"{SUMS} is missing or is not what it was"
+        return
+    files = 0
+    for path, digest in sums(backup):
+        yield from problem_of_file(backup / path, digest)
+        if path.endswith(SUMS):
+            folder = (backup / path).parent
+            for name, own in sums(folder):
+                step(1)
+                files += 1
+                yield from problem_of_file(folder / name, own)
+    if files != held.files:
+        yield f"expected {held.files:,} files of evidence, found {files:,}"
+
+
+def problem_of_file(path: Path, digest: str) -> Iterator[str]:
+    if not path.is_file():
+        yield f"{path} is missing"
+    elif checksum(path) != digest:
+        yield f"{path} is not what it was"

@@ -1,0 +1,114 @@
+"""Errors that are over by themselves, or once an operator has made room: others were writing, the database was away,
+the disk is full. No bug, and nothing that was sent was wrong; the same again goes well later.
+"""
+
+import errno
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import TypeVar
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Unavailable(Enum):
+    """What is in the way: a title, what it means to whoever was turned away, and the seconds to wait before trying."""
+
+    BUSY = "The site is busy writing", 5
+    AWAY = "The database is away", 10
+    FULL = "Nothing can be stored", 60
+
+    def __init__(self, title: str, seconds: int) -> None:
+        self.title, self.seconds = title, seconds
+
+    @property
+    def words(self) -> str:
+        if self is Unavailable.BUSY:
+            return (
+                "Others are writing to the database, and this took too long to wait for. If it happens again and "
+                "again, see whether one of the site’s programs stands still."
+            )
+        if self is Unavailable.AWAY:
+            return (
+                "The database does not answer, or its connection was lost. See whether it runs, and what its log says."
+            )
+        return "The disk is full, or cannot be written to. See how much room is left for the site and its database."
+
+
+# What a database that is busy for longer than this is waited for between two attempts.
+LONGEST_PAUSE = 5
+SQLITE = {
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL), Unavailable.BUSY),
+    sqlite3.SQLITE_CANTOPEN: Unavailable.AWAY,
+    **dict.fromkeys((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY), Unavailable.FULL),
+}
+# Classes of SQLSTATE: connection lost, transaction rolled back (a deadlock), out of resources, lock not to be had,
+# stopped by an operator, trouble outside of the server. https://www.postgresql.org/docs/current/errcodes-appendix.html
+POSTGRESQL = {
+    "08": Unavailable.AWAY,
+    "40": Unavailable.BUSY,
+    "53": Unavailable.BUSY,
+    "55": Unavailable.BUSY,
+    "57": Unavailable.AWAY,
+    "58": Unavailable.FULL,
+}
+DISK_FULL = "53100"
+DEADLOCK = "40P01"
+FILES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
+
+
+def trouble(error: BaseException | None) -> Unavailable | None:
+    """What is in the way where an error is over by itself or by room; None for a bug."""
+    if isinstance(error, OSError):
+        return Unavailable.FULL if error.errno in FILES else None
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return None
+    for each in (error, error.__cause__):
+        code = getattr(each, "sqlite_errorcode", None)
+        if code is not None:
+            return SQLITE.get(code & 0xFF)  # the rest is why in particular
+    state = sqlstate(error)
+    if state is None:  # without one where no server answered
+        is_lost = isinstance(error, OperationalError | InterfaceError) and hasattr(error.__cause__, "sqlstate")
+        return Unavailable.AWAY if is_lost else None
+    return Unavailable.FULL if state == DISK_FULL else POSTGRESQL.get(state[:2])
+
+
+def is_busy(error: BaseException | None) -> bool:
+    """Whether an error is no bug, and the same goes well later."""
+    return trouble(error) is not None
+
+
+def is_deadlock(error: DatabaseError) -> bool:
+    """Whether PostgreSQL ended a transaction because it and another waited for each other."""
+    return sqlstate(error) == DEADLOCK
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """What PostgreSQL calls an error of its own."""
+    said: str | None = getattr(error.__cause__, "sqlstate", None)
+    return said
+
+
+def patiently(work: Callable[[], T], *, seconds: float) -> T:
+    """What `work` returns, which is begun anew while the database is busy, for so many seconds.
+
+    Within a transaction there is nothing to begin anew: whoever opened that does it.
+    """
+    until, wait = time.monotonic() + seconds, 0.1
+    while True:
+        try:
+            return work()
+        except (DatabaseError, InterfaceError) as error:
+            if connection.in_atomic_block or not is_busy(error) or time.monotonic() > until:
+                raise
+            logger.warning("the database is busy, so that is done in %g s: %s", wait, error)
+        time.sleep(wait)
+        connection.close_if_unusable_or_obsolete()
+        wait = min(2 * wait, LONGEST_PAUSE)

@@ -1,0 +1,108 @@
+"""A process's own heartbeat, and its eye on the others': one thread, begun after the process was forked."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from django.conf import settings
+from django.db import Error, connection
+from django.db.models import F
+from django.utils import timezone
+
+from grading.health.liveness import Component, Life, Liveness
+from grading.models import Heartbeat
+
+logger = logging.getLogger(__name__)
+
+# Looks at the others between two heartbeats of its own.
+LOOKS = 2
+
+
+def beat(parts: Iterable[Component]) -> None:
+    """Let the counters of these parts grow: a statement each, outside of any transaction."""
+    for part in parts:
+        grown = {"count": F("count") + 1, "beat_at": timezone.now()}
+        if not Heartbeat.objects.filter(name=part).update(**grown):
+            Heartbeat.objects.get_or_create(name=part, defaults={"count": 1, "beat_at": timezone.now()})
+
+
+def counts() -> Mapping[str, int]:
+    return dict(Heartbeat.objects.values_list("name", "count"))
+
+
+class Pulse(threading.Thread):
+    """Beats for `part`, and for the broker while it answers; tells `then` what it sees, every time it has looked.
+
+    `trouble` says in words why the database could not be written to the last time; empty while it can.
+    """
+
+    def __init__(self, part: Component, then: Callable[[Liveness], None]) -> None:
+        import redis
+
+        super().__init__(name="heartbeat", daemon=True)
+        self.part, self.then = part, then
+        self.liveness = Liveness(every=settings.HEARTBEAT_SECONDS)
+        self.trouble = ""
+        self.ends = threading.Event()
+        seconds = settings.HEARTBEAT_SECONDS / LOOKS  # less than a gap, or a broker that hangs would look like one
+        limits = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
+        retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+        self.broker = redis.Redis.from_url(settings.REDIS_URL, retry=retry, **limits)
+
+    def run(self) -> None:
+        turn = 0
+        while not self.ends.is_set():
+            try:
+                self.look(beats=turn % LOOKS == 0)
+            except Exception as error:
+                # Those who could not write or read know nothing of the others either: that is a gap.
+                if not self.trouble:
+                    logger.warning("the heartbeat of %s cannot be written or read: %s", self.part, error)
+                self.trouble = str(error) or type(error).__name__
+                connection.close()
+                if not isinstance(error, Error):
+                    logger.exception("the heartbeat of %s", self.part)
+            turn += 1
+            self.ends.wait(settings.HEARTBEAT_SECONDS / LOOKS)
+        connection.close()
+
+    def look(self, *, beats: bool) -> None:
+        if connection.vendor == "sqlite":  # nobody has a receipt for a heartbeat, and the disk may rest
+            with connection.cursor() as cursor:
+                cursor.execute("PRAGMA synchronous=NORMAL")
+        if beats:
+            beat([self.part, *([Component.BROKER] if self.broker_answers() else [])])
+            self.trouble = ""
+        self.liveness.look(counts(), time.monotonic(), time.time())
+        self.then(self.liveness)
+
+    def broker_answers(self) -> bool:
+        import redis
+
+        try:
+            return bool(self.broker.ping())
+        except (redis.RedisError, OSError):
+            return False
+
+
+_own: Pulse | None = None
+
+
+def start(part: Component, then: Callable[[Liveness], None]) -> Pulse | None:
+    """Begin this process's heartbeat; None where HEARTBEAT_SECONDS is 0."""
+    global _own  # noqa: PLW0603 - a process has one
+    if settings.HEARTBEAT_SECONDS and _own is None:
+        _own = Pulse(part, then)
+        _own.start()
+    return _own
+
+
+def trouble() -> str:
+    """Why this process could not write to the database a moment ago; empty where it could, or has no heartbeat."""
+    return "" if _own is None else _own.trouble
+
+
+def silent() -> list[Component]:
+    """Who stands still, as far as this process knows."""
+    return [] if _own is None else [each for each in Component if _own.liveness.life(each) is Life.SILENT]

@@ -1,0 +1,123 @@
+"""What programs that watch the site may ask: whether it is ready, and figures for Prometheus. No secrets in either."""
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Min
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from grading import disk
+from grading.health import pulse
+from grading.health.liveness import Component
+from grading.models import Alarm, Heartbeat, JudgeJob, Notice, PeriodicJob, Quota, ReviewItem, Session
+from grading.models.judging import OPEN_STATES, JobState
+from grading.models.notices import NoticeState
+
+# A job that could be asked about now and was not for so long: something is wrong with whoever asks.
+STUCK = dt.timedelta(minutes=15)
+DAY = dt.timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """What was checked, by name, as JSON; `problems` are in words."""
+
+    checks: dict[str, Any]
+    problems: tuple[str, ...]
+
+
+def readiness(now: dt.datetime) -> Readiness:
+    """Whether the site does its work: five queries. Raises what the database raises where it is away."""
+    ages = heartbeat_ages(now)
+    silent, trouble = pulse.silent(), pulse.trouble()
+    if pulse.trouble() == "" and Component.WEB not in ages:
+        pulse.beat([Component.WEB])  # nobody has shown yet that the database can be written to
+    free, floor = disk.free(), disk.floor()
+    oldest, held = oldest_due(now), Quota.objects.out().exists()
+    waits = 0.0 if oldest is None or held else oldest
+    problems = {
+        f"The database cannot be written to: {trouble}": trouble,
+        f"{free:,} bytes are free, and {floor:,} are to stay free": free < floor,
+        **{f"The {name} stands still": True for name in silent},
+        f"A job has been due for {waits:.0f} s": waits > STUCK.total_seconds(),
+    }
+    checks = {
+        "database": {"writable": not trouble},
+        "disk": {"free_bytes": free, "floor_bytes": floor},
+        "heartbeats": {name: {"age_seconds": round(age, 1), "silent": name in silent} for name, age in ages.items()},
+        "jobs": {"oldest_due_seconds": None if oldest is None else round(oldest, 1), "judge_held": held},
+    }
+    return Readiness(checks=checks, problems=tuple(said for said, is_so in problems.items() if is_so))
+
+
+def heartbeat_ages(now: dt.datetime) -> dict[str, float]:
+    """Seconds since each counter grew, by the clocks of who let it and of who asks."""
+    rows = Heartbeat.objects.exclude(beat_at=None).order_by("name").values_list("name", "beat_at")
+    return {name: max(0.0, (now - beat_at).total_seconds()) for name, beat_at in rows if beat_at is not None}
+
+
+def oldest_due(now: dt.datetime) -> float | None:
+    """Seconds for which the judge job that is due longest has been so; None where none is."""
+    due = JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__lte=now)
+    at: dt.datetime | None = due.aggregate(at=Min("next_attempt_at"))["at"]
+    return None if at is None else (now - at).total_seconds()
+
+
+class SiteFigures(Collector):
+    """Read from the database whenever somebody asks: a process's own counters would be one process's."""
+
+    def __init__(self, now: dt.datetime) -> None:
+        self.now = now
+
+    def collect(self) -> Iterable[Metric]:
+        now = self.now
+        for name, words, value in (
+            ("disk_free_bytes", "Free for the state folder", disk.free()),
+            ("disk_floor_bytes", "With less free, no session is taken in", disk.floor()),
+            ("oldest_due_job_seconds", "How long the oldest judge job has been due", oldest_due(now) or 0.0),
+            ("review_waiting", "Sessions that wait for a person", ReviewItem.objects.open().count()),
+            ("sessions_last_day", "Sessions that ended in the last 24 hours", recent_sessions(now)),
+        ):
+            yield GaugeMetricFamily(f"gradingsite_{name}", words, value=value)
+        yield gauge("heartbeat_age_seconds", "Since each program's heartbeat", "program", heartbeat_ages(now))
+        yield gauge("judge_jobs", "Open judge jobs", "state", by(JudgeJob.objects.open(), "state", OPEN_STATES))
+        yield gauge("alarms_open", "Alarms that hold now", "rule", by(Alarm.objects.filter(resolved_at=None), "rule"))
+        states = by(Notice.objects.all(), "state", NoticeState)
+        yield gauge("notices", "Messages about alarms", "state", states)
+        turns = CounterMetricFamily("gradingsite_periodic_turns", "Turns of each periodic job", labels=["job"])
+        ages = {}
+        for job in PeriodicJob.objects.order_by("name"):
+            turns.add_metric([job.name], job.turns)
+            ages[job.name] = (now - job.ended_at).total_seconds()
+        yield turns
+        yield gauge("periodic_age_seconds", "Since each periodic job last ended well", "job", ages)
+        judges = {quota.model: float(not quota.is_out) for quota in Quota.objects.order_by("model", "pk")}
+        yield gauge("judge_open", "Whether each judge may be asked", "model", judges)
+
+
+def by(rows: Any, column: str, always: Iterable[str] = ()) -> dict[str, float]:
+    """How many rows there are of each kind; 0 for those of `always` without any."""
+    counted = rows.order_by().values(column).annotate(n=Count("pk"))
+    return {**{str(each): 0.0 for each in always}, **{row[column]: float(row["n"]) for row in counted}}
+
+
+def gauge(name: str, words: str, label: str, values: dict[str, float]) -> GaugeMetricFamily:
+    found = GaugeMetricFamily(f"gradingsite_{name}", words, labels=[label])
+    for key, value in values.items():
+        found.add_metric([key], value)
+    return found
+
+
+def recent_sessions(now: dt.datetime) -> int:
+    return Session.objects.filter(ended_at__gt=now - DAY).count()
+
+
+def metrics(now: dt.datetime) -> bytes:
+    """All figures, in Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(SiteFigures(now))
+    return generate_latest(registry)

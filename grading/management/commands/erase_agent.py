@@ -1,0 +1,40 @@
+"""Erase an agent."""
+
+import getpass
+import sys
+from collections import Counter
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from grading.intake import forgetting
+from grading.models import Agent, Session
+
+
+class Command(BaseCommand):
+    help = (
+        "Erase an agent: its sessions with their evidence, grades and rewards, its decisions, tokens and name, as if "
+        "it had never been. Says what goes, and asks for the name first. It cannot be undone."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("agent", help="the agent's name")
+        parser.add_argument("--why", default="asked for", help="kept with the erasure, without the agent's name")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+
+    def handle(self, *_args: Any, agent: str, why: str, yes: bool, **_options: Any) -> None:
+        found = Agent.objects.filter(name=agent).first()
+        if found is None:
+            raise CommandError(f"expected the name of an agent; got {agent!r}")
+        counts = forgetting.counts_of(Session.objects.filter(agent=found))
+        self.stdout.write(f"To be erased with the agent: {forgetting.told(counts) or 'nothing else'}.")
+        if not yes and not (sys.stdin.isatty() and input("Type the agent's name to erase it: ").strip() == agent):
+            raise CommandError("nothing was erased; --yes erases without asking")
+        gone = Counter[str]()
+        for done, also in forgetting.erase_agent(found, who=f"{getpass.getuser()} (shell)", why=why):
+            gone.update(also)
+            self.stdout.write(f"{done:,} of {counts['sessions']:,} sessions")
+        self.stdout.write(f"Erased: {forgetting.told(gone)}.")
+        self.stdout.write("\n".join(forgetting.finish()))
+        for table, count in forgetting.left(agent).items():
+            self.stdout.write(f"The name is still said in {count:,} × {table}, which people wrote: change it there.")

@@ -1,0 +1,37 @@
+"""Erase sessions."""
+
+import getpass
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from grading.intake import forgetting
+from grading.intake.erasing import erase
+from grading.models import Session
+
+
+class Command(BaseCommand):
+    help = (
+        "Erase sessions with their evidence, grades and rewards; the bandits forget them exactly. Says what goes, and "
+        "asks first. It cannot be undone."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("agent", help="the agent's name")
+        parser.add_argument("session", nargs="+", help="the agent's own ids of the sessions")
+        parser.add_argument("--why", default="asked for", help="kept with the erasure; write no name into it")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+
+    def handle(self, *_args: Any, agent: str, session: list[str], why: str, yes: bool, **_options: Any) -> None:
+        found = Session.objects.filter(agent__name=agent, external_id__in=session)
+        missing = set(session) - set(found.values_list("external_id", flat=True))
+        if missing:
+            raise CommandError(f"expected ids of {agent}'s sessions; unknown are {', '.join(sorted(missing))}")
+        self.stdout.write(f"To be erased: {forgetting.told(forgetting.counts_of(found))}.")
+        if not yes and not (sys.stdin.isatty() and input("Type yes to erase it: ").strip() == "yes"):
+            raise CommandError("nothing was erased; --yes erases without asking")
+        forgetting.remember_nothing()
+        counts = erase(found, who=f"{getpass.getuser()} (shell)", why=why)
+        self.stdout.write(f"Erased: {forgetting.told(counts)}.")
+        self.stdout.write("\n".join(forgetting.finish()))

@@ -1,0 +1,71 @@
+"""Everything that the site holds of an agent, as one file."""
+
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.serializers.json import DjangoJSONEncoder
+
+from bandit.models import Assignment, LedgerEntry, Selection
+from grading.evidence import store
+from grading.models import Agent, ApiToken, ArtifactSketch, Evidence, JudgeAttempt, RecordAnchor, Session
+
+
+class Command(BaseCommand):
+    help = (
+        "Write everything of an agent into a zip file that only you can read: its rows as JSON, one file a table, and "
+        "its evidence as it came, named by hash. Secrets in the evidence are not hidden there."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("agent", help="the agent's name")
+        parser.add_argument("file", type=Path, help="the file to write; it must not exist")
+
+    def handle(self, *_args: Any, agent: str, file: Path, **_options: Any) -> None:
+        found = Agent.objects.filter(name=agent).first()
+        if found is None:
+            raise CommandError(f"expected the name of an agent; got {agent!r}")
+        try:
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise CommandError(f"expected a file that can be made: {error}") from error
+        lost = []
+        with os.fdopen(handle, "wb") as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, rows in _tables(found).items():
+                archive.writestr(f"rows/{name}.json", json.dumps(rows, cls=DjangoJSONEncoder, indent=1))
+            kept = {row.sha256: row for row in Evidence.objects.filter(session__agent=found)}
+            for sha256, row in kept.items():
+                try:
+                    with store.open(row) as data, archive.open(f"evidence/{sha256}", "w", force_zip64=True) as into:
+                        shutil.copyfileobj(data, into)
+                except OSError as error:
+                    lost.append(f"{sha256}: {error}\n")
+            archive.writestr("evidence/missing.txt", "".join(lost))
+        self.stdout.write(f"{file}: {len(kept) - len(lost):,} files of evidence, {len(lost):,} that are gone.")
+
+
+def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
+    """The agent's rows by table. Of a token there is no hash; what only derives from evidence is left out."""
+    sessions = Session.objects.filter(agent=agent)
+    observations = [each.observation for each in sessions.only("pk")]
+    tables: dict[str, Any] = {
+        "agent": Agent.objects.filter(pk=agent.pk),
+        "session": sessions,
+        "judgeattempt": JudgeAttempt.objects.filter(job__session__agent=agent),
+        "ledgerentry": LedgerEntry.objects.filter(observation__in=observations),
+        "selection": Selection.objects.filter(agent=agent.name),
+        "assignment": Assignment.objects.filter(agent=agent.name),
+    }
+    for model in apps.get_app_config("grading").get_models():
+        columns = model._meta.concrete_fields  # noqa: SLF001 - Django's documented API
+        linked = {column.name: column.related_model for column in columns if column.is_relation}
+        if linked.get("session") is Session and model not in {ArtifactSketch, RecordAnchor}:
+            tables[model.__name__.lower()] = model.objects.filter(session__agent=agent)  # type: ignore[attr-defined]
+    told = {name: list(rows.order_by("pk").values()) for name, rows in tables.items()}
+    names = ("id", "scope", "hint", "note", "created_at", "last_used_at", "revoked_at")
+    return {**told, "apitoken": list(ApiToken.objects.filter(agent=agent).order_by("pk").values(*names))}

@@ -1,0 +1,31 @@
+"""Make a site from a backup."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from grading.backups import manifest, restoring
+from grading.backups.databases import BackupProblem
+from grading.backups.manifest import NoBackup
+
+
+class Command(BaseCommand):
+    help = (
+        "Restore a backup into an empty place: the state folder and the database that the settings name. What was "
+        "erased after the backup was made is erased again."
+    )
+    requires_system_checks = []  # there is no database yet
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("backup", type=Path, help="a backup, or a folder of them, of which the latest is taken")
+        parser.add_argument("--replace", action="store_true", help="move a site that is there aside (SQLite)")
+
+    def handle(self, *_args: Any, backup: Path, replace: bool, **_options: Any) -> None:
+        try:
+            found = manifest.find(backup.resolve())
+            self.stdout.write(f"Restoring {found}")
+            restoring.restore(found, replace=replace, say=self.stdout.write)
+        except (BackupProblem, NoBackup, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write("Check all of it with: manage.py verify")

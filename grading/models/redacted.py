@@ -1,0 +1,66 @@
+"""Columns for what sessions and people say: secrets are hidden when a row is written, and when it is read, so that rows
+from before look the same. What is graded never comes from such a column, so that hiding more moves no reward.
+"""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Model
+
+from grading.plain import plain_text
+from grading.redaction import redact, redact_json
+
+# In the evidence of a grade, what was seen, by hash: read again as it was written.
+KEPT = frozenset({"shown"})
+
+
+class RedactedColumn(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
+    """Mixed into a column of texts; to migrations it is the plain column."""
+
+    def from_db_value(self, value: Any, *_: Any) -> Any:
+        return self._redacted(value)
+
+    def pre_save(self, instance: Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
+        value = self._redacted(super().pre_save(instance, add))
+        setattr(instance, self.attname, value)
+        return value
+
+    def get_db_prep_save(self, value: Any, connection: Any) -> Any:
+        return super().get_db_prep_save(self._redacted(value), connection)
+
+    def deconstruct(self) -> Any:
+        name, _path, args, kwargs = super().deconstruct()
+        return name, f"django.db.models.{type(self).__bases__[1].__name__}", args, kwargs
+
+    def _redacted(self, value: Any) -> Any:
+        return plain_text(redact(value), self.max_length) if isinstance(value, str) else value
+
+
+class RedactedCharField(RedactedColumn, models.CharField):  # type: ignore[type-arg]  # as above
+    pass
+
+
+class RedactedTextField(RedactedColumn, models.TextField):  # type: ignore[type-arg]  # as above
+    pass
+
+
+class RedactedJSONField(RedactedColumn, models.JSONField):
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        return self._redacted(models.JSONField.from_db_value(self, value, expression, connection))
+
+    def _redacted(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: item if key in KEPT else redact_json(item) for key, item in value.items()}
+        return redact_json(value)
+
+
+def redacted_char(**options: Any) -> "models.CharField[str, str]":
+    return RedactedCharField(**options)
+
+
+def redacted_text(**options: Any) -> "models.TextField[str, str]":
+    return RedactedTextField(**options)
+
+
+def redacted_json(**options: Any) -> "models.JSONField[Any, Any]":
+    return RedactedJSONField(**options)

@@ -1,0 +1,64 @@
+"""The heartbeats' threads look by two rules that the sweep cannot: it may be what stands still. What they find is told
+by them where nobody else would.
+"""
+
+import datetime as dt
+import threading
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from grading.health import pulse
+from grading.health.liveness import Component, Life, Liveness
+from grading.models import Notice, RuleRun
+from grading.monitoring.alarms import keep, state
+from grading.monitoring.notices import send_due
+from grading.monitoring.programs import MissedTurns, ProgramStopped
+from grading.monitoring.watch import RULES, has_turn, take_turn
+
+# A notice that waits longer than this is sent by whoever sees it.
+UNSENT = dt.timedelta(seconds=30)
+
+
+def attend(part: Component) -> None:
+    """Begin this process's heartbeat, with an eye on the other programs."""
+    pulse.start(part, look)
+
+
+def look(seen: Liveness) -> None:
+    """Let the two rules' alarms say what this process knows; what it does not know stays as it was said before."""
+    now, silent = timezone.now(), [part for part in Component if seen.life(part) is Life.SILENT]
+    if Component.BROKER in silent and Component.SCHEDULER in silent:
+        silent.remove(Component.SCHEDULER)  # it waits for the broker, and that is told
+    still, turns = RULES[ProgramStopped.id], RULES[MissedTurns.id]
+    unsure = {(still.id, str(part)) for part in Component if seen.life(part) is Life.UNKNOWN}
+    state({still: ProgramStopped.told(silent)}, now, leave=unsure)
+    ran = dict(RuleRun.objects.filter(rule__in=[still.id, turns.id]).values_list("rule", "ran_at"))
+    if seen.is_settled:
+        for rule in (still, turns):
+            if has_turn(rule, ran, now):
+                with transaction.atomic():
+                    if take_turn(rule, ran, now) and rule is turns:
+                        keep([turns], now)
+    waits = Notice.objects.queued().filter(next_attempt_at__lte=now - UNSENT)
+    if silent or waits.exists():
+        tell()
+
+
+_teller: threading.Thread | None = None
+
+
+def tell() -> None:
+    """Send what is due, in a thread of its own: a mail server that does not answer must not stop the heart."""
+    global _teller  # noqa: PLW0603 - a process has one
+    if _teller is None or not _teller.is_alive():
+        _teller = threading.Thread(target=send, name="notices", daemon=True)
+        _teller.start()
+
+
+def send() -> None:
+    """What `tell` does in its thread, whose connection it closes."""
+    try:
+        send_due()
+    finally:
+        connection.close()

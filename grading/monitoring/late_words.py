@@ -1,0 +1,43 @@
+"""What the graded says of a session after its first word (A42)."""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from grading.models import Session
+from grading.models.submissions import ProposedField
+from grading.monitoring.flag_rule import Flagged, FlagRule, too_often_by_agent
+from grading.monitoring.rule import Finding, Severity
+from grading.reward.decide import Holds
+from grading.reward.rewards import LATE_WORD
+
+SHOWN = 200
+
+
+class LateWord(FlagRule):
+    """Whoever is graded tries to take a session out, move it or date it once it is known what it is worth."""
+
+    id = LATE_WORD
+    title = "An agent says something else of a session afterwards"
+    means = (
+        "Flags a session of which its agent, or the hook beside it, says something new after a verdict or after its "
+        "first hour: another outcome or category, other facts, dates or lessons; or whose end is dated before its "
+        "decision or more than a week back. Nothing of it holds until somebody adopts it. Raises at an "
+        "agent’s third in seven days."
+    )
+    todo = "Adopt what is true, turn down the rest: each stands on its session’s page."
+    severity = Severity.ALARM
+    settled = "all of it was answered"
+
+    def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+        open_ = session.proposals.filter(answered_at=None)
+        said = [f"{ProposedField(row.field).words}: {row.said}" for row in open_ if row.field != ProposedField.TITLE]
+        return f"said afterwards, and not adopted: {'; '.join(said)[:SHOWN]}" if said else ""
+
+    def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
+        for agent, count in too_often_by_agent(flags):
+            yield Finding(
+                about=agent,
+                detail=f"{agent} said something new of {count} of its sessions in seven days, after they had been "
+                "graded or dated out of bounds. Nothing of it holds. An agent that learns what it earns will try this: "
+                "compare what it wanted changed with what those sessions are worth.",
+            )

@@ -1,0 +1,75 @@
+"""Programs that stand still, and periodic jobs that miss their turns."""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+
+from grading.health import periodic
+from grading.health.liveness import Component
+from grading.models import Alarm, Heartbeat
+from grading.monitoring.rule import Finding, Rule, stamp
+
+NOTHING_LOST = "Nothing is lost: sessions are taken in, and what is to be done waits in the database."
+LOOK = "See whether it runs on its machine (manage.py up starts it again when it falls), and what the log says of it."
+EFFECTS: Mapping[Component, str] = {
+    Component.WEB: "Pages and the API do not answer; hooks keep what they could not send.",
+    Component.WORKER: f"No verdict is asked for, no alarm looked for, no reward corrected by a verdict. {NOTHING_LOST}",
+    Component.SCHEDULER: f"Nothing that is done now and then is done: what was lost is not found again. {NOTHING_LOST}",
+    Component.BROKER: f"Workers are not told what is due, so that no verdict is asked for. {NOTHING_LOST}",
+}
+NAMES: Mapping[Component, str] = {
+    Component.WEB: "The web server",
+    Component.WORKER: "The worker",
+    Component.SCHEDULER: "The scheduler",
+    Component.BROKER: "The broker",
+}
+
+
+class ProgramStopped(Rule):
+    """A46. A worker that does nothing looks like one that has nothing to do."""
+
+    id = "A46"
+    title = "A program of the site stands still"
+    means = (
+        "Raises where the heartbeat of the web server, the worker, the scheduler or the broker has not come for 20 "
+        "seconds, by the clock of whoever watches; not before he has watched for a minute without a gap."
+    )
+    todo = LOOK
+    every = dt.timedelta(minutes=1)
+    is_attended = True
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - told by counters, not by the rows alone
+        return ()
+
+    @staticmethod
+    def told(silent: Iterable[Component]) -> Iterable[Finding]:
+        seen = dict(Heartbeat.objects.values_list("name", "beat_at"))
+        for part in silent:
+            beat_at = seen.get(part)
+            since = "and has never been seen" if beat_at is None else f"since {stamp(beat_at)}"
+            yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]} {LOOK}")
+
+
+class MissedTurns(Rule):
+    """A47. Programs that run, and a job that is not done."""
+
+    id = "A47"
+    title = "A periodic job misses its turns"
+    means = (
+        "Raises where a job has not ended well for three of its intervals and a minute, or one of the night for 26 "
+        "hours; not in the first minute after a start or a pause of the machine."
+    )
+    todo = "Look into the worker's log for the job's name: it fails, or the worker is busy with something else."
+    every = dt.timedelta(minutes=1)
+    is_attended = True
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:
+        for job in periodic.missed(now):
+            why = f" Its last turn failed: {job.error}" if job.error else ""
+            yield Finding(about=job.name, detail=f"“{job.name}” last ended well {stamp(job.since)}.{why} {self.todo}")
+
+
+def standing_still(alarms: Iterable[Alarm]) -> str:
+    """Which programs open alarms say stand still, in a few words; empty where none does."""
+    about = {alarm.about for alarm in alarms if alarm.rule == ProgramStopped.id}
+    found = [NAMES[part].removeprefix("The ") for part in Component if part in about]
+    return f"{' and '.join(found).capitalize()} stand{'s' * (len(found) == 1)} still" if found else ""

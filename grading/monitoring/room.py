@@ -1,0 +1,30 @@
+"""Whether there is room for what comes in."""
+
+import datetime as dt
+from collections.abc import Iterable
+
+from grading import disk
+from grading.monitoring.rule import Finding, Rule
+
+MIB = 2**20
+
+
+class NoRoomLeft(Rule):
+    """A43. A full disk stops intake, judging and people alike, and sometimes what would have told of it."""
+
+    id = "A43"
+    title = "The disk is nearly full, and no sessions are taken in"
+    means = (
+        "Raises while less is free for the state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if that is "
+        "less). Sessions are refused in words then; hooks keep them and send them later."
+    )
+    todo = "Make room where the state folder is, or move it to a larger disk. Sessions come in again by themselves."
+    every = dt.timedelta(minutes=1)
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        if disk.is_short():
+            yield Finding(
+                detail=f"{disk.free() // MIB:,} MiB are free for the state folder, and {disk.floor() // MIB:,} MiB are "
+                "kept for what is there already. No session is taken in until there is more. Nothing is lost: hooks "
+                "keep what they could not send."
+            )

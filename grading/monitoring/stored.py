@@ -1,0 +1,40 @@
+"""Whether the evidence is still what was stored."""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+
+from grading.models import DamagedBlob, Evidence
+from grading.monitoring.rule import Finding, Rule, stamp
+
+
+class DamagedEvidence(Rule):
+    """A48. A grade can be derived again only from what it was derived from."""
+
+    id = "A48"
+    title = "Stored evidence is damaged"
+    means = (
+        "Raises where stored bytes are missing or are not what was stored: a thirtieth of all is read in full every "
+        "night. Holds until they are back."
+    )
+    todo = (
+        "Look at the disk, and restore the evidence folder from a backup; or send those sessions again: the same bytes "
+        "take the place of the damaged ones."
+    )
+    every = dt.timedelta(minutes=1)
+    named = 5
+
+    def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
+        blobs = list(DamagedBlob.objects.order_by("found_at", "pk"))
+        if blobs:
+            listed = ", ".join(f"{blob.pk[:12]}… ({blob.what})" for blob in blobs[: self.named])
+            more = f" and {len(blobs) - self.named} more" if len(blobs) > self.named else ""
+            files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
+            yield Finding(
+                detail=f"{files} damaged, found {stamp(blobs[0].found_at)}: {listed}{more}. Grades that rest on them "
+                f"stay as they are, and cannot be derived again. {self.todo}"
+            )
+
+    def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - there is one alarm
+        damaged = DamagedBlob.objects.values("pk")
+        rows = Evidence.objects.filter(sha256__in=damaged).order_by("session__ended_at", "session")
+        return list(dict.fromkeys(rows.values_list("session", flat=True)))

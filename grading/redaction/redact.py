@@ -1,0 +1,228 @@
+"""Secrets out of a text: detected by a library, by a table of our own, by names, and by how a key looks.
+
+The library (bc-detect-secrets, the kept fork of detect-secrets) knows the shapes of services, our table
+(`secret_shapes`) what it lacks. Only its plugins for services are used: its keyword plugin takes seconds on a hostile
+line, and its entropy plugins take commit hashes for secrets. Nothing is verified over the network.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from grading.redaction import private_keys, random_runs
+from grading.redaction.random_runs import is_drawn
+from grading.redaction.secret_shapes import SHAPES, WORDS, named
+
+VERSION = "2"
+"""Raised whenever the same text would come out otherwise. It is in the names of caches, and in no grade's inputs."""
+
+MARK = re.compile(r"\[redacted [A-Za-z][\w ]{0,40}\]")
+MARGIN = 4096
+"""Where a text is cut, so much more of it is looked at: longer than any key, so that none is cut before it is told."""
+
+# A library's pattern may be quadratic, so that it is shown a long line in pieces that overlap by more than any key.
+PIECE, OVERLAP = 2000, 300
+SHORTEST = 16
+SHORT_TEXT = 400
+# What may stand inside a secret without being part of it: colours, a shell's line continuation (in a diff or a numbered
+# listing too), both also as JSON and Python write them, and invisible characters.
+_NOISE = re.compile(
+    r"(?:\x1b|\\{1,2}(?:u001b|x1b|033|e))\[[0-9;?]{0,16}[A-Za-z]|"
+    r"(?<=[\w+/=-])(?:\\\r?\n(?:\+|[ ]{0,8}\d{1,6}[\t→])?|\\{3}n)(?=[\w+/=-])|"
+    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
+_NOISY = ("\x1b[", "\\u001b", "\\x1b", "\\033", "\\e[", "\\\n", "\\\r\n", "\\\\\\n")
+_CAPITALS = re.compile("[A-Z]+")
+# Where a terminal broke a line in the middle of a value, the next begins with the rest of it.
+_WRAPPED = re.compile(r"\r?\n([A-Za-z0-9+/_=.-]{4,})(?=[\s\"'`,;)}\]]|$)")
+WRAPPED_AT, MOST_WRAPS = 60, 20
+
+Span = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenSpan:
+    """A secret in a text: where it begins and ends there, and what kind it is."""
+
+    start: int
+    end: int
+    kind: str
+
+    @property
+    def mark(self) -> str:
+        return f"[redacted {self.kind}]"
+
+
+def redact(text: str) -> str:
+    """Replace what looks like a key, a password or a cookie by `[redacted <kind>]`; the rest stays byte for byte."""
+    return _short(text) if len(text) <= SHORT_TEXT else _redacted(text)
+
+
+@lru_cache(maxsize=8192)
+def _short(text: str) -> str:
+    """Titles and reasons are read again on every page."""
+    return _redacted(text)
+
+
+def _redacted(text: str) -> str:
+    out, done = [], 0
+    for span in hidden(text):
+        out += [text[done : span.start], span.mark]
+        done = span.end
+    return "".join([*out, text[done:]]) if out else text
+
+
+def redact_json(value: Any) -> Any:
+    """Every text in a JSON value redacted, each by itself; its keys stay."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: redact_json(item) for key, item in value.items()}
+    return [redact_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def mark_at(text: str, number: int) -> str | None:
+    """What stands behind the `number`-th mark (from 0) of the redacted text; None where nothing was hidden there.
+
+    A text may hold such a mark itself: it counts, and nothing is behind it.
+    """
+    told, done, behind = [], 0, {}
+    length = 0
+    for span in hidden(text):
+        before = text[done : span.start]
+        behind[length + len(before)] = text[span.start : span.end]
+        told += [before, span.mark]
+        length += len(before) + len(span.mark)
+        done = span.end
+    marks = list(MARK.finditer("".join([*told, text[done:]])))
+    return behind.get(marks[number].start()) if 0 <= number < len(marks) else None
+
+
+def hidden(text: str) -> list[HiddenSpan]:
+    """Where the secrets stand in a text, in order and apart from each other."""
+    if text.isascii() and not any(noise in text for noise in _NOISY):
+        return _merged(_found(text), lambda index: index)
+    # The text without noise, and where each run of it begins there and began here.
+    pieces, starts, origins = [], [0], [0]
+    done = length = 0
+    for match in _NOISE.finditer(text):
+        pieces.append(text[done : match.start()])
+        length += match.start() - done
+        done = match.end()
+        starts.append(length)
+        origins.append(done)
+
+    def origin(index: int) -> int:
+        at = bisect_right(starts, index) - 1
+        return origins[at] + index - starts[at]
+
+    return _merged(_found("".join([*pieces, text[done:]])), origin)
+
+
+def _merged(found: Iterable[Span], origin: Callable[[int], int]) -> list[HiddenSpan]:
+    """Two that touch or overlap are one, of the first's kind."""
+    merged: list[Span] = []
+    for start, end, kind in sorted(found):
+        if merged and start <= merged[-1][1]:
+            first, reached, as_kind = merged[-1]
+            merged[-1] = (first, max(reached, end), as_kind)
+        else:
+            merged.append((start, end, kind))
+    return [HiddenSpan(start=origin(start), end=origin(end - 1) + 1, kind=kind) for start, end, kind in merged]
+
+
+def _found(text: str) -> Iterator[Span]:
+    for start, end in private_keys.find(text):
+        yield start, end, "private key"
+    lowered = text.lower() if text.isascii() else _CAPITALS.sub(lambda match: match[0].lower(), text)
+    done = 0  # as far as the lines were looked at that a terminal may have broken
+    for span in sorted(_told(text, lowered)):
+        yield span
+        if span[1] >= done:
+            for rest in _wrapped(text, span):
+                done = rest[1]
+                yield rest
+
+
+def _told(text: str, lowered: str) -> Iterator[Span]:
+    for shape in SHAPES:
+        for start, end in shape.find(text, lowered):
+            yield start, end, shape.kind
+    for start, end in named(text, lowered):
+        yield start, end, "secret"
+    for start, end in random_runs.find(text):
+        yield start, end, "secret"
+    patterns = [(kind, pattern) for needs, kind, pattern in _library() if any(need in lowered for need in needs)]
+    for offset, piece in _pieces(text) if patterns else ():
+        for kind, pattern in patterns:
+            for match in pattern.finditer(piece):
+                # The longest group, where a pattern names what it is about beside the key; else the whole match.
+                groups = range(1, len(match.groups()) + 1)
+                longest = max(groups, key=lambda group: len(match[group] or ""), default=0)
+                start, end = match.span(longest if len(match[longest] or "") >= SHORTEST else 0)
+                yield offset + start, offset + end, kind
+
+
+def _wrapped(text: str, span: Span) -> Iterator[Span]:
+    """The rest of a value that a terminal broke over several lines."""
+    _start, end, kind = span
+    width = end - (text.rfind("\n", max(end - 500, 0), end) + 1)
+    for _line in range(MOST_WRAPS):
+        rest = _WRAPPED.match(text, end) if width >= WRAPPED_AT else None
+        if rest is None or len(rest[1]) > width:
+            return
+        if "=" in rest[1].rstrip("=") or (WORDS.fullmatch(rest[1]) and not is_drawn(rest[1])):
+            return
+        yield rest.start(1), rest.end(1), kind
+        is_last, end = len(rest[1]) < width, rest.end(1)
+        if is_last:
+            return
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    at = 0
+    for line in text.split("\n"):
+        for start in range(0, len(line) - SHORTEST, PIECE - OVERLAP):
+            yield at + start, line[start : start + PIECE]
+        at += len(line) + 1
+
+
+@cache
+def _library() -> tuple[tuple[tuple[str, ...], str, re.Pattern[str]], ...]:
+    """The patterns of the library's plugins for services, each with words of which a text has one where it may match.
+
+    Importing them takes a quarter of a second.
+    """
+    from detect_secrets.plugins import (
+        aws,
+        cloudant,
+        discord,
+        github_token,
+        mailchimp,
+        npm,
+        sendgrid,
+        slack,
+        square_oauth,
+        stripe,
+        twilio,
+    )
+
+    plugins: dict[Any, tuple[str, ...]] = {
+        aws.AWSKeyDetector: ("akia", "asia", "a3t", "abia", "acca", "aws"),
+        cloudant.CloudantDetector: ("cloudant",),
+        discord.DiscordBotTokenDetector: (".",),
+        github_token.GitHubTokenDetector: ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+        mailchimp.MailchimpDetector: ("-us",),
+        npm.NpmDetector: ("npm",),
+        sendgrid.SendGridDetector: ("sg.",),
+        slack.SlackDetector: ("xox", "hooks.slack"),
+        square_oauth.SquareOAuthDetector: ("sq0csp",),
+        stripe.StripeDetector: ("k_live_",),
+        twilio.TwilioKeyDetector: ("ac", "sk"),
+    }
+    return tuple(
+        (needs, plugin.secret_type, pattern) for plugin, needs in plugins.items() for pattern in plugin.denylist
+    )

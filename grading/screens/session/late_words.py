@@ -1,0 +1,27 @@
+"""Adopting what an agent said of a session after its first word, or turning it down."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import get_object_or_404, redirect
+
+from grading.intake import first_word
+from grading.models import Proposal
+
+
+def answer(request: HttpRequest, pk: int) -> HttpResponse:
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["POST"])
+    proposal = get_object_or_404(Proposal, pk=pk)
+    adopt = request.POST.get("do") == "adopt"
+    try:
+        done = first_word.answer(proposal, request.user, adopt=adopt)  # type: ignore[arg-type] # the screen needs a login
+    except ValueError as error:
+        messages.error(request, f"Nothing was changed: {error}")
+    else:
+        if not done:
+            messages.info(request, "Somebody else answered that meanwhile.")
+        elif adopt:
+            messages.success(request, "Adopted: it holds now, and the session was settled again.")
+        else:
+            messages.success(request, "Turned down: the session stays as it is.")
+    return redirect("admin:session", pk=proposal.session_id)

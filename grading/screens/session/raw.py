@@ -1,0 +1,70 @@
+"""Evidence as it came: one hidden span at a time for reviewers, a whole file for operators who say why. Each is written
+down; viewers see none of it.
+"""
+
+from django.forms import CharField, Form
+from django.http import FileResponse, HttpRequest, HttpResponseBase, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_POST
+
+from grading.access.recording import record
+from grading.evidence import store, transcripts
+from grading.models import Evidence, Session
+from grading.models.audit import AuditKind
+from grading.models.evidence import EvidenceKind
+from grading.redaction import MARGIN, mark_at
+
+BAD_REQUEST, NOT_FOUND = 400, 404
+PARTS = {"event": EvidenceKind.TRANSCRIPT, "journal": EvidenceKind.JOURNAL, "patch": EvidenceKind.PATCH}
+LONGEST_TEXT = 60_000
+NOTHING = "Nothing is hidden here: these words are the session’s own."
+
+
+class ReasonForm(Form):
+    why = CharField(min_length=3, max_length=300, error_messages={"required": "Say why: it is written down."})
+
+
+@require_POST
+def reveal(request: HttpRequest, pk: int) -> JsonResponse:
+    """What one mark hides: `part` is event (with its number as `event`), journal or patch, `mark` counts from 0."""
+    session = get_object_or_404(Session, pk=pk)
+    part, event, mark = (request.POST.get(name, "") for name in ("part", "event", "mark"))
+    numbers = [text for text in (mark, event or "1") if text.isdecimal() and len(text) < 10]  # noqa: PLR2004 - no absurd ones
+    if part not in PARTS or len(numbers) < 2:  # noqa: PLR2004 - both
+        expected = "part (event, journal or patch), mark and, of an event, its number"
+        return JsonResponse({"error": f"Expected {expected}. Reload the page."}, status=BAD_REQUEST)
+    row = store.usable(session, PARTS[part])
+    try:
+        if row is None:
+            found = None
+        elif part == "event":
+            found = transcripts.hidden_in(row, int(event or 1), int(mark))
+        else:
+            found = mark_at(store.text_of(row, LONGEST_TEXT + MARGIN), int(mark))
+    except OSError as error:
+        return JsonResponse({"error": str(error)}, status=NOT_FOUND)
+    if found is None:
+        return JsonResponse({"error": NOTHING}, status=NOT_FOUND)
+    where = f"event {event}" if part == "event" else f"the {part}"
+    record(AuditKind.RAW, f"saw what is hidden in {session.observation}", detail=f"{where}, mark {int(mark) + 1}")
+    return JsonResponse({"text": found})
+
+
+def show(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """A whole file as it came, as a download, once somebody said why."""
+    row = get_object_or_404(Evidence.objects.select_related("session"), pk=pk)
+    form = ReasonForm(request.POST or None)
+    problem = ""
+    if request.method == "POST" and form.is_valid():
+        try:
+            file = store.open(row)
+        except OSError as error:
+            problem = str(error)
+        else:
+            what = f"took a whole file as it came: {row.kind} of {row.session.observation}"
+            record(AuditKind.RAW, what, detail=form.cleaned_data["why"])
+            name = f"{row.kind}-{row.sha256[:12]}"
+            return FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
+    context = {"title": "A file as it came", "row": row, "session": row.session, "form": form, "problem": problem}
+    return TemplateResponse(request, "session/raw.html", context)

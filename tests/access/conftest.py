@@ -1,0 +1,22 @@
+"""What the tests of coming in share: a clock that stands still, and a person.
+
+The cast is read when it is asked for: its models are there only once the settings are loaded.
+"""
+
+import pytest
+import time_machine
+
+
+@pytest.fixture
+def clock():
+    from tests import cast
+
+    with time_machine.travel(cast.NOON, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def olga():
+    from tests import cast
+
+    return cast.person("olga", "operator")

@@ -1,0 +1,71 @@
+"""What watches the site asks whether it lives, whether it is ready, and for figures."""
+
+import datetime as dt
+
+import pytest
+from django.utils import timezone
+
+from grading.health import pulse
+from grading.health.liveness import Component
+from grading.models import Alarm, ApiToken, PeriodicJob
+from grading.models.agents import TokenScope
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+LOCAL = {"HTTP_HOST": "127.0.0.1:8000"}
+
+
+def token(scope):
+    return {"HTTP_AUTHORIZATION": f"Bearer {ApiToken.objects.issue(cast.agent(), scope=scope)[1]}"}
+
+
+def test_a_process_that_answers_lives(client, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        assert client.get("/healthz/live").json() == {"live": True}
+
+
+def test_a_site_that_works_is_ready_and_says_how_old_its_heartbeats_are(client, django_assert_max_num_queries):
+    pulse.beat(Component)
+    with django_assert_max_num_queries(5):
+        reply = client.get("/healthz/ready")
+    body = reply.json()
+    assert (reply.status_code, body["ready"], body["problems"]) == (200, True, [])
+    assert set(body["checks"]["heartbeats"]) == set(Component)
+    assert body["checks"]["database"] == {"writable": True}
+
+
+def test_a_full_disk_and_a_job_that_nobody_does_make_it_unready_in_words(client, settings):
+    settings.FREE_SPACE_FLOOR = 2**60
+    cast.open_judge_job(cast.session(), next_attempt_at=timezone.now() - dt.timedelta(hours=1))
+    reply = client.get("/healthz/ready")
+    assert (reply.status_code, reply["Retry-After"]) == (503, "10")
+    said = " ".join(reply.json()["problems"])
+    assert "are to stay free" in said
+    assert "A job has been due for 360" in said
+
+
+def test_figures_are_for_this_machine_and_for_a_token_for_reading_only(client, settings):
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/metrics", **token(TokenScope.HOOK)).status_code == 401
+    assert client.get("/metrics", **token(TokenScope.READ)).status_code == 200
+    assert client.get("/metrics", **LOCAL).status_code == 200
+    for said in ("X_FORWARDED_FOR", "FORWARDED", "VIA", "X_REAL_IP"):
+        assert client.get("/metrics", **LOCAL, **{f"HTTP_{said}": "203.0.113.9"}).status_code == 401
+    assert client.get("/metrics", **LOCAL, REMOTE_ADDR="203.0.113.9").status_code == 401
+    settings.SITE_URL = "https://grading.example.org"
+    assert client.get("/metrics", **LOCAL).status_code == 401, "a proxy on this machine need not say so"
+
+
+def test_figures_are_read_from_the_database(client):
+    pulse.beat([Component.WORKER])
+    Alarm.objects.create(rule="A2", about="x", detail="out")
+    PeriodicJob.objects.create(name="sweep", turns=7)
+    cast.open_judge_job(cast.session())
+    lines = client.get("/metrics", **LOCAL).content.decode().splitlines()
+    for line in (
+        'gradingsite_alarms_open{rule="A2"} 1.0',
+        'gradingsite_periodic_turns_total{job="sweep"} 7.0',
+        'gradingsite_judge_jobs{state="queued"} 1.0',
+    ):
+        assert line in lines
+    assert any(line.startswith('gradingsite_heartbeat_age_seconds{program="worker"} ') for line in lines)

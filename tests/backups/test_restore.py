@@ -1,0 +1,117 @@
+"""A site from a backup: what it refuses, what does not come back, and a site that moves to PostgreSQL."""
+
+import dataclasses
+import fcntl
+import os
+import re
+import shutil
+import sqlite3
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from grading.backups import manifest, restoring
+from grading.backups.databases import BackupProblem
+from grading.intake.erasing import erase
+from grading.models import Session
+from tests.backups.test_backups import backup, folder, programs, submit  # noqa: F401 - fixtures
+from tests.databases import FOLDER
+
+pytestmark = pytest.mark.django_db(transaction=True)
+on_sqlite = pytest.mark.skipif(
+    os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="runs once, with the tests on SQLite"
+)
+on_postgresql = pytest.mark.skipif(
+    not os.environ.get("DATABASE_URL", "").startswith("postgres"), reason="runs with the tests on PostgreSQL"
+)
+
+
+def test_what_was_erased_after_the_backup_does_not_come_back(new_place, folder, settings, tmp_path):  # noqa: F811
+    settings.BACKUP_DIR = folder
+    submit(1)
+    submit(2)
+    submit(3, agent="alice")
+    backup(folder)
+    erase(Session.objects.filter(external_id="s-1"), who="olga", why="asked for")
+    call_command("erase_agent", "alice", "--yes")
+    place = new_place(ready=False)
+    said = place.run("restore", str(folder))
+    assert "Restored 3 sessions" in said
+    assert "Erased again, as it was after the backup: 2 sessions, 1 agents." in said
+    assert "All is what it was: 1 sessions" in place.run("verify")
+    assert (place.state / "chance.key").read_bytes() == settings.CHANCE_KEY
+    # Where only the backup itself was taken along, nobody knows what was erased, and that is said.
+    alone = tmp_path / "elsewhere" / "backup"
+    shutil.copytree(manifest.find(folder), alone)
+    other = new_place(ready=False)
+    assert "what was erased since is back. Erase it again." in other.run("restore", str(alone))
+    # What is there is not written over.
+    assert "there is a site already" in other.run("restore", str(folder), ends=1)
+    if connection.vendor == "sqlite":
+        assert "Moved the site that was here" in other.run("restore", str(folder), "--replace")
+        (aside,) = other.state.glob("replaced-*")
+        assert (aside / "db.sqlite3").stat().st_size > 0
+        assert "1 sessions" in other.run("verify")
+    else:
+        assert "make an empty database" in other.run("restore", str(folder), "--replace", ends=1)
+
+
+def test_a_backup_of_another_kind_or_of_a_newer_version_is_refused_in_words(folder):  # noqa: F811
+    made, _ = backup(folder)
+    held = manifest.read(made)
+    other = {"sqlite": "postgresql", "postgresql": "sqlite"}[held.database]
+    with pytest.raises(BackupProblem, match="restore it to its own kind first"):
+        restoring.require_fitting(dataclasses.replace(held, database=other))
+    newer = (*held.migrations, ("grading", "0999_from_the_future"))
+    with pytest.raises(BackupProblem, match=r"of a newer version, which has grading\.0999"):
+        restoring.require_fitting(dataclasses.replace(held, migrations=newer))
+    with pytest.raises(BackupProblem, match="use as new a server"):
+        restoring.require_fitting(dataclasses.replace(held, server=99))
+
+
+def test_a_running_site_is_not_restored_over(folder, settings):  # noqa: F811
+    made, _ = backup(folder)
+    with (settings.STATE_DIR / "site.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BackupProblem, match="the site is running"):
+            restoring.restore(made, replace=True, say=print)
+
+
+def test_a_damaged_backup_changes_nothing(folder):  # noqa: F811
+    made, _ = backup(folder)
+    (made / manifest.DATABASES[connection.vendor]).write_bytes(b"nothing")
+    with pytest.raises(BackupProblem, match="is damaged"):
+        restoring.restore(made, replace=True, say=print)
+    assert Session.objects.count() == 0
+
+
+@on_postgresql
+def test_a_site_moves_to_postgresql_row_for_row(new_place, tmp_path):
+    """One that an older version made, with a row of nearly every kind."""
+    place, target = new_place(), new_place(ready=False)
+    place.database = ""
+    archive = tmp_path / "old"
+    archive.mkdir()
+    shutil.unpack_archive(FOLDER / "grading-0025.tar.xz", archive)
+    with sqlite3.connect(place.state / "db.sqlite3") as database:
+        database.executescript((archive / "db.sql").read_text())
+    shutil.copytree(archive / "evidence", place.state / "evidence")
+    place.run("migrate")
+    with (place.state / "site.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "the site is running" in place.run("move_to", target.database, ends=1)
+    said = place.run("move_to", target.database)
+    assert "each is the same in both databases, and so is the ledger's hash" in said
+    assert "it has rows in" in place.run("move_to", target.database, ends=1)
+    then = re.search("All is what it was.*", place.run("verify"))[0]
+    place.database = target.database
+    assert then in place.run("verify")
+    place.run("issue_token", "a-new-agent")  # which gets a number that none had
+
+
+@on_sqlite
+def test_where_there_is_no_postgresql_nothing_is_moved(new_place):
+    place = new_place()
+    assert "expected the address of a PostgreSQL database" in place.run("move_to", "sqlite:///x.sqlite3", ends=1)
+    assert "nothing was moved" in place.run("move_to", "postgres://nobody@127.0.0.1:1/none", ends=1)

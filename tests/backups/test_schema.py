@@ -1,0 +1,44 @@
+"""Old code on a newer database, and new code on one that was not migrated: words, in every program."""
+
+import pytest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MANAGE = ("manage.py",)
+CELERY = ("-m", "celery", "-A", "gradingsite", "-q")
+PROGRAMS = {
+    "web": ("-m", "gradingsite.web"),
+    "worker": (*CELERY, "worker"),
+    "beat": (*CELERY, "beat", "--pidfile=", "--schedule=STATE/beat"),
+    "command": (*MANAGE, "verify"),
+}
+NEWER = "INSERT INTO django_migrations (app, name, applied) VALUES ('grading', '0999_later', '2026-03-31 12:00:00')"
+UNMIGRATED = "DELETE FROM django_migrations WHERE app = 'bandit' AND name = '0021_recent_decisions'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "also", "words"),
+    [
+        (NEWER, {"up": (*MANAGE, "up")}, "older than the database, which has the mig"),
+        (UNMIGRATED, {}, "newer than the database, which lacks the migration bandit.0021_recent_decisions"),
+    ],
+    ids=["old code", "new code"],
+)
+def test_code_and_database_that_do_not_fit_are_told_in_words(new_place, statement, also, words):
+    place = new_place()
+    place.execute(statement)
+    commands = {
+        name: [word.replace("STATE", str(place.state)) for word in command] for name, command in PROGRAMS.items()
+    }
+    running = {name: place.start(*command) for name, command in {**commands, **also}.items()}
+    for name, process in running.items():
+        said = process.communicate(timeout=120)[0]
+        assert (name, process.returncode != 0, words in said) == (name, True, True), said
+        assert "Traceback" not in said, said
+
+
+def test_help_needs_no_database(new_place):
+    place = new_place()
+    place.execute(NEWER)
+    assert "hard link" not in place.run("backup", "--help")
+    place.run("check")

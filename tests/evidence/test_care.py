@@ -1,0 +1,100 @@
+"""Care for stored evidence: what was damaged is found and told, the same bytes heal it, and left-over files go."""
+
+import datetime as dt
+import io
+import os
+import time
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.files.storage import default_storage
+
+from grading import monitoring
+from grading.evidence import care, store
+from grading.models import Alarm, DamagedBlob, Evidence
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+BYTES = b"what was done\n" * 5000
+
+
+def kept(content=BYTES):
+    """A stored file that a session's row refers to; its path."""
+    stored = store.store(io.BytesIO(content))
+    row = Evidence.objects.create(session=cast.session(), kind="journal", sha256=stored.sha256, size=stored.size)
+    return row, Path(default_storage.path(f"{stored.sha256[:2]}/{stored.sha256}.zst"))
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:20])
+
+
+def flip(path):
+    held = bytearray(path.read_bytes())
+    held[len(held) // 2] ^= 1
+    path.write_bytes(held)
+
+
+def every_night():
+    for night in range(care.NIGHTS):
+        care.check(cast.NOON + dt.timedelta(days=night))
+
+
+@pytest.mark.parametrize("spoil", [truncate, flip, Path.unlink])
+def test_the_same_bytes_heal_what_was_damaged(spoil):
+    row, path = kept()
+    spoil(path)
+    assert store.damage(row.sha256)
+    store.store(io.BytesIO(BYTES))
+    assert store.damage(row.sha256) == ""
+    with store.open(row) as file:
+        assert file.read() == BYTES
+
+
+def test_bytes_that_are_fine_stay_as_they_were_compressed(monkeypatch):
+    _row, path = kept()
+    before = path.read_bytes()
+    monkeypatch.setattr(store, "LEVEL", 19)
+    store.store(io.BytesIO(BYTES))
+    assert path.read_bytes() == before
+    assert not list((Path(settings.MEDIA_ROOT) / "incoming").iterdir())
+
+
+def test_a_damaged_file_is_an_alarm_until_the_same_bytes_come_again():
+    row, path = kept()
+    every_night()
+    assert not DamagedBlob.objects.exists()
+    truncate(path)
+    every_night()
+    assert DamagedBlob.objects.get().pk == row.sha256
+    monitoring.watch()
+    alarm = Alarm.objects.get(rule="A48")
+    assert row.sha256[:12] in alarm.detail
+    assert monitoring.RULES["A48"].sessions("", cast.NOON) == [row.session_id]
+    store.store(io.BytesIO(BYTES))
+    care.healed()
+    monitoring.watch(alarm.opened_at + dt.timedelta(minutes=2))
+    assert Alarm.objects.get(rule="A48").resolved_at is not None
+
+
+def test_each_night_reads_its_share_and_all_is_read_once_in_thirty():
+    rows = [kept(bytes([number]) * 10)[0].sha256 for number in range(60)]
+    nights = [{each for each in rows if int(each[:8], 16) % care.NIGHTS == night} for night in range(care.NIGHTS)]
+    assert sum(map(len, nights)) == 60
+    assert max(map(len, nights)) < 15
+
+
+def test_files_on_their_way_in_go_once_nobody_writes_to_them():
+    folders = [Path(settings.MEDIA_ROOT) / "incoming", Path(settings.TEMP_DIR)]
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, age in (("left", 2 * care.LEFT_SECONDS), ("going", 10)):
+            (folder / name).write_bytes(b"x")
+            os.utime(folder / name, (time.time() - age,) * 2)
+    care.tidy()
+    for folder in folders:
+        assert not (folder / "left").exists()
+        assert (folder / "going").exists()
+        (folder / "going").unlink()

@@ -1,0 +1,107 @@
+"""Whose turn it is: one of many schedulers, not too early, and a turn that was missed is seen."""
+
+import datetime as dt
+import threading
+
+import pytest
+import time_machine
+from celery.schedules import crontab, schedule
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from grading import tasks
+from grading.health import periodic
+from grading.models import PeriodicJob
+from gradingsite.beat import RowScheduler
+from gradingsite.celery import app
+
+pytestmark = pytest.mark.django_db
+
+MINUTELY, NIGHTLY = schedule(60), crontab(hour="2", minute="30")
+NOW = timezone.now
+
+
+def at(clock):
+    return dt.datetime.fromisoformat(f"2026-11-21T{clock}+00:00")
+
+
+def test_every_job_of_the_schedule_is_one_that_a_worker_knows():
+    assert set(settings.CELERY_BEAT_SCHEDULE) == set(tasks.PERIODIC)
+    assert {(*entry["args"],) for entry in settings.CELERY_BEAT_SCHEDULE.values()} == {
+        (name,) for name in tasks.PERIODIC
+    }
+
+
+def test_of_two_messages_one_does_the_job():
+    done = []
+    assert periodic.run("prioritise", lambda: done.append(1))
+    assert not periodic.run("prioritise", lambda: done.append(2))
+    assert done == [1]
+    PeriodicJob.objects.update(started_at=NOW() - dt.timedelta(seconds=50))
+    assert periodic.run("prioritise", lambda: done.append(3))
+    assert done == [1, 3]
+    assert PeriodicJob.objects.get().turns == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_at_once_one_has_the_turn():
+    PeriodicJob.objects.create(name="prioritise")
+    start, mine = threading.Barrier(8), []
+
+    def claim():
+        start.wait()
+        mine.append(periodic.claim("prioritise", NOW()))
+        connection.close()
+
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(mine) == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize(
+    ("plan", "now", "began", "ended", "is_so"),
+    [
+        (MINUTELY, "12:00:50", "12:00:00", "12:00:01", True),  # a message that comes a little early
+        (MINUTELY, "12:00:40", "12:00:00", "12:00:01", False),
+        (MINUTELY, "12:00:00", "13:00:00", "12:00:01", True),  # by a clock that has been put back since
+        (NIGHTLY, "02:30:01", "01:00:00", "01:00:05", True),
+        (NIGHTLY, "04:00:00", "02:30:01", "02:30:05", False),
+        (NIGHTLY, "04:00:00", "02:30:01", "00:10:00", False),  # it may still be at it
+        (NIGHTLY, "05:00:00", "02:30:01", "00:10:00", True),  # its worker died meanwhile
+    ],
+)
+def test_a_job_is_due_when_its_time_has_come(plan, now, began, ended, is_so):
+    row = PeriodicJob(started_at=at(began), ended_at=at(ended))
+    with time_machine.travel(at(now), tick=False):
+        assert periodic.is_due(plan, row, at(now)) is is_so
+
+
+def test_a_job_that_fails_says_so_on_its_row_and_misses_its_turns():
+    with pytest.raises(ZeroDivisionError):
+        periodic.run("sweep", lambda: 1 / 0)
+    assert "ZeroDivisionError" in PeriodicJob.objects.get().error
+    later = NOW() + dt.timedelta(seconds=60 + 3 * settings.SWEEP_SECONDS + 1)
+    assert periodic.missed(NOW()) == []
+    (missed,) = periodic.missed(later)
+    assert (missed.name, "ZeroDivisionError" in missed.error) == ("sweep", True)
+    PeriodicJob.objects.update(started_at=None)
+    assert periodic.run("sweep", int)
+    assert PeriodicJob.objects.get().error == ""
+
+
+def test_a_message_that_went_astray_is_sent_again():
+    scheduler = RowScheduler(app=app)
+    entry = scheduler.schedule["at night"]
+    sent = entry.last_run_at = NOW()
+    yesterday = NOW() - dt.timedelta(hours=25)
+    PeriodicJob.objects.create(name="at night", started_at=yesterday, ended_at=yesterday)
+    scheduler.look()
+    assert entry.last_run_at == yesterday
+    assert entry.is_due().is_due
+    PeriodicJob.objects.update(started_at=sent, ended_at=sent)
+    scheduler.look()
+    assert not entry.is_due().is_due

@@ -1,0 +1,133 @@
+"""Programs that stand still, with real processes: seen on every page, told outside, and over by themselves."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import httpx2
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from grading.health.liveness import Component
+from grading.management.commands.up import CELERY
+from grading.models import Alarm, Heartbeat, Notice
+from gradingsite import broker
+from tests import cast
+from tests.casts.notice import WebServer, serving
+from tests.processes import for_the_site, started, wait_for
+
+pytestmark = [pytest.mark.worker, pytest.mark.django_db(transaction=True)]
+
+WEB = [sys.executable, "-m", "gradingsite.web"]
+WORKER = [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+BEAT = [*CELERY, "beat", "--pidfile="]
+
+
+class Programs:
+    """The site's programs, with heartbeats a second long; `page` is what a viewer's browser loads."""
+
+    def __init__(self, stack, **environment):
+        self.port = str(broker.free_port())
+        self.environment = {**for_the_site(), "PORT": self.port, "HEARTBEAT_SECONDS": "1", **environment}
+        self.stack, self.running = stack, {}
+        viewer = Client()
+        viewer.force_login(cast.person("vera", "viewer"))
+        self.cookies = {f"sessionid_{self.port}": viewer.cookies[settings.SESSION_COOKIE_NAME].value}
+
+    def start(self, name, command):
+        process = started(command, env=self.environment, process_group=0)
+        self.running[name] = self.stack.enter_context(process)
+
+    def signal(self, name, number):
+        os.killpg(self.running[name].pid, number)
+
+    def page(self, path="/sessions/"):
+        return httpx2.get(f"http://127.0.0.1:{self.port}{path}", cookies=self.cookies, timeout=30).text
+
+    def serves(self):
+        try:
+            return "gradingsite" in self.page()
+        except httpx2.TransportError:
+            return False
+
+
+@pytest.fixture
+def hook():
+    with serving(WebServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def programs(redis_url, hook):
+    with ExitStack() as stack:
+        found = Programs(stack, NOTIFY_WEBHOOK=hook.url, NOTIFY_RULES="A46")
+        for name, command in {"web": WEB, "worker": WORKER, "beat": BEAT}.items():
+            found.start(name, command)
+        wait_for(found.serves)
+        yield found
+        for name in found.running:
+            found.signal(name, signal.SIGCONT)
+
+
+def counts():
+    return dict(Heartbeat.objects.values_list("name", "count"))
+
+
+def told(hook):
+    return [re.search(r'"about": "(\w+)".*"detail": "The (\w+)', body.decode()).groups() for _, _, body in hook.posts]
+
+
+def pill(page):
+    return " ".join(re.search(r'<a class="pill[^>]*>(.*?)</a>', page, re.DOTALL)[1].split("</svg>")[-1].split())
+
+
+def test_a_frozen_worker_and_a_frozen_scheduler_are_on_every_page_are_told_and_are_over_by_themselves(programs, hook):
+    wait_for(lambda: set(counts()) == set(Component) and min(counts().values()) > 15)
+    page = programs.page()
+    assert "stands still" not in page
+    assert "icon." in page
+    programs.signal("worker", signal.SIGSTOP)
+    wait_for(lambda: "Worker stands still" in pill(programs.page()), 60)
+    page = programs.page()
+    assert "⚠ Worker stands still ·" in page
+    assert "icon-stopped." in page
+    assert "The worker stands still since" in page
+    assert "Verdicts come in" not in programs.page("/quota/") + programs.page("/")
+    wait_for(lambda: ("opened", "worker") in told(hook), 30)
+    programs.signal("beat", signal.SIGSTOP)
+    wait_for(lambda: "Worker and scheduler stand still" in pill(programs.page()), 60)
+    for name in ("worker", "beat"):
+        programs.signal(name, signal.SIGCONT)
+    wait_for(lambda: "still" not in pill(programs.page()), 60)
+    wait_for(lambda: {("resolved", "worker"), ("resolved", "scheduler")} <= set(told(hook)), 60)
+    assert len(told(hook)) == len(set(told(hook))) == 4
+    assert not Alarm.objects.filter(rule="A46", resolved_at=None).exists()
+
+
+def test_a_frozen_web_server_is_told_by_the_worker(programs, hook):
+    wait_for(lambda: set(counts()) == set(Component) and min(counts().values()) > 15)
+    programs.signal("web", signal.SIGSTOP)
+    wait_for(lambda: ("opened", "web") in told(hook), 60)
+    programs.signal("web", signal.SIGCONT)
+    wait_for(lambda: ("resolved", "web") in told(hook), 60)
+    wait_for(lambda: not Notice.objects.queued().exists(), 10)  # marked as sent once the receiver has answered
+
+
+def test_a_broker_that_is_away_is_told_by_the_web_server(redis_url, hook, tmp_path):
+    ours = broker.prepare(tmp_path / "broker")
+    with ExitStack() as stack:
+        server = stack.enter_context(started(broker.command(ours, tmp_path / "broker"), stdout=subprocess.DEVNULL))
+        ours.wait_until_up()
+        programs = Programs(stack, REDIS_URL=ours.url, NOTIFY_WEBHOOK=hook.url)
+        programs.start("web", WEB)
+        wait_for(programs.serves)
+        wait_for(lambda: counts().get(Component.BROKER, 0) > 15)
+        server.send_signal(signal.SIGSTOP)
+        wait_for(lambda: "broker" in pill(programs.page()), 60)
+        wait_for(lambda: ("opened", "broker") in told(hook), 60)
+        server.send_signal(signal.SIGCONT)
+        wait_for(lambda: ("resolved", "broker") in told(hook), 60)

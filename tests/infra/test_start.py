@@ -1,0 +1,55 @@
+"""What starting costs stays small: nothing heavy is loaded before it is used, and one process runs the schedule."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.processes import for_the_site, started, wait_for
+
+# Tens of megabytes each, and a third of a second.
+HEAVY = {"anthropic", "scipy", "redis", "httpx2"}
+
+
+def loaded(code: str) -> set[str]:
+    """The packages that a new process has loaded after this code."""
+    code += "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], env=for_the_site(), check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_the_whole_site_is_loaded_without_what_only_some_work_needs():
+    code = "import django; django.setup(); from django.urls import get_resolver; get_resolver().url_patterns"
+    assert loaded(code) & HEAVY == set()
+
+
+def test_the_supervisor_loads_nothing_of_the_site():
+    assert loaded("import gradingsite.supervisor") & {"django", "celery", "grading", "numpy"} == set()
+
+
+@pytest.mark.worker
+def test_a_worker_with_the_scheduler_does_the_periodic_jobs(start_worker):
+    from grading.models import RuleRun
+
+    start_worker("--with-scheduler", SWEEP_SECONDS="0.2")
+    wait_for(RuleRun.objects.exists)
+
+
+@pytest.mark.worker
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_whose_scheduler_falls_ends_to_be_started_again(redis_url):
+    code = """if True:
+        from celery.beat import Scheduler
+        from gradingsite.celery import app
+
+        class Falling(Scheduler):
+            def tick(self, **options):
+                raise RuntimeError("it falls")
+
+        app.conf.beat_scheduler = Falling
+        app.worker_main(["-q", "worker", "--with-scheduler", "--without-mingle", "-n", "falling@tests"])
+    """
+    with started([sys.executable, "-c", code], env=for_the_site(), stderr=subprocess.PIPE, text=True) as process:
+        said = process.communicate(timeout=90)[1]
+    assert "the scheduler fell; this worker ends" in said
+    assert process.returncode == 0

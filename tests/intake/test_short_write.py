@@ -1,0 +1,160 @@
+"""What follows from files alone is worked out before the transaction that writes; what came meanwhile counts too."""
+
+import io
+import threading
+from functools import partial
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from grading import intake
+from grading.models import Agent, Artifact, Evidence, Session
+from grading.reward.workings import TRIES, Unprepared, Workings, with_workings
+from tests import cast
+from tests.casts.intake import answered, called, claude, reward, says
+
+pytestmark = pytest.mark.django_db
+
+JOURNAL = "# Today\nSubmitted PR #5 with the fix; all tests pass.\n"
+
+
+def log(name: str) -> bytes:
+    turns = [
+        ("user", "Look around and write down what is worth knowing. " + "x" * 6_000),
+        ("assistant", [called(1, "Write", file_path="/repo/knowledge/other.md", content="Words. " * 60)]),
+        ("user", [answered(1, "File created successfully at: /repo/knowledge/other.md")]),
+        says("Done."),
+    ]
+    return claude(name, *turns)
+
+
+def patch(text: str = "retries") -> str:
+    lines = [f"What the guard of {text} number {number} does, and why it was needed then." for number in range(12)]
+    body = "".join(f"+{line}\n" for line in lines)
+    head = f"diff --git a/knowledge/{text}.md b/knowledge/{text}.md\nnew file mode 100644\n"
+    return f"{head}--- /dev/null\n+++ b/knowledge/{text}.md\n@@ -0,0 +1,{len(lines)} @@\n{body}"
+
+
+def submit(name: str, **streams: io.BytesIO):
+    metadata = intake.SubmittedSession(session_id=name, category="news", ended_at=cast.NOON)
+    return intake.submit(agent=cast.agent(), metadata=metadata, **streams)
+
+
+class SlowUpload(io.BytesIO):
+    """Its first read waits until another thread has done its work."""
+
+    def __init__(self, data: bytes, meanwhile) -> None:
+        super().__init__(data)
+        self.meanwhile = meanwhile
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.meanwhile is not None:
+            thread = threading.Thread(target=self.work, args=[self.meanwhile])
+            self.meanwhile = None
+            thread.start()
+            thread.join()
+        return super().read(size)
+
+    def work(self, meanwhile) -> None:
+        meanwhile()
+        connection.close()
+
+
+def said(session: Session) -> list[tuple]:
+    """What each source says last, of what, and what was left behind."""
+    rows = {row.source: row for row in session.grades.order_by("pk")}
+    grades = [(row.source, row.status, row.value, row.reason, row.detail, row.inputs_sha256) for row in rows.values()]
+    found = Artifact.objects.filter(session=session).values_list("kind", "key", "origin", "rule", "left_out")
+    settled = reward(session)
+    return [sorted(grades), sorted(found), (settled.value, settled.source, settled.sentence), session.signals]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("late", ["patch", "transcript", "journal"])
+def test_what_comes_between_the_reading_and_the_writing_is_graded(late):
+    """Each part comes while the others are under way; in the end the session is what it is when all come at once."""
+    files = {"transcript": log("s1"), "patch": patch().encode(), "journal": JOURNAL.encode()}
+    with transaction.atomic():
+        whole = submit("s1", **{name: io.BytesIO(data) for name, data in files.items()}).session
+        whole.refresh_from_db()
+        at_once = said(whole)
+        transaction.set_rollback(True)
+    rest = {name: data for name, data in files.items() if name != late}
+    others = partial(submit, "s1", **{name: io.BytesIO(data) for name, data in rest.items()})
+    submit("s1", **{late: SlowUpload(files[late], others)})
+    assert Evidence.objects.count() == len(files)
+    assert said(Session.objects.get()) == at_once
+
+
+def test_a_transaction_begins_anew_until_it_has_what_it_needs():
+    workings, tries = Workings(), []
+
+    def work() -> int:
+        tries.append(Agent.objects.create(name=f"try {len(tries)}").name)
+        return sum(workings.of(number, lambda number=number: number) for number in (1, 2))
+
+    assert with_workings(workings, work) == 3
+    assert len(tries) == 3
+    assert list(Agent.objects.values_list("name", flat=True)) == ["try 2"]
+
+
+def test_a_transaction_whose_evidence_keeps_moving_works_it_out_itself():
+    workings, tries = Workings(), []
+
+    def work() -> int:
+        tries.append(1)
+        return workings.of(len(tries), lambda: len(tries))
+
+    assert with_workings(workings, work) == TRIES + 1
+
+
+def test_what_cannot_be_worked_out_before_is_left_to_the_transaction():
+    """Whose graders say what broke."""
+    workings = Workings()
+
+    def broken() -> int:
+        raise ValueError("torn")
+
+    workings.prepare("patch", broken)
+    with workings.sealed():
+        with pytest.raises(ValueError, match="torn"):
+            workings.of("patch", broken)
+        with pytest.raises(Unprepared):
+            workings.of("another", broken)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_transactions_that_wait_for_each_other_both_come_through():
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite's transactions come one after the other")
+    one, two = (Agent.objects.create(name=name).pk for name in ("one", "two"))
+    both, done = threading.Barrier(2), []
+
+    def lock(first: int, second: int) -> None:
+        tries = []
+
+        def work() -> None:
+            Agent.objects.select_for_update().get(pk=first)
+            tries.append(1)
+            if len(tries) == 1:
+                both.wait()
+            Agent.objects.select_for_update().get(pk=second)
+
+        with_workings(Workings(), work)
+        done.append(len(tries))
+        connection.close()
+
+    threads = [threading.Thread(target=lock, args=pair) for pair in ((one, two), (two, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == [1, 2]
+
+
+def test_the_usual_intake_is_written_in_one_go():
+    """All that it needs was worked out before: nothing is rolled back but what the database may refuse."""
+    with CaptureQueriesContext(connection) as captured:
+        submit("s1", transcript=io.BytesIO(log("s1")), patch=io.BytesIO(patch().encode()))
+    assert not [query["sql"] for query in captured if query["sql"].startswith("ROLLBACK")]

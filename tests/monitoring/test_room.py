@@ -1,0 +1,34 @@
+"""A disk that is nearly full is told before it is full."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from grading import disk, monitoring
+from grading.models import Alarm
+from tests import cast
+
+pytestmark = pytest.mark.django_db
+
+
+def test_too_little_room_is_an_alarm_until_there_is_more(settings):
+    settings.FREE_SPACE_FLOOR = 2**60
+    monitoring.watch(cast.NOON)
+    told = Alarm.objects.get(rule="A43")
+    assert told.resolved_at is None
+    assert "No session is taken in until there is more" in told.detail
+    settings.FREE_SPACE_FLOOR = 0
+    monitoring.watch(cast.NOON + monitoring.RULES["A43"].every)
+    told.refresh_from_db()
+    assert told.resolved_at is not None
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "floor", "is_short"),
+    [(10 * 2**30, 2**30, 2**29, False), (10 * 2**30, 2**28, 2**29, True), (10**13, 2**29, 2**30, True)],
+)
+def test_the_floor_is_a_gibibyte_or_a_twentieth_of_a_small_disk(settings, monkeypatch, total, free, floor, is_short):
+    settings.FREE_SPACE_FLOOR = None
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(total=total, free=free))
+    assert (disk.floor(), disk.is_short()) == (floor, is_short)
+    assert disk.is_short(coming=free - floor + 1)
