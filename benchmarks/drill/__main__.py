@@ -105,7 +105,7 @@ def scratch_database() -> Iterator[str]:
     if not os.environ.get("DATABASE_URL", "").startswith("postgres"):
         yield ""
         return
-    with postgres.server() as url:
+    with postgres.server(postgres.FAST) as url:
         yield url
 
 
