@@ -12,13 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import postgres
-
 ROOT = Path(__file__).resolve().parent.parent.parent
+# What the drill takes from the tests.
+NEEDED = ("tests/postgres.py",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +116,8 @@ def copied(tree: Path) -> Path:
     git = ["git", "ls-files", "-z"]
     listed = subprocess.run(git, cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
-        if name.startswith(("benchmarks/labels", "tests/")) or not (ROOT / name).is_file():
+        is_needless = name.startswith(("benchmarks/labels", "tests/")) and name not in NEEDED
+        if is_needless or not (ROOT / name).is_file():
             continue
         target = tree / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,9 +142,8 @@ def is_called_broken(sabotage: Sabotage, tree: Path) -> bool:
     began = time.monotonic()
     command = [sys.executable, "-m", "benchmarks.drill", "--quick", "--patience", "15"]
     command += [word for phase in sabotage.phases for word in ("--phase", phase)]
-    with postgres.server() if sabotage.on_postgresql else nullcontext("") as url:
-        environment = {**os.environ, "PYTHONPATH": "", "DATABASE_URL": url}
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": "", "DATABASE_URL": "postgres" if sabotage.on_postgresql else ""}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     said = [line for line in done.stdout.splitlines() if line.startswith("BROKEN: ")]
     is_called = done.returncode == 1 and bool(said)
     print(f"{sabotage.name}: {'called' if is_called else 'NOT CALLED'} broken, {time.monotonic() - began:.0f} s")

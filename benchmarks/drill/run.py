@@ -1,13 +1,16 @@
 """Playing the phases one after the other on a site that is up."""
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 
+from django.conf import settings
 from django.utils import timezone
 
-from benchmarks.drill import checks, findings
+from benchmarks.drill import checks, findings, noticing
 from benchmarks.drill.findings import Played
+from benchmarks.drill.listener import Listener
 from benchmarks.drill.phases import PHASES, Phase
 from benchmarks.drill.report import Report
 from benchmarks.drill.scene import Scene, Script, play, sessions
@@ -45,11 +48,13 @@ class Drill:
         self.site, self.plan, self.token = site, plan, token
         self.rng = Random(plan.seed)
         self.begun = time.monotonic()
+        self.listener = Listener(int(settings.NOTIFY_WEBHOOK.rpartition(":")[2].strip("/")))
 
     def run(self) -> Report:
         """Play all phases; the report on them."""
         phases = [phase for phase in PHASES if self.plan.plays(phase)]
-        played = [self.play(number, phase) for number, phase in enumerate(phases)]
+        with closing(self.listener):
+            played = [self.play(number, phase) for number, phase in enumerate(phases)]
         self.say("asking the database what became of them")
         made = findings.report(played, checks.seen_by_judge(self.site.calls(after=0)))
         made.broken += [f"{name} fell by itself" for name in sorted(set(self.site.fell))]
@@ -60,12 +65,24 @@ class Drill:
     def play(self, number: int, phase: Phase) -> Played:
         stream = Stream(self.site.web, self.token, number)
         share = round(self.plan.kills * phase.kills)
-        scene = Scene(site=self.site, stream=stream, rng=self.rng, quick=self.plan.quick, kills_left=share)
+        scene = Scene(
+            site=self.site,
+            stream=stream,
+            rng=self.rng,
+            quick=self.plan.quick,
+            kills_left=share,
+            listener=self.listener,
+            rule=phase.rule,
+        )
+        sign = phase.sign or phase.rule
+        scene.need(not sign or noticing.over(scene, sign), "an earlier fault is still on every page")
         began = timezone.now()
         scripts = [script(scene) for script in phase.scripts]
         scripts += [sessions(scene, round(self.plan.sessions * phase.many), phase.every), self.tell(scene)]
+        scripts += [noticing.looking(scene, sign)] * bool(sign)
         play(scripts, self.site)
         self.drain()
+        scene.broken += noticing.unnoticed(scene, sign) if sign else []
         stream.close()
         ended = timezone.now()
         self.say(f"{phase.name}: {len(stream.accepted)} sessions in {(ended - began).total_seconds():.1f} s")
