@@ -75,9 +75,10 @@ def copy_to_postgresql(then: sqlite3.Connection) -> None:
                 [table],
             )
             columns = {name: (kind, identity) for name, kind, identity in cursor.fetchall()}
-            found = then.execute(f'SELECT {", ".join(columns)} FROM "{table}"').fetchall()  # noqa: S608
+            named = ", ".join(f'"{name}"' for name in columns)
+            found = then.execute(f'SELECT {named} FROM "{table}"').fetchall()  # noqa: S608
             places = ", ".join("%s" if kind == "bytea" else f"%s::text::{kind}" for kind, _ in columns.values())
-            into = f'INSERT INTO "{table}" ({", ".join(columns)}) VALUES ({places})'  # noqa: S608
+            into = f'INSERT INTO "{table}" ({named}) VALUES ({places})'  # noqa: S608
             cursor.executemany(into, found)
             for name in (name for name, (_, identity) in columns.items() if identity == "YES"):
                 last = f'SELECT coalesce(max({name}), 0) + 1 FROM "{table}"'  # noqa: S608

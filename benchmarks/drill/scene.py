@@ -47,9 +47,9 @@ class Scene:
         """When people heard of it outside the site."""
         return None if self.fault_at is None else self.listener.first(self.rule, self.fault_at)
 
-    def fault(self) -> None:
-        """The fault begins now, and can be noticed from now on."""
-        self.fault_at = timezone.now()
+    def fault(self, at: dt.datetime | None = None) -> None:
+        """The fault can be noticed from now on, or has been since then."""
+        self.fault_at = at or timezone.now()
 
     def need(self, holds: bool, otherwise: str) -> None:  # noqa: FBT001 - a condition
         """A promise of the phase's own."""

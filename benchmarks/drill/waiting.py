@@ -5,6 +5,7 @@ refused for a while, a session that kills its readers, and a clock that jumps.
 from pathlib import Path
 
 from django.conf import settings
+from django.db.models import Min
 
 from benchmarks.drill.noticing import noticed, until
 from benchmarks.drill.scene import Scene, Script
@@ -28,7 +29,7 @@ def service_hangs(scene: Scene) -> Script:
     yield from until(jobs.filter(state=JobState.DONE).exists, PATIENCE)
     scene.site.order(mode="hang")
     yield from until(timed_out.exists, PATIENCE)
-    scene.fault()
+    scene.fault(timed_out.aggregate(at=Min("finished_at"))["at"])
     for minutes in range(STEP_MINUTES, HANGS_MINUTES + 1, STEP_MINUTES):
         shift(60 * minutes)
         yield scene.pause(4)
@@ -80,10 +81,11 @@ def poison(scene: Scene) -> Script:
     for _ in range(6):
         scene.stream.send()
     poisoned = JudgeJob.objects.filter(session__external_id__in=names, purpose=Purpose.VERDICT)
-    yield from until(lambda: poisoned.filter(state=JobState.PARKED).count() == len(names), 2 * PATIENCE)
-    scene.fault()
-    parked = poisoned.filter(state=JobState.PARKED).count()
-    scene.need(parked == len(names), f"{parked} of {len(names)} sessions that kill were put aside")
+    parked = poisoned.filter(state=JobState.PARKED)
+    yield from until(parked.exists, PATIENCE)
+    scene.fault(parked.aggregate(at=Min("parked_at"))["at"])
+    yield from until(lambda: parked.count() == len(names), PATIENCE)
+    scene.need(parked.count() == len(names), f"{parked.count()} of {len(names)} sessions that kill were put aside")
     others = JudgeJob.objects.open().filter(
         session__external_id__startswith=scene.stream.prefix, purpose=Purpose.VERDICT
     )
