@@ -170,7 +170,7 @@ def is_called_broken(sabotage: Sabotage, tree: Path) -> bool:
 def called(name: str, tree: Path, phases: Sequence[str], on_postgresql: bool) -> bool | None:  # noqa: FBT001
     """Whether the drill of a tree calls it broken, said in a few lines; None where it came to no end."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "benchmarks.drill", "--quick", "--patience", "15"]
+    command = [sys.executable, "-m", "benchmarks.drill", "--quick", "--patience", "60"]
     command += [word for phase in phases for word in ("--phase", phase)]
     environment = {**os.environ, "PYTHONPATH": "", "DATABASE_URL": "postgres" if on_postgresql else ""}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
