@@ -20,11 +20,11 @@ ON_PAGES, TOLD, OVER = 30, 60, 120
 LOOKS, BEGINS = 0.3, 600
 
 
-def browser(site: Site, role: str = "reviewer") -> httpx2.Client:
-    """A person who is logged in."""
-    person, is_new = User.objects.get_or_create(username=f"drill-{role}", defaults={"is_staff": True})
+def browser(site: Site, name: str = "rita") -> httpx2.Client:
+    """A reviewer who is logged in."""
+    person, is_new = User.objects.get_or_create(username=f"drill-{name}", defaults={"is_staff": True})
     if is_new:
-        person.groups.set(Group.objects.filter(name=role))
+        person.groups.set(Group.objects.filter(name="reviewer"))
     known = Client()
     known.force_login(person)
     secret = "a" * 32

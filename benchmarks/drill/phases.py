@@ -34,6 +34,7 @@ class Phase:
 
 MEANWHILE = (programs.uploading, programs.correcting)
 PROGRAMS = (
+    Phase(name="four people at one session", scripts=(programs.disagreeing,), many=0),
     Phase(name="web killed (-9), people correcting", scripts=(programs.web_killed, *MEANWHILE), many=0),
     Phase(name="PostgreSQL killed (-9), people correcting", scripts=(programs.database_killed, *MEANWHILE), many=0),
     Phase(

@@ -5,7 +5,9 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -61,15 +63,18 @@ def uploading(scene: Scene, count: int | None = None) -> Script:
     yield from meanwhile(act, scene)
 
 
-def correcting(scene: Scene, count: int = 6) -> Script:
-    """A person who grades sessions of earlier phases, each until there is an answer; what was answered holds."""
+def correcting(scene: Scene, count: int = 6, people: Sequence[str] = ("rita",)) -> Script:
+    """People who grade sessions of earlier phases, all of them the same one at a time, each until there is an answer;
+    what was answered holds.
+    """
     chosen = list(Session.objects.filter(external_id__startswith="drill-").order_by("pk").values_list("pk", flat=True))
     chosen = [pk for pk in chosen if pk not in scene.site.corrected][:count]
 
     def act() -> None:
-        with browser(scene.site) as person:
+        with ExitStack() as stack, ThreadPoolExecutor(len(people)) as hands:
+            browsers = [stack.enter_context(browser(scene.site, name)) for name in people]
             for pk in chosen:
-                until_answered(person, pk)
+                list(hands.map(partial(until_answered, pk=pk), browsers))
                 scene.site.corrected.add(pk)
 
     yield from meanwhile(act, scene)
@@ -78,6 +83,9 @@ def correcting(scene: Scene, count: int = 6) -> Script:
         if held is None or (held.source, held.value) != (Source.HUMAN, CORRECTED):
             scene.broken.append(f"a correction of {session.external_id} was answered and does not hold")
     scene.remarks.append(f"{len(chosen)} corrections")
+
+
+disagreeing = partial(correcting, people=("rita", "ruth", "rolf", "rosa"))
 
 
 def until_answered(person: httpx2.Client, pk: int) -> None:

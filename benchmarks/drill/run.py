@@ -16,7 +16,9 @@ from benchmarks.drill.report import Report
 from benchmarks.drill.scene import Scene, Script, play, sessions
 from benchmarks.drill.site import Site
 from benchmarks.drill.stream import Stream
+from grading.judging import taking_up
 from grading.models import JudgeJob
+from grading.models.judging import JobState
 
 TELL_EVERY = 5
 
@@ -70,6 +72,7 @@ class Drill:
             stream=stream,
             rng=self.rng,
             quick=self.plan.quick,
+            kills=share,
             kills_left=share,
             listener=self.listener,
             rule=phase.rule,
@@ -81,20 +84,26 @@ class Drill:
         scripts += [sessions(scene, round(self.plan.sessions * phase.many), phase.every), self.tell(scene)]
         scripts += [noticing.looking(scene, sign)] * bool(sign)
         play(scripts, self.site)
-        self.drain()
+        self.drain(scene)
         scene.broken += noticing.unnoticed(scene, sign) if sign else []
         stream.close()
         ended = timezone.now()
         self.say(f"{phase.name}: {len(stream.accepted)} sessions in {(ended - began).total_seconds():.1f} s")
-        return Played(phase=phase, scene=scene, began=began, ended=ended, kills=share)
+        return Played(phase=phase, scene=scene, began=began, ended=ended)
 
-    def drain(self) -> None:
-        """Wait until no job is open; what is still open when patience ends is lost."""
+    def drain(self, scene: Scene) -> None:
+        """Wait until no job is open; what is still open when patience ends is lost.
+
+        Where workers are killed, three may have been over the same session, which is put aside: somebody has it tried
+        again.
+        """
         deadline = time.monotonic() + self.plan.patience
         told = time.monotonic()
         while (left := JudgeJob.objects.open().count()) and time.monotonic() < deadline:
             self.site.revive()
             time.sleep(0.1)
+            if scene.kills and not JudgeJob.objects.open().exclude(state=JobState.PARKED).exists():
+                scene.remarks.append(f"{taking_up.try_now(by=None)} put aside, then tried by hand")
             if time.monotonic() - told > TELL_EVERY:
                 told = time.monotonic()
                 self.say(f"… {left} jobs to go")

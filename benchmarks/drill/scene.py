@@ -38,6 +38,7 @@ class Scene:
     shown_at: dt.datetime | None = None
     promised: list[int] = field(default_factory=list)
     back_at: dt.datetime | None = None
+    kills: int = 0
     kills_left: int = 0
     remarks: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
