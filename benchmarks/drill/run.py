@@ -73,6 +73,7 @@ class Drill:
             rng=self.rng,
             quick=self.plan.quick,
             kills=share,
+            by_hand=bool(share),
             kills_left=share,
             listener=self.listener,
             rule=phase.rule,
@@ -95,14 +96,14 @@ class Drill:
         """Wait until no job is open; what is still open when patience ends is lost.
 
         Where workers are killed, three may have been over the same session, which is put aside: somebody has it tried
-        again.
+        again, as often as that takes on a machine so slow that reading outlasts a lease.
         """
         deadline = time.monotonic() + self.plan.patience
         told = time.monotonic()
         while (left := JudgeJob.objects.open().count()) and time.monotonic() < deadline:
             self.site.revive()
             time.sleep(0.1)
-            if scene.kills and not JudgeJob.objects.open().exclude(state=JobState.PARKED).exists():
+            if scene.by_hand and not JudgeJob.objects.open().exclude(state=JobState.PARKED).exists():
                 scene.remarks.append(f"{taking_up.try_now(by=None)} put aside, then tried by hand")
             if time.monotonic() - told > TELL_EVERY:
                 told = time.monotonic()

@@ -25,7 +25,8 @@ class Scene:
     """One phase while it is played. `promised` are the jobs that waited when the judge came back, at `back_at`;
     `broken` what a script saw itself that was promised not to be.
 
-    From `fault_at` on people may notice the fault: on a page, where it was at `shown_at`, and by an alarm of `rule`.
+    `by_hand` where somebody is there who has what was put aside tried again. From `fault_at` on people may notice the
+    fault: on a page, where it was at `shown_at`, and by an alarm of `rule`.
     """
 
     site: Site
@@ -39,6 +40,7 @@ class Scene:
     promised: list[int] = field(default_factory=list)
     back_at: dt.datetime | None = None
     kills: int = 0
+    by_hand: bool = False
     kills_left: int = 0
     remarks: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)

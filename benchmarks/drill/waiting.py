@@ -99,6 +99,7 @@ def poison(scene: Scene) -> Script:
     for name in fell:  # they were meant to
         scene.site.fell.remove(name)
     taking_up.try_now(by=None)
+    scene.by_hand = True
 
 
 def clock_jumps(scene: Scene) -> Script:
