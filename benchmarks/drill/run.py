@@ -103,8 +103,9 @@ class Drill:
         while (left := JudgeJob.objects.open().count()) and time.monotonic() < deadline:
             self.site.revive()
             time.sleep(0.1)
-            if scene.by_hand and not JudgeJob.objects.open().exclude(state=JobState.PARKED).exists():
-                scene.remarks.append(f"{taking_up.try_now(by=None)} put aside, then tried by hand")
+            is_over = not JudgeJob.objects.open().exclude(state=JobState.PARKED).exists()
+            if scene.by_hand and is_over and (n := taking_up.try_now(by=None)):
+                scene.remarks.append(f"{n} put aside, then tried by hand")
             if time.monotonic() - told > TELL_EVERY:
                 told = time.monotonic()
                 self.say(f"… {left} jobs to go")
