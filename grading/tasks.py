@@ -1,10 +1,13 @@
 """Celery's view of the work: one function called. Messages expire; the rows are the queue (L7)."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from threading import BoundedSemaphore
 from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutting_down
+from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
@@ -39,7 +42,18 @@ def stop(**_said: Any) -> None:
 
 @shared_task(ignore_result=True)  # type: ignore[untyped-decorator]  # Celery ships no types
 def judge() -> None:
-    judging.pump()
+    # Where as many are at it as may be, those look for the next job themselves.
+    if calling().acquire(blocking=False):
+        try:
+            judging.pump()
+        finally:
+            calling().release()
+
+
+@cache
+def calling() -> BoundedSemaphore:
+    """As many of the worker's threads as may ask the judge at a time."""
+    return BoundedSemaphore(settings.WORKER_CONCURRENCY)
 
 
 def sweep() -> None:

@@ -43,14 +43,18 @@ def database(name: str, folder: Path) -> Iterator[None]:
 
 
 def restore(name: str, folder: Path) -> list[tuple[str, str]]:
-    """Makes the empty database what it was, and lays its evidence into `folder`; the migrations that it has."""
+    """Makes the empty database what it was, and lays its evidence into `folder`; the migrations that it has, without
+    those that stand for several.
+    """
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
         # The filter came with Python 3.11.4; before, these files of our own are taken as they are.
         archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
         archive.extractall(folder)  # noqa: S202
     with sqlite3.connect(":memory:" if connection.vendor == "postgresql" else connection.settings_dict["NAME"]) as then:
         then.executescript((folder / "db.sql").read_text())
+        known = MigrationLoader(None, replace_migrations=False).disk_migrations
         applied = then.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
+        applied = [each for each in applied if not known[each].replaces]
         if connection.vendor == "postgresql":
             migrate_by_old_files(applied)
             copy_to_postgresql(then)
@@ -71,9 +75,10 @@ def copy_to_postgresql(then: sqlite3.Connection) -> None:
                 [table],
             )
             columns = {name: (kind, identity) for name, kind, identity in cursor.fetchall()}
-            found = then.execute(f'SELECT {", ".join(columns)} FROM "{table}"').fetchall()  # noqa: S608
+            named = ", ".join(f'"{name}"' for name in columns)
+            found = then.execute(f'SELECT {named} FROM "{table}"').fetchall()  # noqa: S608
             places = ", ".join("%s" if kind == "bytea" else f"%s::text::{kind}" for kind, _ in columns.values())
-            into = f'INSERT INTO "{table}" ({", ".join(columns)}) VALUES ({places})'  # noqa: S608
+            into = f'INSERT INTO "{table}" ({named}) VALUES ({places})'  # noqa: S608
             cursor.executemany(into, found)
             for name in (name for name, (_, identity) in columns.items() if identity == "YES"):
                 last = f'SELECT coalesce(max({name}), 0) + 1 FROM "{table}"'  # noqa: S608

@@ -11,7 +11,7 @@ import redis
 from django.db import transaction
 
 from grading import judging, tasks, wakeup
-from grading.models import Grade, JudgeAttempt, JudgeJob
+from grading.models import Grade, JudgeAttempt, JudgeJob, PeriodicJob
 from grading.models.judging import AttemptOutcome, JobState
 from grading.vocabulary import Source
 from tests.casts import judge as judge_cast
@@ -28,13 +28,14 @@ def sim(sim, settings):
 
 @pytest.fixture
 def worker(sim, start_worker):
-    def start():
+    def start(**settings):
         return start_worker(
             ANTHROPIC_API_KEY=judge_cast.KEY,
             ANTHROPIC_BASE_URL=sim.url,
             JUDGE_LEASE_SECONDS=str(LEASE),
             JUDGE_BACKOFF_SECONDS="0.1",
             JUDGE_TIMEOUT="20",
+            **settings,
         )
 
     return start
@@ -81,6 +82,19 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_a_lease_and_no_verdict(si
     assert (lost.outcome, graded.outcome) == (AttemptOutcome.LOST, AttemptOutcome.GRADED)
     assert verdicts(job) == 1
     assert len(sim.calls) == 2
+
+
+@pytest.mark.worker
+def test_calls_that_hang_keep_nothing_else_from_being_done(sim, worker):
+    sim.mode = "hang"
+    worker(WORKER_CONCURRENCY="1")
+    judge_cast.job()
+    wait_for(lambda: len(sim.calls) == 1)
+    for _ in range(30):
+        wakeup.publish()
+    wakeup.publish("grading.tasks.take_turn", "notices")
+    wait_for(lambda: PeriodicJob.objects.filter(name="notices", turns=1).exists(), seconds=10)
+    assert len(sim.calls) == 1
 
 
 @pytest.mark.worker

@@ -51,6 +51,18 @@ def lost(accepted: Collection[str]) -> set[str]:
     return set(accepted) - fine
 
 
+def why_lost(accepted: Collection[str]) -> list[str]:
+    """Of each session that is lost, in words, what became of its job and its reward."""
+    return [_why_lost(name) for name in sorted(lost(accepted))]
+
+
+def _why_lost(name: str) -> str:
+    job = JudgeJob.objects.filter(session__external_id=name).order_by("-pk").first()
+    held = Settlement.objects.filter(session__external_id=name).order_by("-revision").first()
+    was = "no job" if job is None else f"a job that is {job.state} {job.reason}, {job.losses} losses"
+    return f"{name} has {was}, and {'no reward' if held is None else f'a reward by {held.source or held.reason}'}"
+
+
 def _is_verdict(held: Settlement | None) -> TypeGuard[Settlement]:
     return held is not None and held.final and held.source in FINAL and held.grade is not None
 

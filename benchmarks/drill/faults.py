@@ -29,6 +29,7 @@ def quota_gone(scene: Scene) -> Script:
     yield 0.5
     now = timezone.now()
     named = minute_after(now + dt.timedelta(hours=2) if scene.quick else now + dt.timedelta(seconds=SHORTEST_OUTAGE))
+    scene.fault()
     scene.site.order(mode="usage_limits", options={"regain": f"{named:%Y-%m-%d at %H:%M}"})
     if scene.quick:
         yield from enough_wait()
@@ -56,6 +57,7 @@ def minute_after(moment: dt.datetime) -> dt.datetime:
 def credit_gone(scene: Scene) -> Script:
     """The 400 that names none: probes find out that credit was bought."""
     yield scene.pause(2)
+    scene.fault()
     scene.site.order(mode="no_credit")
     yield scene.pause(4)
     back(scene)
@@ -63,6 +65,7 @@ def credit_gone(scene: Scene) -> Script:
 
 def key_refused(scene: Scene) -> Script:
     yield scene.pause(2)
+    scene.fault()
     scene.site.order(mode="auth")
     yield from refusal_known()
     yield scene.pause(3)
@@ -182,14 +185,6 @@ def broker_stopped(scene: Scene) -> Script:
     yield scene.pause(5)
     scene.site.start(BROKER)
     yield 0.5
-
-
-def scheduler_stopped(scene: Scene) -> Script:
-    """It ends with its worker; the other worker goes on, and nobody tells it what is due."""
-    yield scene.pause(2)
-    scene.site.kill(WORKERS[1])
-    yield scene.pause(5)
-    scene.site.start(WORKERS[1])
 
 
 def duplicates(scene: Scene) -> Script:

@@ -25,7 +25,6 @@ class Played:
     scene: Scene
     began: dt.datetime
     ended: dt.datetime
-    kills: int
 
     @property
     def back_at(self) -> dt.datetime | None:
@@ -59,6 +58,7 @@ def report(played: Sequence[Played], calls: Sequence[checks.Sent]) -> Report:
             *(said for past, came in outages.items() for said in broken_promises(past.phase, came)),
             *(f"{past.phase.name}: {said}" for past in played for said in past.scene.broken),
             *(f"{past.phase.name}: {n} uploads were answered with {status}" for past, status, n in bugs(played)),
+            *(said for past in played for said in checks.why_lost(past.scene.stream.accepted)),
             *programs.damaged(),
             *map(str, audit()),
             *[f"still an alarm: {alarm.detail}" for alarm in checks.quota_alarms().filter(resolved_at=None)],
@@ -66,7 +66,7 @@ def report(played: Sequence[Played], calls: Sequence[checks.Sent]) -> Report:
         ],
         figures={
             "drained_s": rounded(None if first is None else first.drained_s),
-            "kills": sum(past.kills for past in played),
+            "kills": sum(past.scene.kills for past in played),
             "alarm_s": rounded(None if first is None else first.alarm_s),
         },
     )
@@ -115,7 +115,7 @@ def remarks(past: Played) -> list[str]:
     """What else is worth knowing of a phase."""
     cut = checks.attempts_of(past.scene.stream.prefix).filter(outcome=AttemptOutcome.LOST)
     counts = {
-        "kills": past.kills,
+        "kills": past.scene.kills,
         "calls cut off": cut.count(),
         "of them answered too late": cut.filter(http_status__isnull=False).count(),
         "submissions tried again": past.scene.stream.retried,

@@ -5,28 +5,28 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx2
 from django.conf import settings
-from django.contrib.auth.models import Group, User
 from django.core.files.storage import default_storage
 from django.db import Error, connection
-from django.test import Client
 
+from benchmarks.drill.noticing import browser, noticed, over
 from benchmarks.drill.scene import Scene, Script
-from benchmarks.drill.site import JUDGE, WEB, WORKERS, Site
+from benchmarks.drill.site import BROKER, JUDGE, WEB, WORKERS, Site
 from grading.evidence import store
+from grading.health.liveness import Component
 from grading.models import Evidence, Heartbeat, Session
 from grading.reward import rewards
 from grading.vocabulary import Source
 
-# In heartbeats: what stands still is on every page after so many, and told after so many.
-ON_SCREEN, TOLD = 6, 12
+# Heartbeats of the web server's two processes after which they may say of the others that they stand still.
+SETTLED = 36
 UNAVAILABLE = 503
 CORRECTED = 0.37
 
@@ -51,8 +51,10 @@ def meanwhile(act: Callable[[], None], scene: Scene) -> Script:
         yield 0.1
 
 
-def uploading(scene: Scene, count: int = 12) -> Script:
+def uploading(scene: Scene, count: int | None = None) -> Script:
     """An agent that hands in sessions, whatever happens to the site."""
+    if count is None:
+        count = 12 if scene.quick else 36
 
     def act() -> None:
         for _ in range(count):
@@ -61,28 +63,18 @@ def uploading(scene: Scene, count: int = 12) -> Script:
     yield from meanwhile(act, scene)
 
 
-def browser(site: Site, role: str = "reviewer") -> httpx2.Client:
-    """A person who is logged in."""
-    person, is_new = User.objects.get_or_create(username=f"drill-{role}", defaults={"is_staff": True})
-    if is_new:
-        person.groups.set(Group.objects.filter(name=role))
-    known = Client()
-    known.force_login(person)
-    secret = "a" * 32
-    cookies = {settings.SESSION_COOKIE_NAME: known.cookies[settings.SESSION_COOKIE_NAME].value}
-    cookies |= {settings.CSRF_COOKIE_NAME: secret}
-    return httpx2.Client(base_url=site.web, cookies=cookies, headers={"X-CSRFToken": secret}, timeout=20)
-
-
-def correcting(scene: Scene, count: int = 6) -> Script:
-    """A person who grades sessions of earlier phases, each until there is an answer; what was answered holds."""
+def correcting(scene: Scene, count: int = 6, people: Sequence[str] = ("rita",)) -> Script:
+    """People who grade sessions of earlier phases, all of them the same one at a time, each until there is an answer;
+    what was answered holds.
+    """
     chosen = list(Session.objects.filter(external_id__startswith="drill-").order_by("pk").values_list("pk", flat=True))
     chosen = [pk for pk in chosen if pk not in scene.site.corrected][:count]
 
     def act() -> None:
-        with browser(scene.site) as person:
+        with ExitStack() as stack, ThreadPoolExecutor(len(people)) as hands:
+            browsers = [stack.enter_context(browser(scene.site, name)) for name in people]
             for pk in chosen:
-                until_answered(person, pk)
+                list(hands.map(partial(until_answered, pk=pk), browsers))
                 scene.site.corrected.add(pk)
 
     yield from meanwhile(act, scene)
@@ -91,6 +83,9 @@ def correcting(scene: Scene, count: int = 6) -> Script:
         if held is None or (held.source, held.value) != (Source.HUMAN, CORRECTED):
             scene.broken.append(f"a correction of {session.external_id} was answered and does not hold")
     scene.remarks.append(f"{len(chosen)} corrections")
+
+
+disagreeing = partial(correcting, people=("rita", "ruth", "rolf", "rosa"))
 
 
 def until_answered(person: httpx2.Client, pk: int) -> None:
@@ -147,7 +142,7 @@ def database_killed(scene: Scene) -> Script:
     """PostgreSQL ends all its connections and recovers from its log once one of its processes is killed."""
     if connection.vendor != "postgresql":
         return
-    for _ in range(3):
+    for _ in range(3 if scene.quick else 12):
         yield scene.rng.uniform(0.5, 2)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
@@ -168,64 +163,42 @@ def database_killed(scene: Scene) -> Script:
 
 def frozen(scene: Scene) -> Script:
     """Workers and scheduler stand still: on every page, told outside, and over by itself once they go on."""
-    every = settings.HEARTBEAT_SECONDS
-    with closing(Listener()) as hook, browser(scene.site) as person:
-        before = dict(Heartbeat.objects.values_list("name", "count"))
-        for _ in range(600):  # until the web server has watched for long enough
-            now = dict(Heartbeat.objects.values_list("name", "count"))
-            if now.get("web", 0) - before.get("web", 0) > 2 * (ON_SCREEN + TOLD):
-                break
-            yield every / 4
-        for name in WORKERS:
-            scene.site.freeze(name)
-        began = time.monotonic()
-        waits = {
-            "on the screen": (ON_SCREEN, lambda: "stands still" in shown(person) or "stand still" in shown(person)),
-            "told": (TOLD, lambda: any("stands still" in body for body in hook.bodies)),
-        }
-        for what, (beats, is_so) in waits.items():
-            while not is_so() and time.monotonic() - began < 2 * TOLD * every:
-                yield every / 10
-            seconds = time.monotonic() - began
-            scene.remarks.append(f"{what} after {seconds:.1f} s")
-            if seconds > beats * every:
-                scene.broken.append(f"what stood still was {what} after {seconds:.1f} s, not {beats * every:g}")
-        for name in WORKERS:
-            scene.site.thaw(name)
-        while "still" in shown(person) and time.monotonic() - began < 4 * TOLD * every:
-            yield every / 4
-        if "still" in shown(person):
-            scene.broken.append("what goes on again is still said to stand still")
+    yield from watched_for_long(scene)
+    scene.fault()
+    for name in WORKERS:
+        scene.site.freeze(name)
+    yield from noticed(scene)
+    for name in WORKERS:
+        scene.site.thaw(name)
+    scene.need(over(scene, scene.rule), "what goes on again is still said to stand still")
 
 
-def shown(person: httpx2.Client) -> str:
-    """The top of a page."""
-    return person.get("/sessions/").text.partition("</header>")[0]
+def away(scene: Scene, name: str) -> Script:
+    """A program is gone, and back once that was noticed."""
+    yield from watched_for_long(scene)
+    scene.fault()
+    scene.site.kill(name)
+    yield from noticed(scene)
+    scene.site.start(name)
 
 
-class Listener(HTTPServer):
-    """Where notices go."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", int(settings.NOTIFY_WEBHOOK.rpartition(":")[2].strip("/"))), HeardNotice)
-        self.bodies: list[str] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self.shutdown()
-        self.server_close()
+broker_away = partial(away, name=BROKER)
+# It ends with its worker; the other worker goes on, and nobody tells it what is due.
+scheduler_away = partial(away, name=WORKERS[1])
 
 
-class HeardNotice(BaseHTTPRequestHandler):
-    server: Listener
+def watched_for_long(scene: Scene) -> Script:
+    """Until the web server has had an eye on the others for so long that it may judge them. Not for ever."""
+    before = beats()
+    for _ in range(600):
+        if beats() - before > SETTLED:
+            return
+        yield settings.HEARTBEAT_SECONDS / 4
+    scene.broken.append("the web server has no heartbeat")
 
-    def do_POST(self) -> None:
-        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        self.send_response(204)
-        self.end_headers()
 
-    def log_message(self, *_said: Any) -> None:
-        """Not between the drill's own lines."""
+def beats() -> int:
+    return Heartbeat.objects.filter(name=Component.WEB).values_list("count", flat=True).first() or 0
 
 
 # --- the disk --------------------------------------------------------------------------------------------------------
@@ -233,6 +206,7 @@ class HeardNotice(BaseHTTPRequestHandler):
 
 def disk_full(scene: Scene) -> Script:
     """The web server may write no byte more, as on a disk that is full; then there is room again."""
+    scene.fault()
     room(scene.site, is_left=False)
     upload = uploading(scene, 4)
     until = time.monotonic() + scene.pause(6)

@@ -1,19 +1,24 @@
 """Playing the phases one after the other on a site that is up."""
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 
+from django.conf import settings
 from django.utils import timezone
 
-from benchmarks.drill import checks, findings
+from benchmarks.drill import checks, findings, noticing
 from benchmarks.drill.findings import Played
+from benchmarks.drill.listener import Listener
 from benchmarks.drill.phases import PHASES, Phase
 from benchmarks.drill.report import Report
 from benchmarks.drill.scene import Scene, Script, play, sessions
 from benchmarks.drill.site import Site
 from benchmarks.drill.stream import Stream
+from grading.judging import taking_up
 from grading.models import JudgeJob
+from grading.models.judging import JobState
 
 TELL_EVERY = 5
 
@@ -45,11 +50,13 @@ class Drill:
         self.site, self.plan, self.token = site, plan, token
         self.rng = Random(plan.seed)
         self.begun = time.monotonic()
+        self.listener = Listener(int(settings.NOTIFY_WEBHOOK.rpartition(":")[2].strip("/")))
 
     def run(self) -> Report:
         """Play all phases; the report on them."""
         phases = [phase for phase in PHASES if self.plan.plays(phase)]
-        played = [self.play(number, phase) for number, phase in enumerate(phases)]
+        with closing(self.listener):
+            played = [self.play(number, phase) for number, phase in enumerate(phases)]
         self.say("asking the database what became of them")
         made = findings.report(played, checks.seen_by_judge(self.site.calls(after=0)))
         made.broken += [f"{name} fell by itself" for name in sorted(set(self.site.fell))]
@@ -60,24 +67,45 @@ class Drill:
     def play(self, number: int, phase: Phase) -> Played:
         stream = Stream(self.site.web, self.token, number)
         share = round(self.plan.kills * phase.kills)
-        scene = Scene(site=self.site, stream=stream, rng=self.rng, quick=self.plan.quick, kills_left=share)
+        scene = Scene(
+            site=self.site,
+            stream=stream,
+            rng=self.rng,
+            quick=self.plan.quick,
+            kills=share,
+            by_hand=bool(share),
+            kills_left=share,
+            listener=self.listener,
+            rule=phase.rule,
+        )
+        sign = phase.sign or phase.rule
+        scene.need(not sign or noticing.over(scene, sign), "an earlier fault is still on every page")
         began = timezone.now()
         scripts = [script(scene) for script in phase.scripts]
         scripts += [sessions(scene, round(self.plan.sessions * phase.many), phase.every), self.tell(scene)]
+        scripts += [noticing.looking(scene, sign)] * bool(sign)
         play(scripts, self.site)
-        self.drain()
+        self.drain(scene)
+        scene.broken += noticing.unnoticed(scene, sign) if sign else []
         stream.close()
         ended = timezone.now()
         self.say(f"{phase.name}: {len(stream.accepted)} sessions in {(ended - began).total_seconds():.1f} s")
-        return Played(phase=phase, scene=scene, began=began, ended=ended, kills=share)
+        return Played(phase=phase, scene=scene, began=began, ended=ended)
 
-    def drain(self) -> None:
-        """Wait until no job is open; what is still open when patience ends is lost."""
+    def drain(self, scene: Scene) -> None:
+        """Wait until no job is open; what is still open when patience ends is lost.
+
+        Where workers are killed, three may have been over the same session, which is put aside: somebody has it tried
+        again, as often as that takes on a machine so slow that reading outlasts a lease.
+        """
         deadline = time.monotonic() + self.plan.patience
         told = time.monotonic()
         while (left := JudgeJob.objects.open().count()) and time.monotonic() < deadline:
             self.site.revive()
             time.sleep(0.1)
+            is_over = not JudgeJob.objects.open().exclude(state=JobState.PARKED).exists()
+            if scene.by_hand and is_over and (n := taking_up.try_now(by=None)):
+                scene.remarks.append(f"{n} put aside, then tried by hand")
             if time.monotonic() - told > TELL_EVERY:
                 told = time.monotonic()
                 self.say(f"… {left} jobs to go")

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from django.utils import timezone
+
+from benchmarks.drill.listener import Listener
 from benchmarks.drill.site import Site
 from benchmarks.drill.stream import Stream
 from grading.models import JudgeJob
@@ -21,17 +24,35 @@ BUSY_WITH = 12
 class Scene:
     """One phase while it is played. `promised` are the jobs that waited when the judge came back, at `back_at`;
     `broken` what a script saw itself that was promised not to be.
+
+    `by_hand` where somebody is there who has what was put aside tried again. From `fault_at` on people may notice the
+    fault: on a page, where it was at `shown_at`, and by an alarm of `rule`.
     """
 
     site: Site
     stream: Stream
     rng: Random
     quick: bool
+    listener: Listener
+    rule: str = ""
+    fault_at: dt.datetime | None = None
+    shown_at: dt.datetime | None = None
     promised: list[int] = field(default_factory=list)
     back_at: dt.datetime | None = None
+    kills: int = 0
+    by_hand: bool = False
     kills_left: int = 0
     remarks: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
+
+    @property
+    def told_at(self) -> dt.datetime | None:
+        """When people heard of it outside the site."""
+        return None if self.fault_at is None else self.listener.first(self.rule, self.fault_at)
+
+    def fault(self, at: dt.datetime | None = None) -> None:
+        """The fault can be noticed from now on, or has been since then."""
+        self.fault_at = at or timezone.now()
 
     def need(self, holds: bool, otherwise: str) -> None:  # noqa: FBT001 - a condition
         """A promise of the phase's own."""

@@ -2,15 +2,16 @@
 refused for a while, a session that kills its readers, and a clock that jumps.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
+from django.db.models import Min
 
+from benchmarks.drill.noticing import noticed, until
 from benchmarks.drill.scene import Scene, Script
 from benchmarks.drill.site import WORKERS, armed_poison
 from grading.judging import taking_up
-from grading.models import Alarm, JudgeAttempt, JudgeJob
+from grading.models import JudgeAttempt, JudgeJob
 from grading.models.judging import AttemptOutcome, JobState, Purpose
 from grading.vocabulary import Reason
 
@@ -22,20 +23,25 @@ PATIENCE = 90
 
 def service_hangs(scene: Scene) -> Script:
     """Forty minutes without an answer, on the site's clock. The first call that gets none is an alarm."""
-    yield scene.pause(1)
+    jobs = JudgeJob.objects.filter(session__external_id__startswith=scene.stream.prefix, purpose=Purpose.VERDICT)
+    timed_out = JudgeAttempt.objects.filter(job__in=jobs, reason=Reason.TIMEOUT)
+    # Before its first answer, a judge is asked about one or two sessions at a time.
+    yield from until(jobs.filter(state=JobState.DONE).exists, PATIENCE)
     scene.site.order(mode="hang")
-    yield from until(lambda: JudgeAttempt.objects.filter(reason=Reason.TIMEOUT).exists())
-    first = JudgeAttempt.objects.filter(reason=Reason.TIMEOUT).order_by("finished_at")[0].finished_at
-    yield from until(lambda: Alarm.objects.filter(rule="A2", opened_at__gte=first).exists(), 30)
-    alarm = Alarm.objects.filter(rule="A2", opened_at__gte=first).order_by("opened_at").first()
-    scene.need(alarm is not None, "no alarm within 30 s of the first call without an answer")
-    if alarm is not None and first is not None:
-        scene.remarks.append(f"alarm {(alarm.opened_at - first).total_seconds():.1f} s after the first time-out")
+    yield from until(timed_out.exists, PATIENCE)
+    scene.fault(timed_out.aggregate(at=Min("finished_at"))["at"])
     for minutes in range(STEP_MINUTES, HANGS_MINUTES + 1, STEP_MINUTES):
         shift(60 * minutes)
         yield scene.pause(4)
+    tried = jobs.filter(attempts__gt=settings.JUDGE_MAX_ATTEMPTS)
+    yield from until(tried.exists, 2 * PATIENCE)
+    scene.need(tried.exists(), f"no session was tried more than {settings.JUDGE_MAX_ATTEMPTS} times")
+    given_up = jobs.filter(state=JobState.ABANDONED)
+    scene.need(not given_up.exists(), f"{given_up.count()} sessions that got no answer were given up")
+    scene.remarks.append(f"{timed_out.count()} calls without an answer, {tried.count()} sessions beyond their tries")
     scene.site.order(mode="verdict", release=True)
-    yield 1
+    # What came in by the wrong clock would wait until then: it is right again when all is done.
+    yield from until(lambda: not JudgeJob.objects.open().exists(), PATIENCE)
     shift(0)
 
 
@@ -46,12 +52,13 @@ def evidence_away(scene: Scene) -> Script:
     scene.site.order(mode="hang")
     for _ in range(6):
         scene.stream.send()
+    scene.fault()
     folder.rename(aside)
     scene.site.order(mode="verdict", release=True)
     unread = JudgeJob.objects.filter(reason=Reason.UNREADABLE)
-    yield from until(lambda: unread.exists() or not JudgeJob.objects.open().exists())
+    yield from until(lambda: unread.exists() or not JudgeJob.objects.open().exists(), PATIENCE)
     scene.need(unread.exists(), "no session says that its evidence cannot be read")
-    yield scene.pause(6)
+    yield from noticed(scene)
     if folder.exists():  # somebody made a new one
         folder.rename(folder.with_name(f"{folder.name}-made"))
     aside.rename(folder)
@@ -60,6 +67,7 @@ def evidence_away(scene: Scene) -> Script:
 def key_mended(scene: Scene) -> Script:
     """The key is refused for a while and mended at the provider; nobody tells the site."""
     yield scene.pause(2)
+    scene.fault()
     scene.site.order(mode="auth")
     yield scene.pause(8)
     scene.site.order(mode="verdict")
@@ -73,16 +81,17 @@ def poison(scene: Scene) -> Script:
     for _ in range(6):
         scene.stream.send()
     poisoned = JudgeJob.objects.filter(session__external_id__in=names, purpose=Purpose.VERDICT)
-    yield from until(lambda: poisoned.filter(state=JobState.PARKED).count() == len(names), 2 * PATIENCE)
-    parked = poisoned.filter(state=JobState.PARKED).count()
-    scene.need(parked == len(names), f"{parked} of {len(names)} sessions that kill were put aside")
+    parked = poisoned.filter(state=JobState.PARKED)
+    yield from until(parked.exists, PATIENCE)
+    scene.fault(parked.aggregate(at=Min("parked_at"))["at"])
+    yield from until(lambda: parked.count() == len(names), PATIENCE)
+    scene.need(parked.count() == len(names), f"{parked.count()} of {len(names)} sessions that kill were put aside")
     others = JudgeJob.objects.open().filter(
         session__external_id__startswith=scene.stream.prefix, purpose=Purpose.VERDICT
     )
-    yield from until(lambda: not others.exclude(session__external_id__in=names).exists())
+    yield from until(lambda: not others.exclude(session__external_id__in=names).exists(), PATIENCE)
     scene.need(not others.exclude(session__external_id__in=names).exists(), "the others did not go on")
-    yield from until(lambda: Alarm.objects.filter(rule="A45", resolved_at=None).exists(), 60)
-    scene.need(Alarm.objects.filter(rule="A45", resolved_at=None).exists(), "no alarm names the session that kills")
+    yield from noticed(scene)
     tries = JudgeAttempt.objects.filter(job__in=poisoned).exclude(outcome=AttemptOutcome.GRADED).count()
     fell = [name for name in scene.site.fell if name in WORKERS]
     scene.remarks.append(f"{tries} attempts, {len(fell)} workers lost over 2 sessions; then mended, and tried by hand")
@@ -90,6 +99,7 @@ def poison(scene: Scene) -> Script:
     for name in fell:  # they were meant to
         scene.site.fell.remove(name)
     taking_up.try_now(by=None)
+    scene.by_hand = True
 
 
 def clock_jumps(scene: Scene) -> Script:
@@ -107,11 +117,3 @@ def shift(seconds: int) -> None:
     new = path.with_suffix(".new")
     new.write_text(str(seconds))
     new.replace(path)
-
-
-def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> Script:
-    """Waits for something, but not for ever."""
-    for _ in range(int(seconds / 0.2)):
-        if holds():
-            return
-        yield 0.2

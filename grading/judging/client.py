@@ -88,8 +88,8 @@ def ask(judge: Judge, prompt: Prompt, rubric: Rubric) -> CallOutcome:
     timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
     limits = None
     try:
+        call = sdk(judge).messages.with_raw_response  # loading it is not the judge's time
         with deadline.within(seconds):
-            call = sdk(judge).messages.with_raw_response
             response = call.create(**request(judge, prompt, rubric), timeout=timeout)
         limits = ratelimits.parse(response.headers)
         said, request_id = response.parse(), response.request_id or ""

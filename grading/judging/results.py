@@ -332,9 +332,15 @@ def _verdict(
         sample=job.sample,
         sample_of=job.sample_of,
         cost_usd=answer.cost_usd,
-        duration_ms=int((clock.now() - attempt.started_at).total_seconds() * 1000),
+        duration_ms=_took_ms(attempt),
         **identity,
     )
+
+
+def _took_ms(attempt: JudgeAttempt) -> int | None:
+    """None where the clock was set meanwhile: then nobody knows."""
+    took = (clock.now() - attempt.started_at) // dt.timedelta(milliseconds=1)
+    return took if 0 <= took < 2**31 else None
 
 
 def _spread(session: Session, job: JudgeJob, value: float) -> dict[str, Any]:

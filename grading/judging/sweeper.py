@@ -140,12 +140,14 @@ def release_lost(now: dt.datetime, rng: Random) -> int:
             if not mine.queue_again(next_attempt_at=now + wait, losses=F("losses") + 1):
                 continue
             released += 1
-            JudgeAttempt.objects.filter(lease_token=str(job.lease_token), outcome=AttemptOutcome.RUNNING).update(
+            lost = JudgeAttempt.objects.filter(lease_token=str(job.lease_token), outcome=AttemptOutcome.RUNNING)
+            at_reading = lost.filter(error_type=results.READING).exists()
+            lost.update(
                 outcome=AttemptOutcome.LOST,
                 finished_at=now,
                 detail="The worker did not come back before its lease ended",
             )
-            if results.readers_lost(job) >= READERS_LOST:
+            if at_reading and results.readers_lost(job) >= READERS_LOST:
                 detail = f"{READERS_LOST} processes were lost one after the other while they read its evidence"
                 said = unscored(Source.JUDGE, Reason.UNREADABLE, version=VERSION, detail=detail, status=Status.FAILED)
                 results.park(job, session, said, now)

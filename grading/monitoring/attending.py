@@ -8,6 +8,7 @@ import threading
 from django.db import connection, transaction
 from django.utils import timezone
 
+from grading import clock
 from grading.health import pulse
 from grading.health.liveness import Component, Life, Liveness
 from grading.models import Notice, RuleRun
@@ -40,7 +41,7 @@ def look(seen: Liveness) -> None:
                 with transaction.atomic():
                     if take_turn(rule, ran, now) and rule is turns:
                         keep([turns], now)
-    waits = Notice.objects.queued().filter(next_attempt_at__lte=now - UNSENT)
+    waits = Notice.objects.queued().filter(next_attempt_at__lte=clock.now() - UNSENT)
     if silent or waits.exists():
         tell()
 

@@ -107,7 +107,7 @@ class StalledVerdicts(RuleOfSessions):
     )
     todo = "Put right what it names; then “Try them now” on the quota page. They also go on by themselves."
     page = "admin:quota"
-    every = dt.timedelta(seconds=30)
+    every = dt.timedelta(seconds=15)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         counts = Counter(dict(held_back().order_by().values_list("reason").annotate(n=Count("pk"))))
@@ -137,7 +137,7 @@ class UnreadableSession(RuleOfSessions):
     means = "Raises while a session is parked because three processes were lost while they read its evidence."
     todo = "Look at the session's transcript and at the log; report what it is. “Try them now” is on the quota page."
     page = "admin:quota"
-    every = dt.timedelta(seconds=30)
+    every = dt.timedelta(seconds=15)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
         found = dict(quarantined().order_by("pk").values_list("session", "session__external_id"))

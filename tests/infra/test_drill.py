@@ -8,22 +8,29 @@ import signal
 import subprocess
 import sys
 import uuid
+from contextlib import closing
 from dataclasses import replace
 
+import httpx2
 import pytest
+import time_machine
 from django.db import connection
+from django.utils import timezone
 
 from bandit.models import Bandit, BanditKind, Grader, LedgerEntry
-from benchmarks.drill import checks, honest
+from benchmarks.drill import checks, honest, noticing
 from benchmarks.drill.checks import Sent
 from benchmarks.drill.findings import Outage, broken_promises
+from benchmarks.drill.listener import Listener, Told
 from benchmarks.drill.phases import PHASES, Phase
 from benchmarks.drill.report import Report, Row
+from benchmarks.drill.scene import Scene
 from benchmarks.drill.site import BROKER, Site
 from grading.models import Alarm, JudgeAttempt, JudgeJob, Quota, QuotaTransition
 from grading.models.judging import JobState
 from grading.reward import rewards
 from grading.vocabulary import Reason, Source
+from gradingsite import broker
 from gradingsite.broker import Broker
 from tests import cast
 from tests.infra.test_supervisor import children_of, read_until, wait_until_dead
@@ -229,6 +236,51 @@ def test_a_promise_that_is_not_kept_is_named(changed, said):
 def test_probes_are_allowed_where_no_reset_is_named_and_a_pause_needs_no_alarm():
     assert broken_promises(replace(OUT, probes=True), replace(KEPT, calls=2)) == []
     assert broken_promises(replace(OUT, alarms=False), replace(KEPT, alarm_s=None)) == []
+
+
+# --- who notices -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener():
+    with closing(Listener(broker.free_port())) as ours:
+        yield ours
+
+
+def post(listener: Listener, about: str, rule: str, opened_at: dt.datetime) -> None:
+    said = {"about": about, "rule": rule, "opened_at": opened_at.isoformat(timespec="seconds")}
+    httpx2.post(f"http://127.0.0.1:{listener.server_port}/", json=said).raise_for_status()
+
+
+def test_the_first_news_of_an_alarm_that_was_opened_since_is_when_it_was_told(listener):
+    post(listener, "opened", "A2", NOW - seconds(5))
+    post(listener, "resolved", "A2", NOW)
+    post(listener, "opened", "A44", NOW)
+    assert listener.first("A2", NOW) is None
+    post(listener, "opened", "A2", NOW)
+    post(listener, "opened", "A2", NOW)
+    assert listener.first("A2", NOW + seconds(0.7)) == listener.heard[2].at
+    assert timezone.now() - listener.heard[2].at < seconds(10)
+
+
+@pytest.mark.parametrize(
+    ("shown_after", "told_after", "broken"),
+    [
+        (29, 59, []),
+        (31, 59, ["A2 was not on every page within 30 s"]),
+        (29, 61, ["A2 was not told within 60 s"]),
+        (None, None, ["A2 was not on every page within 30 s", "A2 was not told within 60 s"]),
+    ],
+)
+def test_what_is_noticed_too_late_or_never_is_broken(listener, shown_after, told_after, broken):
+    scene = Scene(site=None, stream=None, rng=None, quick=True, listener=listener, rule="A2")
+    assert noticing.unnoticed(scene, "A2") == ["its fault never began"]
+    scene.fault(NOW)
+    scene.shown_at = shown_after and NOW + seconds(shown_after)
+    if told_after:
+        listener.heard.append(Told("A2", NOW, NOW + seconds(told_after)))
+    with time_machine.travel(NOW + seconds(100)):
+        assert noticing.unnoticed(scene, "A2") == broken
 
 
 # --- what falls ------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from tests.databases import NAMES, Schema, database, restore, schema
 # Rows of money, so to speak: what a reward was, is made of, and how it was drawn.
 KEPT = {
     "bandit": ("LedgerEntry", "Bucket", "Selection", "Erasure", "Grader"),
-    "grading": ("Grade", "Settlement", "Evidence", "ReviewAnswer", "JudgeAttempt"),
+    "grading": ("Grade", "Settlement", "Evidence", "ReviewAnswer", "JudgeAttempt", "SessionShares"),
 }
 ANSWERS = {Kind.PAGE: 200, Kind.PART: 200, Kind.DATA: 200, Kind.FILE: 200, Kind.MOVED: 302}
 NEWER = {"invitation", "told_file", "lesson", "bandit_armevent", "bandit_assignment", "bandit_calibrationversion"}
@@ -39,10 +39,14 @@ Rows = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldSite:
-    """A site after its migrations: what an API call answered before them, and the rows it had."""
+    """A site after its migrations: what an API call answered before them, and the rows it had.
+
+    `policies` of each bandit, as far as that version had them in rows.
+    """
 
     said: dict[str, Any]
     rows: Rows
+    policies: Rows
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -50,10 +54,11 @@ def old(request, tmp_path_factory, django_db_blocker) -> Iterator[OldSite]:
     folder = tmp_path_factory.mktemp(request.param)
     with django_db_blocker.unblock(), database(request.param, folder):
         applied = restore(request.param, folder)
-        rows = kept(applied)
+        then = MigrationLoader(connection, replace_migrations=False).project_state(applied).apps
+        rows, policies = kept(then), policies_of(then)
         call_command("migrate", verbosity=0)
         with override_settings(MEDIA_ROOT=folder / "evidence"):
-            yield OldSite(said=json.loads((folder / "said.json").read_text()), rows=rows)
+            yield OldSite(said=json.loads((folder / "said.json").read_text()), rows=rows, policies=policies)
 
 
 @pytest.fixture(scope="module")
@@ -64,23 +69,33 @@ def new(tmp_path_factory, django_db_blocker) -> Schema:
         return schema()
 
 
-def kept(applied: list[tuple[str, str]]) -> Rows:
+def kept(then: Any) -> Rows:
     """The rows that matter, read as the version read them that had made them."""
-    loader = MigrationLoader(connection, replace_migrations=False)
-    then = loader.project_state(applied).apps
-    found = {}
-    for label, names in KEPT.items():
-        for name in names:
-            model = then.get_model(label, name)
-            fields = [field.attname for field in model._meta.concrete_fields]
-            found[f"{label}.{name}"] = list(model.objects.order_by("pk").values(*fields))
+    return {f"{label}.{name}": rows_of(then, label, name) for label, names in KEPT.items() for name in names}
+
+
+def policies_of(then: Any) -> Rows:
+    names = dict(then.get_model("bandit", "Bandit").objects.values_list("pk", "name"))
+    found: Rows = {name: [] for name in names.values()}
+    for row in rows_of(then, "bandit", "PolicyVersion"):
+        found[names[row["bandit_id"]]].append(row)
     return found
+
+
+def rows_of(then: Any, label: str, name: str) -> list[dict[str, Any]]:
+    """None where that version had no such rows."""
+    try:
+        model = then.get_model(label, name)
+    except LookupError:
+        return []
+    fields = [field.attname for field in model._meta.concrete_fields]
+    return list(model.objects.order_by("pk").values(*fields))
 
 
 def now_of(rows: Rows) -> Rows:
     """The same rows and fields as they are now."""
     return {
-        label: list(apps.get_model(label).objects.order_by("pk").values(*(old[0] if old else ["pk"])))
+        label: list(apps.get_model(label).objects.order_by("pk").values(*old[0])) if old else []
         for label, old in rows.items()
     }
 
@@ -107,8 +122,7 @@ def test_the_bandits_believe_what_they_believed(old):
 
 def test_its_lessons_are_held_out_as_they_were(old):
     """A new holdout is a policy that somebody accepts; a bandit that came with the upgrade keeps what it began with."""
-    held = PolicyVersion.objects.filter(bandit__name="lesson").values_list("holdout", "holdout_decided")
-    assert set(held) == {(0.1, None)}
+    assert_no_policy_changed(old, "lesson", {"holdout": 0.1, "holdout_decided": None})
 
 
 def test_what_was_drawn_is_not_drawn_again(old):
@@ -120,6 +134,8 @@ def test_what_was_drawn_is_not_drawn_again(old):
         asked = {"decision_id": decision, "bandit": "category"}
         answer = bob.post("/api/v1/selections", json.dumps(asked), content_type="application/json").json()
         assert (answer["arm"], arm) == (Arm.objects.get(pk=arm).name, arm)
+    if old.rows["grading.SessionShares"]:
+        return  # they were rows already, and no row changes
     in_queue = dict(models.ReviewItem.objects.values_list("session", "slice_probability"))
     shares = models.SessionShares.objects.filter(key_id="")
     assert {row.session_id: row.review_slice for row in shares if row.session_id in in_queue} == in_queue
@@ -128,9 +144,16 @@ def test_what_was_drawn_is_not_drawn_again(old):
 
 def test_its_limits_are_those_that_all_agents_share(old):
     """Limits of each agent are a policy that somebody accepts."""
-    limits = ("consumption_per_agent", "consumption_per_day", "probation_per_agent", "probation_per_day")
-    held = PolicyVersion.objects.filter(bandit__name="category").values_list(*limits, "open_decisions", "agent_cap")
-    assert set(held) == {(None, 2, None, 1, None, None)}
+    shared = {"consumption_per_agent": None, "consumption_per_day": 2, "probation_per_agent": None}
+    shared |= {"probation_per_day": 1, "open_decisions": None, "agent_cap": None}
+    assert_no_policy_changed(old, "category", shared)
+
+
+def assert_no_policy_changed(old: OldSite, bandit: str, without: dict[str, Any]) -> None:
+    """The policies say what they said; and where that version did not know of something, what it did `without`."""
+    then = old.policies.get(bandit) or [{}]
+    wanted = {tuple(row.get(name, value) for name, value in without.items()) for row in then}
+    assert set(PolicyVersion.objects.filter(bandit__name=bandit).values_list(*without)) == wanted
 
 
 def token_of(agent: str) -> Client:

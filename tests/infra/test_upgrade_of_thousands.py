@@ -20,8 +20,8 @@ from grading.reward import state
 from tests.databases import database, migrate_by_old_files
 
 THEN = {
-    "first": [("bandit", "0003_first_arms"), ("grading", "0004_first_rubric")],
-    "last": [("bandit", "0019_of_an_agent"), ("grading", "0033_linear_patterns")],
+    "first": [("bandit", "0003_first_arms"), ("grading", "0002_append_only")],
+    "last": [("bandit", "0018_pooling"), ("grading", "0027_random_order")],
 }
 SESSIONS, AT_A_TIME = 3000, 500
 MORNING = dt.datetime(2026, 1, 1, 6, 0, tzinfo=dt.UTC)

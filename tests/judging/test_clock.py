@@ -1,6 +1,7 @@
 """A clock that jumps an hour: nothing is lost, asked for twice at a price, or left waiting."""
 
 import datetime as dt
+import threading
 
 import pytest
 import time_machine
@@ -16,6 +17,7 @@ from grading.models.quota import QuotaState
 from grading.reward import rewards
 from grading.vocabulary import Reason
 from tests.casts import judge as judge_cast
+from tests.processes import wait_for
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
 HOUR = dt.timedelta(hours=1)
@@ -36,6 +38,28 @@ def test_a_job_is_judged_once_whatever_the_clock_does(sim, jump, when):
     assert job.state == JobState.DONE
     assert rewards.live(job.session).source == "judge"
     assert len(sim.calls) == 1
+
+
+@pytest.mark.parametrize("days", [-0.1, 400], ids=["back", "forth"])
+def test_a_verdict_counts_whatever_the_clock_does_while_the_judge_is_asked(sim, settings, tmp_path, days):
+    shift = tmp_path / "shift"
+    shift.write_text("0")
+    settings.CLOCK_SHIFT_FILE = str(shift)
+    sim.mode = "hang"
+
+    def jump() -> None:
+        wait_for(lambda: sim.calls)
+        shift.write_text(str(days * 86_400))
+        sim.release()
+
+    jumping = threading.Thread(target=jump)
+    jumping.start()
+    job = judge_cast.job()
+    assert judging.run(job.pk) is AttemptOutcome.GRADED
+    jumping.join()
+    held = rewards.live(job.session)
+    assert held.source == "judge"
+    assert held.grade.duration_ms is None
 
 
 @pytest.mark.parametrize(

@@ -523,6 +523,18 @@ def test_a_session_over_which_three_workers_die_is_put_aside_and_the_others_go_o
     assert rewards.live(other.session).source == "judge"
 
 
+def test_a_session_that_was_put_aside_and_can_be_read_now_is_not_put_aside_for_another_loss(sim):
+    job = judge_cast.job()
+    for error_type in [results.READING] * 3 + [""]:
+        JudgeJob.objects.filter(pk=job.pk).update(state=JobState.QUEUED, next_attempt_at=timezone.now())
+        attempt = begin(judging.claim(job.pk), None)
+        JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=error_type)
+        expire(job)
+        judging.release_lost(timezone.now(), seeded())
+    job.refresh_from_db()
+    assert (job.state, job.losses) == (JobState.QUEUED, 4)
+
+
 def test_workers_that_die_over_another_session_put_this_one_not_aside(sim):
     job = judge_cast.job()
     for _ in range(4):

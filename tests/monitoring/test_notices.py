@@ -212,6 +212,12 @@ def test_no_redirect_is_followed(web, status):
     assert "t0ken" not in row.last_error
 
 
+def test_news_waits_for_no_clock_that_was_wrong(web):
+    with time_machine.travel(NOW() + dt.timedelta(minutes=20)):
+        keep([Told("m")], NOW())
+    assert notices.send_due() == 1
+
+
 def test_a_server_that_is_away_is_tried_twelve_times_and_then_given_up(web, settings):
     web.shutdown()
     web.socket.close()

@@ -31,8 +31,8 @@ SENDERS: Mapping[Channel, Callable[[Notice], None]] = {Channel.EMAIL: email.send
 def send_due(*, rng: Random | None = None) -> int:
     """Send what is due, the oldest first; how many arrived. Called by a clock, in no transaction."""
     now = clock.now()
-    # What is to wait longer than anything ever does was put off by a clock that was wrong.
-    is_due = Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + LONGEST_WAIT)
+    # What was never tried waits for no clock, and nothing waits longer than anything ever does: a clock was wrong.
+    is_due = Q(attempts=0) | Q(next_attempt_at__lte=now) | Q(next_attempt_at__gt=now + LONGEST_WAIT)
     due = Notice.objects.queued().filter(is_due).order_by("next_attempt_at", "pk")
     return sum(deliver(notice, rng=rng) for notice in due[:BATCH_SIZE])
 

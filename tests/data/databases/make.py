@@ -76,9 +76,11 @@ def live(out: Path) -> None:
     settings.JUDGE_BACKOFF_SECONDS = 0.01
     bob = caller("bob")
     teach()
-    with time_machine.travel("2026-03-30T06:30:00+00:00"):
-        for number in range(10):
-            choose(bob, f"before-{number}")
+    # Some of them days before: of decisions that wait for their sessions, an agent may have eight that are of one day.
+    for day, numbers in ((28, range(5)), (30, range(5, 10))):
+        with time_machine.travel(f"2026-03-{day}T06:30:00+00:00"):
+            for number in numbers:
+                choose(bob, f"before-{number}")
     time_machine.travel("2026-03-31T18:00:00+00:00").start()
     call_command("load_samples", verbosity=0)
     run("judge")
