@@ -267,6 +267,8 @@ def _finish(
         "retry_at": retry_at,
         "model": answer.model or attempt.model,
         "answer": None,
+        # The verdict says it.
+        **({"read": {}} if outcome is AttemptOutcome.GRADED else {}),
     }
     JudgeAttempt.objects.filter(pk=attempt.pk).update(**columns)
     return outcome
