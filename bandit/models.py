@@ -16,6 +16,7 @@ from django.utils import timezone
 from bandit.core.table import ABSTAINED
 from bandit.migrations._defaults import first_caps
 from bandit.names import canonical, nearest
+from bandit.packed import PackedJSONField
 
 MICRO = 1_000_000
 
@@ -697,16 +698,16 @@ class Selection(models.Model):
     drawn with (`bandit.chance`), "" where that was a public hash.
     """
 
-    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="selections")
+    bandit = models.ForeignKey(Bandit, models.PROTECT, related_name="selections", db_index=False)
     decision_id = models.CharField(max_length=200)
     arm = models.ForeignKey(Arm, models.PROTECT, related_name="selections", help_text="The arm chosen.")
     agent = models.CharField(max_length=100, blank=True)
     context = models.CharField(max_length=100, blank=True, default="")
     requested = models.JSONField(default=dict)
-    eligible = models.JSONField(default=dict)
+    eligible = PackedJSONField(default=dict)
     propensity = models.FloatField()
     posterior_version = models.CharField(max_length=64)
-    explanation = models.JSONField(default=dict)
+    explanation = PackedJSONField(default=dict)
     override = models.JSONField(null=True, blank=True)
     key_id = models.CharField(max_length=8, blank=True, default="")
     created = models.DateTimeField()

@@ -44,7 +44,7 @@ APART = {
     ("Session", "external_id"): "{column} || '-' || n",
     ("Evidence", "sha256"): "substr({column}, 1, 55) || substr('000000000' || n, -9)",
     ("Selection", "decision_id"): "{column} || '-' || n",
-    ("RecordAnchor", "record"): "{column} || '-' || n",
+    ("RecordAnchor", "record"): "{column} / 2 + n",
     ("Selection", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
     ("LedgerEntry", "observation"): "'session:' || {number}",
     ("LedgerEntry", "settlement"): "'settlement:' || {number}",

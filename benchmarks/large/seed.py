@@ -26,6 +26,7 @@ def sow(sessions: int) -> None:
     from grading.models.review import Answer
     from grading.simulator import Simulator
 
+    settings.ANTHROPIC_API_KEY = "sk-pages"  # from the start: without a key nothing is queued for the judge
     now, dice = dt.datetime.now(dt.UTC), Random(3)
     agents = [Agent.objects.create(name=name) for name in AGENTS]
     for number in range(sessions):
@@ -49,7 +50,7 @@ def sow(sessions: int) -> None:
             files["patch"] = io.BytesIO(patch(name))
         intake.submit(agent=agent, metadata=said, **files)
     with Simulator() as judge:
-        settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = "sk-pages", judge.url
+        settings.ANTHROPIC_BASE_URL = judge.url
         JudgeJob.objects.open().update(next_attempt_at=now - dt.timedelta(hours=1))
         judging.pump(seconds=600)
     person = User.objects.create_superuser("olga", password="not used")  # noqa: S106

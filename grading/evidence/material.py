@@ -69,6 +69,12 @@ def of(session: Session) -> Material:
     )
 
 
+def witness_of(session: Session) -> Witness:
+    """Who vouches for what there is of a session now: `Material.witness`."""
+    own = next(iter(shown.files(session)), None)
+    return of(session).witness if own is None else Witness(own.witness)
+
+
 def judgeable(session: Session) -> dict[str, str]:
     """The hash of the evidence of each kind that a judge may read; empty where there is nothing to judge."""
     held: dict[str, str] = {}

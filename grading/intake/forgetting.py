@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 
 from bandit.erasure import permit
 from bandit.models import Assignment, Bucket, Grader, LedgerEntry, Selection
+from bandit.packed import PackedJSONField
 from grading.intake import erased
 from grading.intake.erasing import delete, erase
 from grading.models import Agent, Alarm, AuditEvent, Evidence, Grade, Notice, Session, Settlement
@@ -66,10 +67,11 @@ def saying(model: Any, name: str) -> list[models.Model]:
     kinds = (models.CharField, models.TextField, models.JSONField)
     columns = [field.attname for field in fields if isinstance(field, kinds)]
     wanted = Q()
-    for column in columns:
-        wanted |= Q(**{f"{column}__icontains": name})
+    if not any(isinstance(field, PackedJSONField) for field in fields):  # which no query looks into
+        for column in columns:
+            wanted |= Q(**{f"{column}__icontains": name})
     says = named(name)
-    rows = model.objects.filter(wanted) if columns else ()
+    rows = model.objects.filter(wanted).iterator() if columns else ()
     return [row for row in rows if any(says.search(str(getattr(row, column))) for column in columns)]
 
 

@@ -86,7 +86,7 @@ def case(session: Session, *, with_events: bool = True) -> Case:
             failed.append(f"mandatory check failed: {row.key}" + (f" ({row.seen_at})" if row.seen_at else ""))
         else:
             others.append(f"{row.get_kind_display()} {row.key}")
-    refused = Evidence.objects.filter(session=session).exclude(problem="")
+    refused = sorted((row for row in session.evidence.all() if row.problem), key=lambda row: row.pk)
     seconds = session.duration_seconds
     metadata = {  # no model name: a judge might favour its own family
         "title": session.title,

@@ -25,9 +25,9 @@ def due(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[JudgeJob]:
     return JudgeJob.objects.filter(state=JobState.QUEUED, next_attempt_at__lte=now, judge__in=roles)
 
 
-def together(now: dt.datetime, roles: Collection[JudgeRole]) -> list[JudgeRole]:
+def together(now: dt.datetime, roles: Collection[JudgeRole], policy: JudgePolicy | None = None) -> list[JudgeRole]:
     """The judges, of those in `roles`, to which the backlog goes in batches now."""
-    if not JudgePolicy.objects.current().use_batches:
+    if not (policy or JudgePolicy.objects.current()).use_batches:
         return []
     configured, least = judges.configured(), settings.JUDGE_BATCH_LEAST
     found: list[JudgeRole] = []
@@ -46,10 +46,11 @@ def one_by_one(now: dt.datetime, roles: Collection[JudgeRole]) -> QuerySet[Judge
     Stale verdicts, drawn abstentions as long as they had less than the reserved share of the latest calls, new
     sessions, backlog; of these what is worth most, then the oldest.
     """
-    jobs = due(now, roles).exclude(backlog=True, reserved=False, judge__in=together(now, roles))
+    policy = JudgePolicy.objects.current()
+    jobs = due(now, roles).exclude(backlog=True, reserved=False, judge__in=together(now, roles, policy))
     calls = JudgeAttempt.objects.filter(judge__in=roles, batch=None).order_by("-pk")
     latest = list(calls.values_list("job__reserved", flat=True)[:CALLS_SHARED])
-    go_first = may_go_first(sum(latest), len(latest), JudgePolicy.objects.current().reserved_share)
+    go_first = may_go_first(sum(latest), len(latest), policy.reserved_share)
     return jobs if go_first else jobs.order_by(*UNRESERVED)
 
 

@@ -3,6 +3,7 @@
 import datetime as dt
 import logging
 import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 from statistics import median
@@ -75,12 +76,14 @@ def apply(
     if judge is not None:
         quota.learn(judge, answer.result, started_at=attempt.started_at, now=now)
     with transaction.atomic():
-        session = Session.objects.select_for_update(of=("self",)).get(judge_jobs=attempt.job_id)
-        if JudgeAttempt.objects.filter(pk=attempt.pk, outcome__in=OUTCOMES.values()).exists():
-            return AttemptOutcome.LOST  # somebody else applied it meanwhile
+        locked = Session.objects.select_for_update(of=("self",)).prefetch_related("evidence")
+        session = locked.get(judge_jobs=attempt.job_id)
         job = JudgeJob.objects.get(pk=attempt.job_id)
-        before = job.attempt_rows.exclude(pk=attempt.pk)
-        bad_replies = before.filter(outcome__in=BAD_REPLIES).count()
+        calls = list(job.attempt_rows.only("job", "outcome", "reason", "error_type"))
+        if any(row.pk == attempt.pk and row.outcome in OUTCOMES.values() for row in calls):
+            return AttemptOutcome.LOST  # somebody else applied it meanwhile
+        before = [row for row in calls if row.pk != attempt.pk]
+        bad_replies = sum(row.outcome in BAD_REPLIES for row in before)
         scored = computed(answer.result, attempt.job.rubric) if isinstance(answer.result, Graded) else None
         if isinstance(answer.result, Graded) and scored is not None and not bad_replies:
             # Once in a job, a verdict whose overall number does not follow from its dimensions is none, so that the
@@ -91,10 +94,10 @@ def apply(
         tried = RetryState(
             attempts=job.attempts,
             bad_replies=bad_replies,
-            too_large=before.filter(reason=Reason.INPUT_TOO_LARGE).count(),
+            too_large=sum(row.reason == Reason.INPUT_TOO_LARGE for row in before),
             own_failures=job.own_failures,
             others_graded=job.others_graded,
-            readers_lost=readers_lost(job),
+            readers_lost=readers_lost(calls),
         )
         base, limit = dt.timedelta(seconds=settings.JUDGE_BACKOFF_SECONDS), settings.JUDGE_MAX_ATTEMPTS
         around = company(attempt, answer.result, now)
@@ -112,14 +115,17 @@ def apply(
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
             record(session, said, parallel=not job.is_first, **identity)
         rewards.settle(session)
-        review.recheck(session)
+        # Alarms about what is graded can wait for the sweep.
+        review.recheck(session, alarms=outcome is not AttemptOutcome.GRADED)
     return outcome
 
 
-def readers_lost(job: JudgeJob) -> int:
-    """How many processes were lost over the job's evidence: readers, and workers that were at it."""
-    died = Q(outcome=AttemptOutcome.LOST, error_type=READING) | Q(error_type=READER_LOST)
-    return job.attempt_rows.filter(died).count()
+def readers_lost(calls: Iterable[JudgeAttempt]) -> int:
+    """How many processes were lost over the evidence of these calls: readers, and workers that were at it."""
+    return sum(
+        row.error_type == READER_LOST or (row.error_type == READING and row.outcome == AttemptOutcome.LOST)
+        for row in calls
+    )
 
 
 def company(attempt: JudgeAttempt, result: Result, now: dt.datetime) -> Company:
@@ -267,6 +273,8 @@ def _finish(
         "retry_at": retry_at,
         "model": answer.model or attempt.model,
         "answer": None,
+        # The verdict says it.
+        **({"read": {}} if outcome is AttemptOutcome.GRADED else {}),
     }
     JudgeAttempt.objects.filter(pk=attempt.pk).update(**columns)
     return outcome
@@ -307,7 +315,7 @@ def _verdict(
     scored = computed(graded, job.rubric)
     value = graded.score if scored is None else scored.value
     # A verdict is vouched for by whoever vouches for what it was given on: who sent the log, or what there is without.
-    witness = material.of(session).witness
+    witness = material.witness_of(session)
     return Grade.objects.create(
         session=session,
         source=Source.JUDGE,

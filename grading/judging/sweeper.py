@@ -147,7 +147,7 @@ def release_lost(now: dt.datetime, rng: Random) -> int:
                 finished_at=now,
                 detail="The worker did not come back before its lease ended",
             )
-            if at_reading and results.readers_lost(job) >= READERS_LOST:
+            if at_reading and results.readers_lost(job.attempt_rows.all()) >= READERS_LOST:
                 detail = f"{READERS_LOST} processes were lost one after the other while they read its evidence"
                 said = unscored(Source.JUDGE, Reason.UNREADABLE, version=VERSION, detail=detail, status=Status.FAILED)
                 results.park(job, session, said, now)

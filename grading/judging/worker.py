@@ -148,14 +148,15 @@ def claim(job_id: int) -> Turn | None:
 
 def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
     """From a claimed job to what came of asking, all on record."""
-    session = Session.objects.with_people().get(pk=turn.job.session_id)
+    session = session_of(turn)
     ask_by_its_kind(turn.job, session)
-    inputs_sha256 = inputs.inputs_sha256(judgeable(session))
-    if needless := why_needless(turn, session, inputs_sha256):
+    held = judgeable(session)
+    inputs_sha256 = inputs.inputs_sha256(held)
+    if needless := why_needless(turn, session, held, inputs_sha256):
         results.close(turn.job, turn.token, needless)
         _return_probe(turn)
         return HoldReason.NOT_NEEDED
-    payer = budget.payer(turn.job)
+    payer = budget.payer(turn.job, session)
     if payer is not None and budget.left_of(payer, clock.now()) <= 0:
         postpone(turn, payer)
         return HoldReason.NOT_TODAY
@@ -171,6 +172,12 @@ def take_turn(turn: Turn, rng: Random) -> AttemptOutcome | HoldReason:
     return outcome
 
 
+def session_of(turn: Turn) -> Session:
+    """The job's session, with what building its prompt asks for."""
+    wanted = Session.objects.with_people().select_related("extracted").prefetch_related("evidence")
+    return wanted.get(pk=turn.job.session_id)
+
+
 def _ask(
     turn: Turn, session: Session, payer: ApiToken | None, inputs_sha256: str
 ) -> tuple[JudgeAttempt, CallOutcome] | None:
@@ -183,9 +190,7 @@ def _ask(
         slot = _room(turn, CallCost(input_tokens=turn.job.input_tokens, output_tokens=usual.output_tokens))
         if slot is None:
             return None
-    # The row comes first: evidence that kills whoever reads it leaves a trace each time.
-    attempt = begin(turn, payer, inputs_sha256=inputs_sha256, read=inputs.shown(session))
-    prompt = None if attempt is None else read_evidence(turn, session, attempt)
+    attempt, prompt = read_evidence(turn, session, payer, inputs_sha256=inputs_sha256, read=inputs.shown(session))
     if attempt is not None and isinstance(prompt, Prompt):
         # It was read: whatever becomes of the worker from here on is not the evidence's fault.
         JudgeAttempt.objects.filter(pk=attempt.pk).update(prompt_sha256=prompt.sha256, error_type="")
@@ -230,13 +235,13 @@ def ask_by_its_kind(job: JudgeJob, session: Session) -> None:
             JudgeJob.objects.filter(pk=job.pk).update(rubric=rubric)
 
 
-def why_needless(turn: Turn, session: Session, inputs_sha256: str) -> str:
-    """Why no call is needed, in words; empty where one is. Evidence that is gone is on record as the reason why there
-    will be no verdict, where there is none.
+def why_needless(turn: Turn, session: Session, held: Mapping[str, str], inputs_sha256: str) -> str:
+    """Why no call is needed, in words; empty where one is. Evidence that is gone, of the `judgeable` that the session
+    holds, is on record as the reason why there will be no verdict, where there is none.
     """
     if not is_needed(turn, session, inputs_sha256):
         return "its question was answered already"
-    lost = material.gone(judgeable(session))
+    lost = material.gone(held)
     if lost and not session.grades.verdicts().exists():
         said = unscored(Source.JUDGE, Reason.NO_EVIDENCE, version=VERSION, status=Status.SKIPPED, detail=lost)
         results.record(session, said)
@@ -256,13 +261,16 @@ def is_needed(turn: Turn, session: Session, inputs_sha256: str) -> bool:
     return not answers.filter(parallel=turn.job.is_parallel, route__in=routes).exists()
 
 
-def read_evidence(turn: Turn, session: Session, attempt: JudgeAttempt) -> Prompt | Deferred:
-    """`prompt_for`, one at a time in a worker and marked as such: if the worker dies, it is known over which of its
-    jobs.
+def read_evidence(
+    turn: Turn, session: Session, payer: ApiToken | None, **columns: Any
+) -> tuple[JudgeAttempt | None, Prompt | Deferred | None]:
+    """`begin`, then `prompt_for`: the row comes first, so that evidence that kills whoever reads it leaves a trace.
+
+    One at a time in a worker and marked as such: if the worker dies, it is known over which of its jobs.
     """
     with _reading:
-        JudgeAttempt.objects.filter(pk=attempt.pk).update(error_type=results.READING)
-        return prompt_for(turn, session)
+        attempt = begin(turn, payer, error_type=results.READING, **columns)
+        return attempt, None if attempt is None else prompt_for(turn, session)
 
 
 def prompt_for(turn: Turn, session: Session) -> Prompt | Deferred:
@@ -332,10 +340,8 @@ def _return_probe(turn: Turn) -> None:
         quota.return_probe(turn.judge, clock.now())
 
 
-def begin(
-    turn: Turn, payer: ApiToken | None, *, inputs_sha256: str = "", read: Mapping[str, Any] | None = None
-) -> JudgeAttempt | None:
-    """The attempt's row, written before the evidence is read; `read` is what that shows.
+def begin(turn: Turn, payer: ApiToken | None, **columns: Any) -> JudgeAttempt | None:
+    """The attempt's row with these columns, written before the evidence is read.
 
     None, and the job given back, where the quota closed meanwhile or the lease was lost.
     """
@@ -348,8 +354,7 @@ def begin(
                 started_at=clock.now(),
                 judge=turn.judge.role,
                 model=turn.judge.model,
-                inputs_sha256=inputs_sha256,
-                read=read or {},
+                **columns,
             )
     give_back(turn)
     return None
@@ -381,7 +386,9 @@ def afterwards(job: JudgeJob) -> None:
     has read; and some sessions get further opinions.
     """
     with transaction.atomic():
-        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=job.session_id)
+        locked = Session.objects.select_for_update(of=("self",)).with_people()
+        session = locked.prefetch_related("evidence").get(pk=job.session_id)
+        job.session = session
         if enqueuing.enqueue(session) is not None:
             rewards.settle(session)
             return

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from bandit.packed import PackedJSONField
 from grading.models.fields import enum_field, one_of
 from grading.models.redacted import redacted_char, redacted_text
 from grading.models.sessions import Session
@@ -32,14 +33,14 @@ class Evidence(models.Model):
     `detail` says what was expected and what came. `coverage` = recognised lines / lines of a transcript, in [0, 1].
     """
 
-    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="evidence")
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="evidence", db_index=False)
     kind = enum_field(EvidenceKind)
     sha256 = models.CharField(max_length=64)
     size = models.BigIntegerField()
     filename = models.CharField(max_length=255, blank=True)
     format = models.CharField(max_length=40, blank=True)
     coverage = models.FloatField(null=True, blank=True)
-    report = models.JSONField(default=dict, blank=True)
+    report = PackedJSONField(default=dict, blank=True)
     problem = enum_field(Reason, blank=True, default=Reason.NONE)
     detail = redacted_text(blank=True)
     witness = enum_field(Witness, default=Witness.UNKNOWN)
@@ -151,7 +152,7 @@ class Artifact(models.Model):
     it: whoever sent the facts, the patch or the log that shows it.
     """
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="artifacts", db_index=False)
     kind = enum_field(ArtifactKind)
     key = models.CharField(max_length=500)
     origin = enum_field(Origin)
@@ -160,7 +161,9 @@ class Artifact(models.Model):
     subject = models.CharField(max_length=100, blank=True)
     lookup = models.CharField(max_length=40, blank=True)
     receipt = models.BigIntegerField(default=0)
-    owned_by = models.ForeignKey(Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    owned_by = models.ForeignKey(
+        Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
     left_out = redacted_char(max_length=400, blank=True)
     witness = enum_field(Witness, default=Witness.UNKNOWN)
 
@@ -179,7 +182,10 @@ class Artifact(models.Model):
             one_of("artifact", "origin", Origin),
             one_of("artifact", "witness", Witness),
         ]
-        indexes = [models.Index(fields=["lookup"], condition=~Q(lookup=""), name="artifact_claims")]
+        indexes = [
+            models.Index(fields=["lookup"], condition=~Q(lookup=""), name="artifact_claims"),
+            models.Index(fields=["owned_by"], condition=Q(owned_by__isnull=False), name="artifact_elsewhere"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
@@ -208,11 +214,16 @@ class SessionLog(models.Model):
     receipt = models.BigIntegerField(default=0)
     carried = models.JSONField(default=dict)
     parent = models.CharField(max_length=200, blank=True)
-    part_of = models.ForeignKey(Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="parts")
+    part_of = models.ForeignKey(
+        Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="parts", db_index=False
+    )
     digest = models.CharField(max_length=16, blank=True)
 
     class Meta:
-        indexes = [models.Index(fields=["parent"], condition=~Q(parent=""), name="session_log_parents")]
+        indexes = [
+            models.Index(fields=["parent"], condition=~Q(parent=""), name="session_log_parents"),
+            models.Index(fields=["part_of"], condition=Q(part_of__isnull=False), name="session_log_parts"),
+        ]
 
     def __str__(self) -> str:
         return f"logs of {self.session}"

@@ -5,9 +5,9 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from grading.models.fields import enum_field, one_of
+from grading.models.fields import CopiedNumberField, CopiedTextField, enum_field, one_of
 from grading.models.judging import Purpose
-from grading.models.redacted import redacted_json, redacted_text
+from grading.models.redacted import redacted_packed, redacted_text
 from grading.models.sessions import Session
 from grading.vocabulary import Reason, Source, Status
 
@@ -34,20 +34,24 @@ class GradeQuerySet(models.QuerySet["Grade"]):
 class Grade(models.Model):
     """What one source said of one session, once. Never updated, never deleted (L3).
 
-    `value` in [0, 1] iff scored. `evidence` is the JSON of the sum. L8 and L14: `version` names the rule set, `model`,
-    `route` and `rubric` who answered, `inputs_sha256` what was read. A person's undo is a row that `withdraws` another.
-    `parallel` verdicts (a repeat, a second judge's opinion) stand beside the chain and never enter it. `sample` numbers
-    the readings of one session by one judge from 1; a further one names the first as `sample_of`, and the chain takes
-    the median of three.
+    `value` in [0, 1] iff scored. `evidence` is the JSON of the sum; what queries read of it is in columns too. L8 and
+    L14: `version` names the rule set, `model`, `route` and `rubric` who answered, `inputs_sha256` what was read. A
+    person's undo is a row that `withdraws` another. `parallel` verdicts (a repeat, a second judge's opinion) stand
+    beside the chain and never enter it. `sample` numbers the readings of one session by one judge from 1; a further one
+    names the first as `sample_of`, and the chain takes the median of three.
     """
 
-    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades")
+    # Indexes: `grade_current` begins with the session, and few rows have a sample or an author.
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="grades", db_index=False)
     source = enum_field(Source)
     status = enum_field(Status)
     value = models.FloatField(null=True, blank=True)
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
     detail = redacted_text(blank=True)
-    evidence = redacted_json(default=dict, blank=True)
+    evidence = redacted_packed(default=dict, blank=True)
+    view = CopiedTextField(packed="evidence", max_length=16, blank=True, editable=False)
+    mean = CopiedNumberField(packed="evidence", null=True, editable=False)
+    purpose = CopiedTextField(packed="evidence", max_length=16, blank=True, editable=False)
     version = models.CharField(max_length=80, blank=True)
     model = models.CharField(max_length=120, blank=True)
     route = models.CharField(max_length=120, blank=True)
@@ -56,10 +60,14 @@ class Grade(models.Model):
     replicate = models.PositiveSmallIntegerField(default=0)
     parallel = models.BooleanField(default=False)
     sample = models.PositiveSmallIntegerField(default=1)
-    sample_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="read_again")
+    sample_of = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="read_again", db_index=False
+    )
     cost_usd = models.FloatField(null=True, blank=True)
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT, db_index=False
+    )
     withdraws = models.OneToOneField(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="withdrawn_by"
     )
@@ -112,6 +120,8 @@ class Grade(models.Model):
             models.Index(fields=["session", "source", "-id"], name="grade_current"),
             # SQLite takes the NULLs of a unique column for as many equal values, and would rather read the whole table.
             models.Index(fields=["withdraws"], condition=Q(withdraws__isnull=False), name="grade_withdrawals"),
+            models.Index(fields=["sample_of"], condition=Q(sample_of__isnull=False), name="grade_samples"),
+            models.Index(fields=["author"], condition=Q(author__isnull=False), name="grade_authors"),
             models.Index(
                 fields=["-id"],
                 condition=Q(source=Source.JUDGE, status=Status.SCORED, parallel=False),
@@ -138,7 +148,7 @@ class Settlement(models.Model):
     reward is provisional, excluded or not graded, and says why.
     """
 
-    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="settlements")
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="settlements", db_index=False)
     revision = models.PositiveIntegerField()
     value = models.FloatField(null=True)
     source = models.CharField(max_length=32, blank=True)
@@ -146,7 +156,7 @@ class Settlement(models.Model):
     weight = models.FloatField()
     reason = enum_field(Reason, blank=True, default=Reason.NONE)
     sentence = redacted_text(blank=True)
-    steps = redacted_json()
+    steps = redacted_packed()
     grade = models.ForeignKey(Grade, null=True, on_delete=models.PROTECT, related_name="+")
     policy_version = models.CharField(max_length=200)
     created_at = models.DateTimeField(default=timezone.now)

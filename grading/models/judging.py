@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken
 from grading.models.fields import enum_field, one_of
 from grading.models.redacted import redacted_text
@@ -143,12 +144,16 @@ class JudgeJob(models.Model):
     reason = enum_field(Reason, blank=True, default=Reason.AWAITING_JUDGE)
     purpose = enum_field(Purpose, default=Purpose.VERDICT)
     judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
-    run = models.ForeignKey(JudgeRun, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs")
+    run = models.ForeignKey(
+        JudgeRun, null=True, blank=True, on_delete=models.PROTECT, related_name="jobs", db_index=False
+    )
     stale = models.BooleanField(default=False)
     unread = models.CharField(max_length=16, blank=True, default="")
     reserved = models.BooleanField(default=False)
     sample = models.PositiveSmallIntegerField(default=1)
-    sample_of = models.ForeignKey("grading.Grade", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    sample_of = models.ForeignKey(
+        "grading.Grade", null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     backlog = models.BooleanField(default=False)
     worth = models.FloatField(default=0)
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -192,6 +197,8 @@ class JudgeJob(models.Model):
             models.Index(fields=["state", "-stale", "-reserved", "backlog", "-worth", "id"], name="judge_job_promised"),
             models.Index(fields=["created_at"], name="judge_job_came"),
             models.Index(fields=["finished_at", "created_at"], name="judge_job_went"),
+            models.Index(fields=["run"], condition=Q(run__isnull=False), name="judge_job_runs"),
+            models.Index(fields=["sample_of"], condition=Q(sample_of__isnull=False), name="judge_job_samples"),
         ]
 
     def __str__(self) -> str:
@@ -277,7 +284,9 @@ class JudgeAttempt(models.Model):
     """
 
     job = models.ForeignKey(JudgeJob, on_delete=models.PROTECT, related_name="attempt_rows")
-    payer = models.ForeignKey(ApiToken, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    payer = models.ForeignKey(
+        ApiToken, null=True, blank=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
     lease_token = models.UUIDField()
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -288,7 +297,9 @@ class JudgeAttempt(models.Model):
     request_id = models.CharField(max_length=120, blank=True)
     judge = enum_field(JudgeRole, default=JudgeRole.FIRST)
     model = models.CharField(max_length=120, blank=True)
-    batch = models.ForeignKey(JudgeBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="attempt_rows")
+    batch = models.ForeignKey(
+        JudgeBatch, null=True, blank=True, on_delete=models.PROTECT, related_name="attempt_rows", db_index=False
+    )
     input_tokens = models.PositiveIntegerField(null=True, blank=True)
     output_tokens = models.PositiveIntegerField(null=True, blank=True)
     cache_read_tokens = models.PositiveIntegerField(null=True, blank=True)
@@ -297,8 +308,9 @@ class JudgeAttempt(models.Model):
     cost_usd = models.FloatField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
     prompt_sha256 = models.CharField(max_length=64, blank=True)
-    # What the evidence showed when the prompt was made (`grading.reward.freshness.Shown`); empty where unknown.
-    read = models.JSONField(default=dict, blank=True)
+    # What the evidence showed when the prompt was made (`grading.reward.freshness.Shown`), until the verdict says so;
+    # empty where unknown.
+    read = PackedJSONField(default=dict, blank=True)
     # What was judged; and the event numbers that a reply may cite that comes long after (of a batch), as [first, last]
     # pairs.
     inputs_sha256 = models.CharField(max_length=64, blank=True)
@@ -321,6 +333,8 @@ class JudgeAttempt(models.Model):
         indexes = [
             models.Index(fields=["started_at"], name="judge_attempt_recent"),
             models.Index(fields=["outcome", "finished_at"], name="judge_attempt_by_outcome"),
+            models.Index(fields=["payer"], condition=Q(payer__isnull=False), name="judge_attempt_payers"),
+            models.Index(fields=["batch"], condition=Q(batch__isnull=False), name="judge_attempt_batches"),
             models.Index(fields=["id"], condition=Q(answer__isnull=False), name="judge_attempt_answered"),
         ]
 

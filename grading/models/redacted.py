@@ -7,6 +7,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Model
 
+from bandit.packed import PackedJSONField
 from grading.plain import plain_text
 from grading.redaction import redact, redact_json
 
@@ -44,14 +45,26 @@ class RedactedTextField(RedactedColumn, models.TextField):  # type: ignore[type-
     pass
 
 
-class RedactedJSONField(RedactedColumn, models.JSONField):
+class RedactedJSON(RedactedColumn):
+    """The same for JSON, plain or packed."""
+
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
-        return self._redacted(models.JSONField.from_db_value(self, value, expression, connection))
+        base: Any = type(self).__bases__[1]
+        return self._redacted(base.from_db_value(self, value, expression, connection))
 
     def _redacted(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {key: item if key in KEPT else redact_json(item) for key, item in value.items()}
         return redact_json(value)
+
+
+class RedactedJSONField(RedactedJSON, models.JSONField):
+    pass
+
+
+class RedactedPackedField(RedactedJSON, PackedJSONField):
+    def deconstruct(self) -> Any:
+        return PackedJSONField.deconstruct(self)
 
 
 def redacted_char(**options: Any) -> "models.CharField[str, str]":
@@ -64,3 +77,7 @@ def redacted_text(**options: Any) -> "models.TextField[str, str]":
 
 def redacted_json(**options: Any) -> "models.JSONField[Any, Any]":
     return RedactedJSONField(**options)
+
+
+def redacted_packed(**options: Any) -> "models.JSONField[Any, Any]":
+    return RedactedPackedField(**options)

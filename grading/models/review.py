@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from bandit.packed import PackedJSONField
 from grading.models.fields import enum_field, one_of
 from grading.models.grades import Grade, Settlement
 from grading.models.redacted import redacted_text
@@ -196,7 +197,7 @@ class ReviewAnswer(models.Model):
     slice_probability = models.FloatField(null=True, blank=True)
     stratum = models.CharField(max_length=40, blank=True)
     place = enum_field(Place, blank=True)
-    effects = models.JSONField(default=dict, blank=True)
+    effects = PackedJSONField(default=dict, blank=True)
     bulk = models.CharField(max_length=36, blank=True)
     claim = models.CharField(max_length=64, blank=True)
     undoes = models.OneToOneField("self", null=True, blank=True, on_delete=models.PROTECT, related_name="undone_by")

@@ -75,10 +75,13 @@ class Session(models.Model):
     `exit_witness` saw its `exit_code`.
     """
 
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
+    # Other indexes begin with the agent and with the category.
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions", db_index=False)
     external_id = models.CharField(max_length=200)
     title = redacted_char(max_length=300, blank=True)
-    category = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    category = models.ForeignKey(
+        "bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
     category_claimed = redacted_char(max_length=200, blank=True)
     harness = models.ForeignKey("bandit.Arm", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     model = models.CharField(max_length=120, blank=True)

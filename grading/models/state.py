@@ -5,7 +5,7 @@ everything. Derived from the other rows, and nothing but: see `grading.reward.st
 from django.db import models
 from django.db.models import Q
 
-from grading.models.fields import CompressedJSONField
+from bandit.packed import PackedJSONField
 from grading.models.grades import Grade, Settlement
 from grading.models.sessions import Session
 
@@ -60,7 +60,7 @@ class SessionSignals(models.Model):
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="extracted")
     version = models.CharField(max_length=40, blank=True)
-    data = CompressedJSONField(null=True)
+    data = PackedJSONField(null=True)
 
     class Meta:
         verbose_name_plural = "session signals"

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from grading.models.agents import ApiToken, TokenScope
 from grading.models.fields import enum_field, one_of
-from grading.models.redacted import redacted_json
+from grading.models.redacted import redacted_json, redacted_packed
 from grading.models.sessions import Session
 from grading.witness import Witness
 
@@ -22,13 +22,15 @@ class Submission(models.Model):
     """
 
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="submissions")
-    token = models.ForeignKey(ApiToken, null=True, blank=True, on_delete=models.PROTECT, related_name="submissions")
+    token = models.ForeignKey(
+        ApiToken, null=True, blank=True, on_delete=models.PROTECT, related_name="submissions", db_index=False
+    )
     scope = enum_field(TokenScope, blank=True, default=TokenScope.UNSCOPED)
     witness = enum_field(Witness, default=Witness.UNKNOWN)
     body_sha256 = models.CharField(max_length=64)
     added = models.JSONField(default=list, blank=True)
-    before = redacted_json(default=dict, blank=True)
-    after = redacted_json(default=dict, blank=True)
+    before = redacted_packed(default=dict, blank=True)
+    after = redacted_packed(default=dict, blank=True)
     received_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -37,6 +39,7 @@ class Submission(models.Model):
             one_of("submission", "scope", TokenScope),
             one_of("submission", "witness", Witness),
         ]
+        indexes = [models.Index(fields=["token"], condition=Q(token__isnull=False), name="submission_tokens")]
 
     def __str__(self) -> str:
         return f"{self.received_at:%Y-%m-%d %H:%M} {self.witness}"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import OuterRef, Subquery
-from django.db.models.fields.json import KT, KeyTextTransform
 from django.db.models.functions import Coalesce
 
 from grading.models import Grade, Session
@@ -122,7 +121,7 @@ def _rewards(now: dt.datetime) -> list[MachineReward]:
             arm=Coalesce("category__merged_into__name", "category__name"),
             reward_value=columns["reward_value"],
             reward_source=columns["reward_source"],
-            seen=Subquery(grade.values(seen=KeyTextTransform("view", "evidence"))),
+            seen=Subquery(grade.values("view")),
         )
         .filter(reward_source__in=MACHINES, reward_value__isnull=False)
         .order_by("ended_at", "pk")
@@ -140,15 +139,16 @@ def _grades(now: dt.datetime) -> dict[str, list[float]]:
     rows = Grade.objects.chain().filter(
         session__ended_at__gt=now - WINDOW, session__ended_at__lte=now, session__is_sample=False, source__in=SOURCES
     )
-    seen = rows.annotate(seen=KT("evidence__view"), mean=KT("evidence__mean")).order_by("pk")
     held = {
         (source, session): (value, view, mean)
-        for source, session, value, view, mean in seen.values_list("source", "session", "value", "seen", "mean")
+        for source, session, value, view, mean in rows.order_by("pk").values_list(
+            "source", "session", "value", "view", "mean"
+        )
         if value is not None or source != Source.JUDGE
     }
     found: dict[str, list[float]] = defaultdict(list)
     for (source, _session), (value, view, mean) in held.items():
         if value is not None and (source == Source.JUDGE or view in MEASURED):
             # What holds a score down (harm, or work that came only so far) does so at one number.
-            found[source].append(float(mean) if mean else value)
+            found[source].append(value if mean is None else mean)
     return found

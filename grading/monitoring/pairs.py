@@ -8,7 +8,6 @@ from statistics import median
 from typing import TypeVar
 
 from django.db.models import F, OuterRef, Subquery
-from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 
 from grading.models import Grade, Session
@@ -76,10 +75,10 @@ def judged(now: dt.datetime) -> list[SessionVerdict]:
     """The judged sessions since then, in order of time: two queries. Of several grades of a source the last holds."""
     window = {"session__ended_at__gte": since(now), "session__ended_at__lte": now, "session__is_sample": False}
     rows = Grade.objects.chain().filter(**window).order_by("pk")
-    trajectories = rows.filter(source=Source.TRAJECTORY).annotate(seen=KT("evidence__view"))
+    trajectories = rows.filter(source=Source.TRAJECTORY)
     said = {
         session: (value, version) if view == EvidenceView.FULL else None
-        for session, value, version, view in trajectories.values_list("session", "value", "version", "seen")
+        for session, value, version, view in trajectories.values_list("session", "value", "version", "view")
     }
     verdicts = rows.verdicts().annotate(
         ended=F("session__ended_at"),
@@ -117,7 +116,7 @@ def usual(session: Session, verdict: Grade, fallback: Grade) -> Usual | None:
         .annotate(
             number=Subquery(held.values("value")[:1]),
             by=Subquery(held.values("version")[:1]),
-            seen=Subquery(held.values(seen=KT("evidence__view"))[:1]),
+            seen=Subquery(held.values("view")[:1]),
         )
     )
     wanted = (fallback.version, rewards.view_of(fallback))

@@ -42,7 +42,7 @@ from grading.vocabulary import Source
 # The session's column that names the arm of each bandit that learns from sessions.
 ARMS = {"category": "session__category__name", "harness": "session__harness__name"}
 # What a settlement's columns say of a reward: the last two name the grade's line.
-REWARD = ("source", "value", "weight", "grade__version", "grade__evidence__view")
+REWARD = ("source", "value", "weight", "grade__version", "grade__view")
 Reward = Sequence[Any]
 NO_REWARD: Reward = (None,) * len(REWARD)
 NOTHING = (0, 0.0)

@@ -14,7 +14,7 @@ from grading.days import start_of_day
 from grading.judging.allowance import prices, quota
 from grading.judging.core.ratelimits import CallCost
 from grading.judging.judges import Judge
-from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy
+from grading.models import ApiToken, JudgeAttempt, JudgeJob, JudgePolicy, Session
 from grading.models.judging import Purpose
 
 # One whose cost is not told counts as estimated; one that was not charged, as nothing.
@@ -53,14 +53,14 @@ def affords(judge: Judge, usd: float, now: dt.datetime) -> bool:
     return False
 
 
-def payer(job: JudgeJob) -> ApiToken | None:
-    """On whose daily quota a call for the job counts: the token's that first submitted its session.
+def payer(job: JudgeJob, session: Session) -> ApiToken | None:
+    """On whose daily quota a call for the job counts: the token's that first submitted its `session`.
 
     None for sessions that the site imported itself, and for what a person asked for.
     """
     if job.run_id is not None or job.purpose == Purpose.TRIAL:
         return None
-    first = job.session.submissions.order_by("pk").select_related("token").first()
+    first = session.submissions.order_by("pk").select_related("token").first()
     return None if first is None else first.token
 
 

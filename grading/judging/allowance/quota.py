@@ -125,7 +125,7 @@ def return_probe(judge: Judge, now: dt.datetime) -> None:
 def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.datetime) -> None:
     """Let an answer move the quota. A call that began before the last change knows nothing newer than that."""
     with transaction.atomic():
-        quota = Quota.objects.select_for_update().get(pk=current(judge).pk)
+        quota = _held(judge)
         is_news = started_at >= quota.changed_at or not quota.is_out
         match result:
             case _ if quota.state == QuotaState.PAUSED:
@@ -156,13 +156,19 @@ def learn(judge: Judge, result: Result, *, started_at: dt.datetime, now: dt.date
 
 def lock(judge: Judge) -> None:
     """Hold the judge's row for the rest of the transaction."""
-    Quota.objects.select_for_update().get(pk=current(judge).pk)
+    _held(judge)
+
+
+def _held(judge: Judge) -> Quota:
+    """The judge's row, locked for the rest of the transaction."""
+    mine = Quota.objects.select_for_update()
+    return mine.filter(key=judge.fingerprint, model=judge.model).first() or mine.get(pk=current(judge).pk)
 
 
 def spend_out(judge: Judge, now: dt.datetime, detail: str) -> None:
     """Nothing more today: the budget would be passed."""
     with transaction.atomic():
-        quota = Quota.objects.select_for_update().get(pk=current(judge).pk)
+        quota = _held(judge)
         if quota.state != QuotaState.PAUSED:
             until = tomorrow(now)
             _move(quota, QuotaState.EXHAUSTED, now, reason=Reason.BUDGET_SPENT, detail=detail, until=until)
@@ -261,11 +267,14 @@ def _move(
 ) -> None:
     """Write the row; a change of state or reason is a transition, and the alarm follows at once."""
     changed = (quota.state, quota.reason) != (state, reason)
+    before = (quota.detail, quota.until, quota.failures) if not changed else None
     quota.state, quota.reason, quota.detail, quota.until = state, reason, detail, until
     if state == QuotaState.OPEN:
         quota.failures = 0
     if changed:
         quota.changed_at = now
+    elif before == (quota.detail, quota.until, quota.failures):
+        return
     quota.save(update_fields=["state", "reason", "detail", "until", "failures", "changed_at"])
     if not changed:
         return

@@ -19,7 +19,7 @@ from grading.judging.core.batch import pack
 from grading.judging.core.verdict import Deferred
 from grading.judging.judges import Judge
 from grading.judging.worker import Turn
-from grading.models import JudgeJob, JudgePolicy, Session
+from grading.models import JudgeJob, JudgePolicy
 
 # Well below what the provider takes (100,000 and 256 MB).
 MOST_REQUESTS, MOST_BYTES = 10_000, 200_000_000
@@ -98,20 +98,25 @@ def gather(judge: Judge, body: IO[bytes], rng: Random) -> BatchDraft:
 
 def _prepare(turn: Turn, rng: Random, draft: BatchDraft) -> tuple[BatchRequest, bytes] | None:
     """A job's request and its text; None where it needs no call, its token's quota is spent, or it cannot be read."""
-    session = Session.objects.with_people().get(pk=turn.job.session_id)
+    session = worker.session_of(turn)
     worker.ask_by_its_kind(turn.job, session)
-    inputs_sha256 = inputs.inputs_sha256(judgeable(session))
-    if needless := worker.why_needless(turn, session, inputs_sha256):
+    held = judgeable(session)
+    inputs_sha256 = inputs.inputs_sha256(held)
+    if needless := worker.why_needless(turn, session, held, inputs_sha256):
         results.close(turn.job, turn.token, needless)
         return None
-    payer = budget.payer(turn.job)
+    payer = budget.payer(turn.job, session)
     if payer is not None and budget.left_of(payer, clock.now()) <= draft.paid[payer.pk]:
         worker.postpone(turn, payer)
         return None
     read = inputs.shown(session)
     # One over which a worker was lost before leaves a trace before it is read.
-    attempt = worker.begin(turn, payer, inputs_sha256=inputs_sha256) if turn.job.losses else None
-    prompt = worker.read_evidence(turn, session, attempt) if attempt else worker.prompt_for(turn, session)
+    if turn.job.losses:
+        attempt, prompt = worker.read_evidence(turn, session, payer, inputs_sha256=inputs_sha256)
+    else:
+        attempt, prompt = None, worker.prompt_for(turn, session)
+    if prompt is None:
+        return None
     if isinstance(prompt, Deferred):
         attempt = attempt or worker.begin(turn, payer, inputs_sha256=inputs_sha256)
         if attempt is not None:

@@ -62,7 +62,7 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
             old = {row["name"]: row["text"] for row in getattr(parent, section)}
             pairs += [(row["name"], old.get(row["name"], row["text"]), row["text"]) for row in getattr(rubric, section)]
         reworded = [{"name": name, "before": old, "after": new} for name, old, new in pairs if old != new]
-    trials = Grade.objects.verdicts().filter(rubric=rubric.sha256, parallel=True, evidence__purpose=Purpose.TRIAL)
+    trials = Grade.objects.verdicts().filter(rubric=rubric.sha256, parallel=True, purpose=Purpose.TRIAL)
     trials = trials.select_related("session__category", "session__agent").order_by("-pk")[:LISTED]
     context = {
         "title": rubric.title,

@@ -1,0 +1,62 @@
+"""JSON that is only ever read as a whole, compressed with what rows of its kind have in common.
+
+A short text compresses badly alone: what repeats is in the other rows. So zlib begins with `typical_rows.jsonl`, rows
+of each kind without what was one session's own, the most frequent kinds last, where references to them are shortest.
+zlib writes that dictionary's checksum into what it packs.
+"""
+
+import json
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.db import models
+
+# Never changed: what was packed with it could not be read any more. A better one is another file beside it.
+TYPICAL = Path(__file__).with_name("typical_rows.jsonl")
+# The first byte of what zlib packs, which no JSON begins with.
+ZLIB = ord("x")
+
+
+def pack(value: Any) -> bytes:
+    """JSON in as few bytes as may be: as it is where it is shorter so."""
+    plain = json.dumps(value, separators=(",", ":")).encode()
+    packer = zlib.compressobj(zdict=_dictionary())
+    packed = packer.compress(plain) + packer.flush()
+    return packed if len(packed) < len(plain) else plain
+
+
+def unpack(data: bytes) -> Any:
+    """The value that was packed, with this dictionary or with none. Raises zlib.error where it is something else."""
+    if data[0] == ZLIB:
+        unpacker = zlib.decompressobj(zdict=_dictionary())
+        data = unpacker.decompress(data) + unpacker.flush()
+    return json.loads(data)
+
+
+@cache
+def _dictionary() -> bytes:
+    return TYPICAL.read_bytes()
+
+
+class PackedJSONField(models.JSONField):
+    """A column that no query looks into; to migrations it is the plain column of bytes."""
+
+    def get_internal_type(self) -> str:
+        return "BinaryField"
+
+    def deconstruct(self) -> Any:
+        name, _path, _args, kwargs = super().deconstruct()
+        kept = {key: kwargs[key] for key in ("null", "blank") if key in kwargs}
+        return name, "django.db.models.BinaryField", [], kept
+
+    def from_db_value(self, value: Any, *_: Any) -> Any:
+        return None if value is None else unpack(bytes(value))
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:  # noqa: FBT001, FBT002, ARG002 - Django's signature
+        return None if value is None else connection.Database.Binary(pack(value))
+
+    def get_transform(self, lookup_name: str) -> Any:  # noqa: ARG002 - as above
+        """None: a query that looked inside would have to unpack every row."""
+        return
