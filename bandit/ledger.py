@@ -186,8 +186,8 @@ def _set(
         )
     bandits = {row.pk: row for row in Bandit.objects.locked_each(credited)}
     wanted = _resolved(bandits.values(), credited, observation)
-    past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).select_related("arm", "grader")
-    entries = list(past.order_by("bandit", "arm__name", "pk"))
+    past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("arm", "grader")
+    entries = list(past.order_by("bandit_id", "arm_id", "pk"))
     ended = {(entry.arm_id, entry.revision) for entry in entries if entry.op == REVERSE}
     last: dict[int, int] = {}
     undone = []

@@ -28,7 +28,7 @@ def relink(session: Session) -> set[int]:
     started: dict[int, SessionLog] = {}
     names = [session.external_id]
     for _depth in range(MAX_DEPTH):
-        rows = SessionLog.objects.filter(parent__in=names, session__agent=session.agent_id).select_related("session")
+        rows = SessionLog.objects.filter(parent__in=names, session__agent=session.agent_id).prefetch_related("session")
         new = [row for row in rows.order_by("pk")[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
         if not new:
             break

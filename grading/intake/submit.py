@@ -143,12 +143,13 @@ def take_in(
 
 def _locked(agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
     """The agent's session of that name, held by this transaction; and whether it was made now, with these columns."""
-    session = Session.objects.to_settle().filter(agent=agent, external_id=name).first()
-    created = session is None
-    if session is None:
+    known = Session.objects.filter(agent=agent, external_id=name).order_by().values_list("pk", flat=True).first()
+    if known is None:
         session = Session.objects.create(agent=agent, external_id=name, **columns)
-    at_hand.hold(session, is_new=created)
-    return session, created
+    else:
+        session = Session.objects.to_settle().get(pk=known)
+    at_hand.hold(session, is_new=known is None)
+    return session, known is None
 
 
 def _receive(

@@ -14,8 +14,10 @@ from django.db.models import Model, prefetch_related_objects
 from grading.models.sessions import Session
 
 HELD, NEW = "_is_held", "_is_new"
-# What is read of a session that was there before.
+# What is read of a session that was there before; and what it is known besides that a new one has none of.
 READ = ("evidence", "grades", "artifacts", "flags", "judge_jobs", "sketches", "proposals", "lessons__arm__merged_into")
+NONE = (*(name.partition("__")[0] for name in READ), "anchors", "parts", "settlements")
+SINGLE = ("log", "state", "extracted", "shares", "review_item")
 
 
 def hold(session: Session, *, is_new: bool) -> None:
@@ -25,14 +27,12 @@ def hold(session: Session, *, is_new: bool) -> None:
     if not is_new:
         prefetch_related_objects([session], *READ)
         return
-    for relation in Session._meta.related_objects:  # noqa: SLF001 - Django's documented API
-        name = relation.get_accessor_name()
-        if relation.one_to_one:
-            relation.set_cached_value(session, None)
-        elif name is not None and not relation.hidden:
-            rows = getattr(session, name).none()
-            rows._result_cache = []  # noqa: SLF001 - as Django's own prefetching does
-            _read(session)[name] = rows
+    for name in SINGLE:
+        session._state.fields_cache[name] = None  # noqa: SLF001 - as Django's own select_related does
+    for name in NONE:
+        none = getattr(session, name).all()
+        none._result_cache = []  # noqa: SLF001 - as Django's own prefetching does
+        _read(session)[name] = none
 
 
 def let_go(session: Session) -> None:
@@ -40,9 +40,8 @@ def let_go(session: Session) -> None:
     setattr(session, HELD, False)
     setattr(session, NEW, False)
     _read(session).clear()
-    for relation in Session._meta.related_objects:  # noqa: SLF001 - Django's documented API
-        if relation.one_to_one and relation.is_cached(session):
-            relation.delete_cached_value(session)
+    for name in SINGLE:
+        session._state.fields_cache.pop(name, None)  # noqa: SLF001 - as above
 
 
 def is_held(session: Session) -> bool:
