@@ -28,8 +28,10 @@ def relink(session: Session) -> set[int]:
     started: dict[int, SessionLog] = {}
     names = [session.external_id]
     for _depth in range(MAX_DEPTH):
-        rows = SessionLog.objects.filter(parent__in=names, session__agent=session.agent_id).prefetch_related("session")
-        new = [row for row in rows.order_by("pk")[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
+        # By the names alone, which have an index: there are few of one name, and many sessions of one agent.
+        named = SessionLog.objects.filter(parent__in=names).exclude(parent="").prefetch_related("session")
+        rows = [row for row in named.order_by("pk") if row.session.agent_id == session.agent_id]
+        new = [row for row in rows[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
         if not new:
             break
         started |= {row.pk: row for row in new}
