@@ -7,7 +7,7 @@ integers in the same transaction. So any order of verdicts, corrections and retr
 import math
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from operator import add
@@ -35,6 +35,8 @@ MOST_USD = 1_000_000
 # The most that 64 signed bits hold.
 MOST_REVISION = 2**63 - 1
 BATCH = 500
+BUCKET_KEY = ("bandit_id", "arm_id", "grader_id", "effective_day")
+BucketKey = tuple[int, int, int, date]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +119,9 @@ class Learner:
     salience: int = 100
 
 
-def set_rewards(learners: Iterable[Learner], credit: Credit | None, *, always: Iterable[str] = (), **said: Any) -> None:
+def set_rewards(
+    learners: Iterable[Learner], credit: Credit | None, *, always: Iterable[str] = (), **said: Any
+) -> LedgerChange:
     """`set_reward` of one observation in the bandits of its learners: to each the same credit, as its own share; none,
     without a credit. In the bandits `always` nothing else stays live, also where none of their arms learns.
     """
@@ -127,8 +131,7 @@ def set_rewards(learners: Iterable[Learner], credit: Credit | None, *, always: I
         if credit is not None:
             grader = replace(credit.grader, context=each.context, salience=each.salience)
             own[each.arm.name] = replace(credit, grader=grader)
-    for bandit, credits in credited.items():  # noqa: A001 - the domain's word
-        set_reward(bandit=bandit, credits=credits, **said)
+    return _set(credited, **said)
 
 
 def set_reward(
@@ -155,41 +158,67 @@ def set_reward(
     Raises UnknownBandit, UnknownArm, TransactionManagementError, or ValueError for two names of one arm, and for two
     arms of a bandit that chooses one.
     """
+    return _set(
+        {bandit: credits},
+        observation=observation,
+        effective_day=effective_day,
+        settlement=settlement,
+        policy_version=policy_version,
+        provisional=provisional,
+        renew=renew,
+    )
+
+
+def _set(
+    credited: Mapping[str, Mapping[str, Credit]],
+    *,
+    observation: str,
+    effective_day: date,
+    settlement: str,
+    policy_version: str,
+    provisional: bool = False,
+    renew: bool = False,
+) -> LedgerChange:
+    """`set_reward` in several bandits at once, by their names: in as many statements as in one."""
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
-            "set_reward was called outside a transaction; call it inside transaction.atomic(), with the settlement"
+            "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
         )
-    row = Bandit.objects.locked(bandit)
-    wanted = _resolved(bandit, credits)
-    if row.kind == BanditKind.CHOICE and len(wanted) > 1:
-        names = " and ".join(sorted(arm.name for arm in wanted))
-        raise ValueError(f"{bandit} chooses one arm, and one is rewarded for {observation}; got {names}")
+    bandits = {row.pk: row for row in Bandit.objects.locked_each(credited)}
+    wanted = _resolved(bandits.values(), credited, observation)
+    past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("arm", "grader")
+    entries = list(past.order_by("bandit_id", "arm_id", "pk"))
+    ended = {(entry.arm_id, entry.revision) for entry in entries if entry.op == REVERSE}
+    last: dict[int, int] = {}
     undone = []
-    for entry in live_entries(bandit, observation):
+    for entry in entries:
+        last[entry.arm_id] = max(entry.revision, last.get(entry.arm_id, 0))
+        if entry.op == REVERSE or (entry.arm_id, entry.revision) in ended:
+            continue
         credit = wanted.get(entry.arm)
         if credit and _same(entry, credit, effective_day, renew=renew):
             del wanted[entry.arm]
         else:
             undone.append(entry)
     context = {"settlement": settlement, "policy_version": policy_version, "provisional": provisional}
-    reverses = [_append(_key(entry, REVERSE), _value(entry) | context) for entry in undone]
-    latest = {entry.arm: entry.revision for entry in undone}
-    applies = []
-    for arm, credit in wanted.items():
-        past = LedgerEntry.objects.filter(bandit=row, arm=arm, observation=observation).order_by("-revision")
-        last = latest[arm] if arm in latest else past.values_list("revision", flat=True).first() or 0
-        key = {"bandit": row, "arm": arm, "observation": observation, "revision": last + 1, "op": APPLY}
-        value = {
-            "value_micro": credit.micro,
-            "cost_micro": credit.cost_micro,
-            "grader": Grader.objects.get_or_create(**_fields(credit.grader))[0],
-            "effective_day": effective_day,
-        }
-        applies.append(_append(key, value | context))
-    change = LedgerChange(applied=tuple(applies), reversed=tuple(reverses))
-    if change:
-        touch(row)
-    return change
+    reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **context) for entry in undone]
+    graders = _graders({credit.grader for credit in wanted.values()})
+    applies = [
+        LedgerEntry(
+            bandit=bandits[arm.bandit_id],
+            arm=arm,
+            observation=observation,
+            revision=last.get(arm.pk, 0) + 1,
+            op=APPLY,
+            value_micro=credit.micro,
+            cost_micro=credit.cost_micro,
+            grader=graders[credit.grader],
+            effective_day=effective_day,
+            **context,
+        )
+        for arm, credit in wanted.items()
+    ]
+    return _append(reverses, applies)
 
 
 def rewrite(
@@ -201,18 +230,12 @@ def rewrite(
     The bandit is locked by the caller, in whose transaction this runs, as in `set_reward`.
     """
     reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **_said(entry, settlement)) for entry in undone]
-    reversed_now = LedgerEntry.objects.bulk_create(reverses, batch_size=BATCH)
     past = LedgerEntry.objects.filter(bandit=bandit, arm__in={entry.arm_id for entry in given}).order_by()
     latest = past.values_list("arm", "observation").annotate(last=Max("revision"))
     last = {(arm, observation): revision for arm, observation, revision in latest}
     for entry in given:
         entry.revision = last[entry.arm_id, entry.observation] = last.get((entry.arm_id, entry.observation), 0) + 1
-    applied = LedgerEntry.objects.bulk_create(given, batch_size=BATCH)
-    _move_all([*((entry, -1) for entry in reversed_now), *((entry, 1) for entry in applied)])
-    change = LedgerChange(applied=tuple(applied), reversed=tuple(reversed_now))
-    if change:
-        touch(bandit)
-    return change
+    return _append(reverses, given)
 
 
 def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
@@ -221,13 +244,14 @@ def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
     return LedgerEntry(**key, **_value(entry), **_said(entry, settlement))
 
 
-def touch(bandit: Bandit) -> None:
-    """Say that what was read of this bandit before may no longer hold.
+def touch(*bandits: Bandit) -> None:
+    """Say that what was read of these bandits before may no longer hold.
 
     The next revision is drawn at random, not counted: one that is rolled back is never given again to something else,
     which another process may have read meanwhile.
     """
-    Bandit.objects.filter(pk=bandit.pk).update(revision=1 + secrets.randbelow(MOST_REVISION))
+    keys = {bandit.pk for bandit in bandits}
+    Bandit.objects.filter(pk__in=keys).update(revision=1 + secrets.randbelow(MOST_REVISION))
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
@@ -257,21 +281,47 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
         for name in entries.order_by("bandit__name").values_list("bandit__name", flat=True).distinct():
             touch(Bandit.objects.locked(name))
         for entry in entries.live():
-            _move(entry, -1)
+            _move([(entry, -1)])
         counts["ledger entries"] += entries.delete()[0]
         counts["selections unlinked"] += Selection.objects.filter(observation=observation).update(observation="")
         counts["assignments unlinked"] += Assignment.objects.filter(observation=observation).update(observation="")
     counts["empty buckets"] += Bucket.objects.filter(n=0).delete()[0]
 
 
-def _resolved(bandit: str, credits: Mapping[str, Credit]) -> dict[Arm, Credit]:  # noqa: A002 - the domain's word
+def _resolved(
+    rows: Iterable[Bandit], credited: Mapping[str, Mapping[str, Credit]], observation: str
+) -> dict[Arm, Credit]:
+    """The credits by the arms that are named, of all bandits; these are locked, so that none is merged meanwhile."""
+    found, unknown = Arm.objects.resolve_all((bandit, name) for bandit, names in credited.items() for name in names)
+    if unknown:
+        raise Arm.objects.unknown(*unknown[0])
     wanted: dict[Arm, Credit] = {}
-    for name in sorted(credits):
-        arm = Arm.objects.resolve(bandit, name)
-        if arm in wanted:
-            raise ValueError(f"{name!r} is the arm {arm.name!r}, which is credited already; name each arm once")
-        wanted[arm] = credits[name]
+    for row in rows:
+        credits = credited[row.name]  # noqa: A001 - the domain's word
+        arms = set()
+        for name in sorted(credits):
+            arm = found[row.name, name]
+            if arm in arms:
+                raise ValueError(f"{name!r} is the arm {arm.name!r}, which is credited already; name each arm once")
+            arms.add(arm)
+            wanted[arm] = credits[name]
+        if row.kind == BanditKind.CHOICE and len(arms) > 1:
+            names = " and ".join(sorted(arm.name for arm in arms))
+            raise ValueError(f"{row.name} chooses one arm, and one is rewarded for {observation}; got {names}")
     return wanted
+
+
+def _graders(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
+    """The rows of these keys, made where they are new."""
+    if not keys:
+        return {}
+    said = [_fields(key) for key in keys]
+    alike = {f"{name}__in": {each[name] for each in said} for name in GraderKey.__slots__}
+    found = {GraderKey(**_fields(row)): row for row in Grader.objects.filter(**alike)}
+    if new := [key for key in keys if key not in found]:
+        Grader.objects.bulk_create((Grader(**_fields(key)) for key in new), ignore_conflicts=True)
+        found |= {key: Grader.objects.get(**_fields(key)) for key in new}
+    return found
 
 
 def _same(entry: LedgerEntry, credit: Credit, day: date, *, renew: bool) -> bool:
@@ -304,32 +354,59 @@ def _value(entry: LedgerEntry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in ("value_micro", "cost_micro", "grader", "effective_day")}
 
 
-def _append(key: dict[str, object], value: dict[str, object]) -> LedgerEntry:
-    """Append the row and move its bucket. The bandit is locked, so that nobody else appends one of that key."""
-    entry = LedgerEntry.objects.create(**key, **value)
-    _move(entry, 1 if entry.op == APPLY else -1)
-    return entry
+def _append(reverses: Sequence[LedgerEntry], applies: Sequence[LedgerEntry]) -> LedgerChange:
+    """Append these rows, what ends first, and move their buckets. The bandits are locked, so that nobody else appends
+    one of those keys.
+    """
+    reverses = LedgerEntry.objects.bulk_create(reverses, batch_size=BATCH)
+    applies = LedgerEntry.objects.bulk_create(applies, batch_size=BATCH)
+    _move([*((entry, -1) for entry in reverses), *((entry, 1) for entry in applies)])
+    change = LedgerChange(applied=tuple(applies), reversed=tuple(reverses))
+    if change:
+        touch(*{entry.bandit for entry in (*reverses, *applies)})
+    return change
 
 
-def _move(entry: LedgerEntry, sign: int) -> None:
-    _move_all([(entry, sign)])
+def _move(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
+    """Add each entry to its bucket, or take it out of it: one statement for all that only gain, one for each other.
 
-
-def _move_all(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
-    """Add each entry to its bucket, or take it out of it; one statement a bucket."""
-    sums: dict[tuple[int, int, int, date], list[int]] = {}
+    The buckets' bandits are locked.
+    """
+    sums: dict[BucketKey, list[int]] = {}
+    lose: set[BucketKey] = set()
     for entry, sign in moves:
+        key = (entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day)
         value = sign * entry.value_micro
         known = (0, 0) if entry.cost_micro is None else (sign * entry.cost_micro, sign)
-        held = sums.setdefault((entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day), [0] * 5)
+        held = sums.setdefault(key, [0] * 5)
         held[:] = map(add, held, (sign, value, value * entry.value_micro, *known))
-    for (bandit, arm, grader, day), steps in sums.items():
-        key = {"bandit_id": bandit, "arm_id": arm, "grader_id": grader, "effective_day": day}
-        step = {name: F(name) + by for name, by in zip(MOMENTS, steps, strict=True) if by}
-        bucket = Bucket.objects.filter(**key)
+        lose |= {key} if sign < 0 else set()
+    for key in sorted(lose):
+        where = dict(zip(BUCKET_KEY, key, strict=True))
+        step = {name: F(name) + by for name, by in zip(MOMENTS, sums[key], strict=True) if by}
+        bucket = Bucket.objects.filter(**where)
         if step and not bucket.update(**step):
-            Bucket.objects.bulk_create([Bucket(**key)], ignore_conflicts=True)
+            Bucket.objects.bulk_create([Bucket(**where)], ignore_conflicts=True)
             bucket.update(**step)
+    gains = sorted((key, steps) for key, steps in sums.items() if key not in lose)
+    for start in range(0, len(gains), BATCH):
+        _gain(gains[start : start + BATCH])
+
+
+def _gain(rows: Sequence[tuple[BucketKey, Sequence[int]]]) -> None:
+    """Add to these buckets, and make those that are not there."""
+    columns = (*BUCKET_KEY, *MOMENTS)
+    row = f"({', '.join(['%s'] * len(columns))})"
+    added = ", ".join(f"{name} = bandit_bucket.{name} + excluded.{name}" for name in MOMENTS)
+    values: list[Any] = []
+    for (bandit, arm, grader, day), steps in rows:
+        values += [bandit, arm, grader, connection.ops.adapt_datefield_value(day), *steps]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO bandit_bucket ({', '.join(columns)}) VALUES {', '.join([row] * len(rows))} "  # noqa: S608 - names
+            f"ON CONFLICT ({', '.join(BUCKET_KEY)}) DO UPDATE SET {added}",
+            values,
+        )
 
 
 def _said(entry: LedgerEntry, settlement: str) -> dict[str, Any]:

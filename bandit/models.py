@@ -4,7 +4,7 @@ The ledger is the record; buckets are its sums and can be rebuilt from it; poste
 its callers only by opaque strings: an observation, a settlement, a grader's source.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, Self
 
@@ -56,6 +56,15 @@ class BanditQuerySet(models.QuerySet["Bandit"]):
     def locked(self, name: str) -> "Bandit":
         """As `named`, and one writer at a time until the transaction ends. Rows that refer to it stay insertable."""
         return self.select_for_update(no_key=True, of=("self",)).named(name)
+
+    def locked_each(self, names: Collection[str]) -> "list[Bandit]":
+        """As `locked`, several in the order of their keys. Raises UnknownBandit."""
+        known = [name for name in names if name.isprintable()]
+        found = list(self.select_for_update(no_key=True).filter(name__in=known).order_by("pk"))
+        for name in names:
+            if name not in {row.name for row in found}:
+                raise UnknownBandit(name)
+        return found
 
 
 class BanditKind(models.TextChoices):
@@ -282,21 +291,33 @@ class ArmQuerySet(models.QuerySet["Arm"]):
         One that was merged into another stands for that. Raises UnknownArm; never makes one (L13).
         """
         name = canonical(text)
-        arms = self.of(bandit)
-        found = arms.filter(Q(name=name) | Q(aliases__alias=name)).select_related("merged_into").distinct().first()
+        arms = self.of(bandit).filter(Q(name=name) | Q(aliases__alias=name))
+        found = arms.select_related("merged_into").distinct().first()
         if found is None:
-            raise UnknownArm(bandit, text, list(arms.values_list("name", flat=True)))
+            raise self.unknown(bandit, text)
         return found.current
 
-    def resolve_each(self, names: Mapping[str, str]) -> "tuple[dict[str, Arm], dict[str, UnknownArm]]":
-        """As `resolve`, for a text in each of several bandits: the arms found, and why the other texts name none."""
-        found, unknown = {}, {}
-        for bandit, text in names.items():
-            try:
-                found[bandit] = self.resolve(bandit, text)
-            except UnknownArm as error:
-                unknown[bandit] = error
-        return found, unknown
+    def resolve_all(
+        self, names: Iterable[tuple[str, str]]
+    ) -> "tuple[dict[tuple[str, str], Arm], list[tuple[str, str]]]":
+        """As `resolve`, for several texts, each with its bandit, in one query: the arms by these; what names none."""
+        asked = dict.fromkeys(names)
+        if not asked:
+            return {}, []
+        texts = {canonical(text) for _bandit, text in asked}
+        rows = self.filter(bandit__name__in={bandit for bandit, _text in asked}).order_by()
+        rows = rows.filter(Q(name__in=texts) | Q(aliases__alias__in=texts)).annotate(alias=F("aliases__alias"))
+        held: dict[tuple[str, str], Arm] = {}
+        for row in rows.select_related("bandit", "merged_into"):
+            held[row.bandit.name, row.name] = row
+            held.setdefault((row.bandit.name, row.alias), row)  # type: ignore[attr-defined]  # annotated
+        found = {(bandit, text): held.get((bandit, canonical(text))) for bandit, text in asked}
+        arms = {key: arm.current for key, arm in found.items() if arm is not None}
+        return arms, [key for key in found if key not in arms]
+
+    def unknown(self, bandit: str, text: str) -> UnknownArm:
+        """Why a text names no arm: what `resolve` raises."""
+        return UnknownArm(bandit, text, list(self.of(bandit).values_list("name", flat=True)))
 
 
 class Arm(models.Model):

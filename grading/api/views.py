@@ -116,7 +116,7 @@ def submit_session(request: HttpRequest) -> Status[dict[str, Any]]:
         "session_id": receipt.session.external_id,
         "created": receipt.created,
         "added": receipt.added,
-        "reward": live(receipt.session),
+        "reward": receipt.reward,
         "problems": problems,
     }
     return Status(201 if receipt.created else 200, body)

@@ -1,8 +1,9 @@
 """Subagents' sessions: part of the session that started them, which has their work and their reward."""
 
-from django.db.models import QuerySet
+from collections.abc import Iterable
 
-from grading.models import Session, SessionLog
+from grading.evidence import store
+from grading.models import Session, SessionLog, at_hand
 
 MAX_DEPTH = 8
 MAX_PARTS = 500
@@ -10,12 +11,14 @@ MAX_PARTS = 500
 
 def part_of(session: Session) -> Session | None:
     """The session that has this one's work and reward, or None where it has its own."""
-    held = SessionLog.objects.filter(session=session).select_related("part_of__agent").first()
+    held = store.log_of(session)
     return None if held is None else held.part_of
 
 
-def parts(session: Session) -> QuerySet[SessionLog]:
+def parts(session: Session) -> Iterable[SessionLog]:
     """The logs of the session's subagents, in an order that has nothing to do with when they came."""
+    if at_hand.rows(session, "parts") == []:
+        return []
     held = SessionLog.objects.filter(part_of=session).select_related("session")
     return held.order_by("session__ended_at", "session__external_id")
 
@@ -25,14 +28,16 @@ def relink(session: Session) -> set[int]:
     started: dict[int, SessionLog] = {}
     names = [session.external_id]
     for _depth in range(MAX_DEPTH):
-        rows = SessionLog.objects.filter(parent__in=names, session__agent=session.agent_id).select_related("session")
-        new = [row for row in rows.order_by("pk")[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
+        # By the names alone, which have an index: there are few of one name, and many sessions of one agent.
+        named = SessionLog.objects.filter(parent__in=names).exclude(parent="").prefetch_related("session")
+        rows = [row for row in named.order_by("pk") if row.session.agent_id == session.agent_id]
+        new = [row for row in rows[:MAX_PARTS] if row.pk not in started and row.pk != session.pk]
         if not new:
             break
         started |= {row.pk: row for row in new}
         names = [row.session.external_id for row in new]
     touched: set[int] = set()
-    for log in [*SessionLog.objects.filter(session=session), *list(started.values())[:MAX_PARTS]]:
+    for log in [*filter(None, [store.log_of(session)]), *list(started.values())[:MAX_PARTS]]:
         root = _root(session.agent_id, log)
         if log.part_of_id != root:
             touched |= {log.session_id, *filter(None, [log.part_of_id, root])}
@@ -40,6 +45,8 @@ def relink(session: Session) -> set[int]:
                 SessionLog.objects.get_or_create(session_id=root)
             log.part_of_id = root
             log.save(update_fields=["part_of"])
+    if touched:
+        at_hand.forget(session, "parts", "log")
     return touched
 
 

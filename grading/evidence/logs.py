@@ -2,16 +2,16 @@
 
 from grading.evidence import owner_rule, records, store
 from grading.evidence.records import MAX_ANCHORS, Records
-from grading.models import Evidence, RecordAnchor, Session, SessionLog
+from grading.models import Evidence, RecordAnchor, Session, SessionLog, at_hand
 
 
 def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
     """Choose the session's logs that count and keep what they are; they, and whether others count than before."""
     chosen, parent = _choose(session)
-    held = SessionLog.objects.filter(session=session).first()
-    if held is None and not chosen:
+    before = store.log_of(session)
+    if before is None and not chosen:
         return [], False
-    held = held or SessionLog(session=session)
+    held = before or SessionLog(session=session)
     files = [row.sha256 for row, _found in chosen]
     if held.receipt and (held.files, held.parent) == (files, parent):
         return chosen, False
@@ -19,13 +19,17 @@ def read(session: Session) -> tuple[list[tuple[Evidence, Records]], bool]:
     held.size = len(chosen[0][1].ids) if chosen else 0
     held.resumed = any(found.resumed for _row, found in chosen)
     held.receipt = held.receipt or min((row.pk for row, _found in chosen), default=0)
-    held.save()
+    # As it is while no other session has some of the records, and none is part of this one.
+    held.total = len({record for _row, found in chosen for record in found.ids})
+    held.save(force_insert=before is None)
     anchors = set(sorted({anchor for _row, found in chosen for anchor in found.anchors})[:MAX_ANCHORS])
-    kept = set(session.anchors.values_list("record", flat=True))
+    kept = {row.record for row in session.anchors.all()}
     if kept - anchors:
         session.anchors.filter(record__in=kept - anchors).delete()
+        at_hand.forget(session, "anchors")
     if anchors - kept:
-        RecordAnchor.objects.bulk_create(RecordAnchor(session=session, record=record) for record in anchors - kept)
+        new = [RecordAnchor(session=session, record=record) for record in sorted(anchors - kept)]
+        at_hand.wrote(session, "anchors", RecordAnchor.objects.bulk_create(new))
     return chosen, True
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from grading.evidence import claims, shown, store
-from grading.models import Artifact, Evidence, ExpiredBlob, Session, SessionLog
+from grading.models import Artifact, Evidence, ExpiredBlob, Session, SessionLog, at_hand
 from grading.models.evidence import ArtifactKind, EvidenceKind, Origin
 from grading.signals.facts import Foreign, ObservedFacts
 from grading.vocabulary import Reason
@@ -43,7 +43,7 @@ def of(session: Session) -> Material:
     """What there is of a session now. Nothing is read but rows."""
     transcript = next(iter(shown.files(session)), None)
     absent, why = (Reason.NONE, "") if transcript else _why_no_transcript(session)
-    log = SessionLog.objects.filter(session=session).select_related("part_of").first()
+    log = store.log_of(session)
     carried = ""
     if log is not None and log.part_of is not None:
         carried = f"The log of a subagent of session {log.part_of.external_id}, which has its work"
@@ -81,7 +81,7 @@ def judgeable(session: Session) -> dict[str, str]:
     for row in store.counting(session):
         if row.kind in JUDGED_KINDS and row.kind != EvidenceKind.TRANSCRIPT:
             held.setdefault(row.kind, row.sha256)
-    log = SessionLog.objects.filter(session=session).first()
+    log = store.log_of(session)
     own = next(iter(shown.files(session)), None)
     if own is not None and (log is None or not shown.is_copy(log)):
         held[EvidenceKind.TRANSCRIPT] = f"{own.sha256} {'' if log is None else log.digest}".strip()
@@ -106,6 +106,9 @@ def facts_of(session: Session) -> ObservedFacts:
 def counted_facts(session: Session, transcript: Evidence | None) -> list[Artifact]:
     """The session's own facts that it is graded by: none from a weaker witness than its log's."""
     least = 0 if transcript is None else Witness(transcript.witness).strength
+    held = at_hand.rows(session, "artifacts")
+    if held is not None and not any(row.origin == Origin.FACTS for row in held):
+        return []
     rows = session.artifacts.owned().filter(origin=Origin.FACTS).order_by("key")
     return [row for row in rows if row.kind == ArtifactKind.CHECK_FAILED or Witness(row.witness).strength >= least]
 

@@ -37,8 +37,8 @@ def shares(session: Session) -> LogShares:
 
 def carried(session: Session) -> list[Carried]:
     """What of the session's log was carried over from others, most first."""
-    held = SessionLog.objects.filter(session=session).first()
-    if held is None:
+    held = store.log_of(session)
+    if held is None or not held.carried:
         return []
     owners = Session.objects.select_related("agent").in_bulk([int(key) for key in held.carried])
     found = [
@@ -102,5 +102,5 @@ def own_logs(rows: list[Evidence]) -> list[OwnLog]:
 
 def foreign_to(session: Session) -> frozenset[int]:
     """The records in its logs that belong to other sessions."""
-    held = SessionLog.objects.filter(session=session).first()
+    held = store.log_of(session)
     return frozenset(copies.foreign_records(session)) if held is not None and held.carried else frozenset()

@@ -22,7 +22,7 @@ from django.core.files.storage import default_storage
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from grading.models import Evidence, ExpiredBlob, Session, SessionLog
+from grading.models import Evidence, ExpiredBlob, Session, SessionLog, at_hand
 from grading.models.evidence import EvidenceKind
 from grading.witness import Witness
 
@@ -186,9 +186,17 @@ def logs(session: Session) -> list[Evidence]:
     A log that another one contains is not among them: it adds nothing.
     """
     rows = [row for row in readable_logs(session) if not is_shared(row)]
-    held = SessionLog.objects.filter(session=session).first()
+    held = log_of(session)
     by_hash = {row.sha256: row for row in rows}
     return [by_hash[sha256] for sha256 in (held.files if held else ()) if sha256 in by_hash] or rows[:1]
+
+
+def log_of(session: Session) -> SessionLog | None:
+    """What the session's logs amount to, as it is now; None where it has none."""
+    if at_hand.is_held(session):
+        found: SessionLog | None = getattr(session, "log", None)
+        return found
+    return SessionLog.objects.filter(session=session).select_related("part_of__agent").first()
 
 
 def readable_logs(session: Session) -> list[Evidence]:

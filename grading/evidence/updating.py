@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from grading.evidence import claims, copies, links, logs, store
-from grading.models import Artifact, Evidence, Session
+from grading.models import Artifact, Evidence, Session, at_hand
 from grading.models.evidence import LINKS, EvidenceKind
 
 
@@ -18,7 +18,8 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
     asked: dict[int, Session] = {}
     for session in sessions:
         asked |= {each.pk: each for each in (session, *_sharers(session))}
-    probes = copies.anchors(asked)
+    held = {key: session for key, session in asked.items() if at_hand.is_held(session)}
+    probes = copies.anchors(asked, held)
     for session in asked.values():
         found, has_changed = logs.read(session)
         if has_changed:
@@ -28,8 +29,8 @@ def update(sessions: Iterable[Session], new_claims: Sequence[Artifact] = ()) -> 
             dropped += gone
         touched |= links.relink(session)
     if touched or probes:
-        touched |= copies.settle(touched | asked.keys(), probes)
-    return touched | claims.decide(claims.lookups(touched | asked.keys()), new, dropped)
+        touched |= copies.settle(touched | asked.keys(), probes, held)
+    return touched | claims.decide(claims.lookups(touched | asked.keys(), held), new, dropped, held)
 
 
 def _sharers(session: Session) -> list[Session]:

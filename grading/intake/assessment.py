@@ -4,6 +4,7 @@ Whoever changes what counts for a session ends here: an intake, an erasure, new 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from grading import judging, review
 from grading.evidence import ownership
@@ -12,33 +13,43 @@ from grading.reward import rewards, sources
 from grading.reward.workings import Workings
 
 
-def assess(
-    session: Session, workings: Workings | None = None, *, ask: bool = True, alarms: bool = True
-) -> list[Session]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessed:
+    """What came of an assessment beside the rows of the session: `copies` are as in `sources.grade`; `flagged`: whether
+    a flag went up or down.
+    """
+
+    copies: Sequence[Session]
+    flagged: bool
+
+
+def assess(session: Session, workings: Workings | None = None, *, ask: bool = True, alarms: bool = True) -> Assessed:
     """Grade, settle and inspect a session that the caller has locked; where nothing changed, nothing is written.
 
-    `workings` are as in `sources.grade`, and so are the sessions that it returns. `ask`: see to it that the judge is
-    asked about what it has not read. `alarms`: let them say at once what holds now.
+    `workings` are as in `sources.grade`. `ask`: see to it that the judge is asked about what it has not read. `alarms`:
+    let them say at once what holds now.
     """
     copies = sources.grade(session, workings)
     if ask:
         judging.enqueue(session)
     rewards.settle(session)
-    review.recheck(session, alarms=alarms)
+    flagged = review.recheck(session, alarms=alarms)
     if ask and judging.read_again(session) is not None:
         rewards.settle(session)
-    return copies
+    return Assessed(copies=copies, flagged=flagged)
 
 
 def assess_with_others(
     session: Session, claims: Sequence[Artifact] = (), workings: Workings | None = None, *, alarms: bool = True
-) -> None:
-    """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it.
+) -> bool:
+    """`assess` a session whose evidence or dates changed, and every other that wins or loses something by it; whether a
+    flag of any of them went up or down.
 
     `claims` are those from facts that are not saved yet. In the caller's transaction, after `ownership.alone`.
     """
     moved = ownership.update([session], claims) - {session.pk}
     others = ownership.locked(moved)
-    copies = assess(session, workings, alarms=alarms)
-    for other in (*others, *(copy for copy in copies if copy.pk not in moved)):
-        assess(other, alarms=alarms)
+    own = assess(session, workings, alarms=alarms)
+    others += [copy for copy in own.copies if copy.pk not in moved]
+    flagged = [assess(other, alarms=alarms).flagged for other in others]
+    return own.flagged or any(flagged)

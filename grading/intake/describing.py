@@ -48,11 +48,14 @@ def describe(
         "category": said.category if session.category is None or outranks else None,
     }
     names = {bandit: name for bandit, name in told.items() if name}
-    arms, refused = Arm.objects.resolve_each(names)
-    session.model_arm = arms.get(naming.BANDIT)
-    session.harness = arms.get("harness", session.harness)
-    session.category = arms.get("category", session.category)
-    problems = [unknown(bandit, names[bandit], error) for bandit, error in refused.items() if bandit != naming.BANDIT]
+    arms, refused = Arm.objects.resolve_all(names.items())
+    found = {bandit: arm for (bandit, _name), arm in arms.items()}
+    session.model_arm = found.get(naming.BANDIT)
+    session.harness = found.get("harness", session.harness)
+    session.category = found.get("category", session.category)
+    problems = [
+        unknown(bandit, name, Arm.objects.unknown(bandit, name)) for bandit, name in refused if bandit != naming.BANDIT
+    ]
     if said.selection_id and session.selection is None:
         problems += _selection(session, said)
     changed = before != _state(session)

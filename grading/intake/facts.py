@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from grading.evidence import ownership, store
 from grading.intake.submission import CHECK, COMMIT, PULL_REQUEST, CheckFact, CommitFact, Facts, Problem, refusals
-from grading.models import Artifact, Evidence, Session
-from grading.models.evidence import LINKS, ArtifactKind, Origin
+from grading.models import Artifact, Evidence, Session, at_hand
+from grading.models.evidence import ArtifactKind, Origin
 from grading.plain import plain_text
 from grading.witness import Witness
 
@@ -57,7 +57,7 @@ def keep(session: Session, row: Evidence, said: FactsFile) -> list[Artifact]:
     if row.pk is None:
         return []
     _keep_checks(session, said.checks, Witness(row.witness))
-    held = set(session.artifacts.filter(origin=Origin.FACTS, kind__in=LINKS).values_list("kind", "key"))
+    held = {(each.kind, each.key) for each in session.artifacts.all() if each.origin == Origin.FACTS}
     found: dict[tuple[str, str], Artifact] = {}
     for fact in said.commits:
         how = f"{fact.by} {fact.repo}".strip()
@@ -108,3 +108,4 @@ def _keep_checks(session: Session, checks: Sequence[CheckFact], witness: Witness
         ],
         ignore_conflicts=True,
     )
+    at_hand.forget(session, "artifacts")

@@ -23,7 +23,7 @@ from grading.intake import describing, facts, lessons
 from grading.intake.assessment import assess, assess_with_others
 from grading.intake.facts import FactsFile
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress
+from grading.models import ApiToken, Evidence, Grade, Proposal, Session, Submission, SubmissionAddress, at_hand
 from grading.models.agents import TokenScope
 from grading.models.submissions import ProposedField
 from grading.redaction import redact_json
@@ -186,8 +186,9 @@ def record(
     parts = sorted(f"{row.kind} {row.sha256}" for row in files)
     body = hashlib.sha256("\n".join([said.model_dump_json(exclude_defaults=True), *parts]).encode()).hexdigest()
     added = list(added)
-    row = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body).first()
-    if row is None or added:
+    same = Submission.objects.filter(session=session, token=speaker.token, body_sha256=body)
+    row = None if added else same.first()
+    if row is None:
         now = describing.columns(session)
         changed = sorted(name for name in now if now[name] != before.get(name))
         row = Submission.objects.create(
@@ -203,11 +204,12 @@ def record(
         if speaker.address:
             SubmissionAddress.objects.create(submission=row, address=speaker.address)
     known = [(each.field, each.value) for each in session.proposals.all()] if held.proposed else []
-    Proposal.objects.bulk_create(
+    new = [
         Proposal(session=session, submission=row, field=part, value=value)
         for part, value in held.proposed.items()
         if (part, redact_json(dict(value))) not in known and sum(field == part for field, _ in known) < MOST_OF_A_KIND
-    )
+    ]
+    at_hand.wrote(session, "proposals", Proposal.objects.bulk_create(new))
     expected = "a date between its decision, or a week before it came, and now"
     if held.is_bound:
         expected = "what is said of a session in its first hour, before its first verdict"
@@ -232,7 +234,9 @@ def adopted_by(session: Session, said: SubmittedSession) -> int:
         for row in session.proposals.filter(answered_at=None)
         if row.field != ProposedField.FACTS and all(told.get(name) == value for name, value in row.value.items())
     ]
-    return Proposal.objects.filter(pk__in=mine).update(adopted=True, answered_at=timezone.now())
+    count = Proposal.objects.filter(pk__in=mine).update(adopted=True, answered_at=timezone.now())
+    at_hand.forget(session, "proposals")
+    return count
 
 
 def answer(proposal: Proposal, by: User, *, adopt: bool) -> bool:

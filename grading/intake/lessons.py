@@ -6,7 +6,7 @@ from bandit import holdout
 from bandit.models import Arm, UnknownArm
 from grading.intake.describing import unknown
 from grading.intake.submission import Problem, SubmittedSession
-from grading.models import Session, SessionLesson
+from grading.models import Session, SessionLesson, at_hand
 
 BANDIT = "lesson"
 Rows = dict[Arm, SessionLesson]
@@ -39,6 +39,8 @@ def record(session: Session, said: SubmittedSession) -> tuple[bool, list[Problem
     changed = [row for row in rows.values() if row.pk is None or before[row.pk] != _state(row)]
     for row in changed:
         row.save()
+    if changed:
+        at_hand.forget(session, "lessons")
     return bool(changed), problems
 
 

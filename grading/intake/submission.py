@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from grading.evidence.reading import plausible
-from grading.models import Session
+from grading.models import Session, Settlement
 from grading.plain import UNSTORABLE
 from grading.signals.links import pull_request
 from grading.vocabulary import Outcome, Reason
@@ -114,12 +114,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a submission. `added`: the parts that were new; `created`: whether the session was."""
+    """What became of a submission. `added`: the parts that were new; `created`: whether the session was; `reward`: what
+    holds now; `flagged`: whether a flag went up or down by it.
+    """
 
     session: Session
     created: bool
     added: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    reward: Settlement | None = None
+    flagged: bool = False
 
 
 # What to say of evidence that was kept but is not used, beside the row's own detail.

@@ -5,6 +5,7 @@ receipt says what was expected, what came and what to do.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.utils import timezone
 
@@ -20,10 +21,10 @@ from grading.intake.facts import FactsFile
 from grading.intake.first_word import Held, Speaker
 from grading.intake.remarks import remarks
 from grading.intake.submission import Problem, Receipt, SubmittedSession, evidence_problem, too_large
-from grading.models import Agent, Artifact, Evidence, Session
+from grading.models import Agent, Artifact, Evidence, Session, at_hand
 from grading.models.evidence import EvidenceKind
 from grading.review import shares
-from grading.reward import sources
+from grading.reward import rewards, sources
 from grading.reward.workings import Workings, with_workings
 from grading.vocabulary import Reason
 from grading.witness import Witness
@@ -69,7 +70,7 @@ def submit(
             is_sample=is_sample,
         ),
     )
-    monitoring.refresh_afterwards()
+    monitoring.refresh_afterwards(flagged=receipt.flagged)
     return receipt
 
 
@@ -93,13 +94,9 @@ def take_in(
     said = metadata.ended_at or (log.usable.ended_at if log else None) or now
     ownership.alone()
     ended_at = first_word.clamped(said, metadata, agent=agent.name, witness=speaker.witness, now=now)
-    session, created = Session.objects.get_or_create(
-        agent=agent, external_id=metadata.session_id, defaults={"ended_at": ended_at, "is_sample": is_sample}
-    )
+    session, created = _locked(agent, metadata.session_id, ended_at=ended_at, is_sample=is_sample)
     if created:
         shares.draw(session)
-    else:
-        session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=session.pk)
     before = describing.columns(session)
     added = receiving.add(session, received.values())
     problems = list(wrong)
@@ -133,10 +130,26 @@ def take_in(
         held=held,
     )
     answered = first_word.adopted_by(session, metadata) if outranks else 0
+    flagged = False
     if created or added.kinds or changed or lessons_changed or held.proposed or answered:
-        assess_with_others(session, claims, workings, alarms=False)
+        flagged = assess_with_others(session, claims, workings, alarms=False)
     problems += remarks(session, facts, has_log=log is not None)
-    return Receipt(session=session, created=created, added=added.kinds, problems=tuple(problems))
+    reward = rewards.live(session)
+    at_hand.let_go(session)
+    return Receipt(
+        session=session, created=created, added=added.kinds, problems=tuple(problems), reward=reward, flagged=flagged
+    )
+
+
+def _locked(agent: Agent, name: str, **columns: Any) -> tuple[Session, bool]:
+    """The agent's session of that name, held by this transaction; and whether it was made now, with these columns."""
+    known = Session.objects.filter(agent=agent, external_id=name).order_by().values_list("pk", flat=True).first()
+    if known is None:
+        session = Session.objects.create(agent=agent, external_id=name, **columns)
+    else:
+        session = Session.objects.to_settle().get(pk=known)
+    at_hand.hold(session, is_new=known is None)
+    return session, known is None
 
 
 def _receive(

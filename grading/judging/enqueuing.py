@@ -12,8 +12,8 @@ from grading.evidence.material import judgeable
 from grading.judging import inputs, judges, results
 from grading.judging.allowance import quota
 from grading.judging.core.verdict_score import VERSION
-from grading.models import Grade, JudgeJob, Rubric, Session
-from grading.models.judging import JobState, JudgeRole, Purpose
+from grading.models import Grade, JudgeJob, Rubric, Session, at_hand
+from grading.models.judging import OPEN_STATES, JobState, JudgeRole, Purpose
 from grading.review import shares
 from grading.reward import rereading, reserving, rewards
 from grading.reward.grade import SourceGrade, unscored
@@ -32,18 +32,21 @@ def enqueue(session: Session) -> JudgeJob | None:
     in the caller's transaction, which settles afterwards. Where no job can be made, or it must wait for quota, a judge
     grade says why. Wakes a worker on commit.
     """
-    open_job = session.judge_jobs.open().filter(purpose=Purpose.VERDICT).first()
+    jobs = [job for job in session.judge_jobs.all() if job.state in OPEN_STATES and job.purpose == Purpose.VERDICT]
+    open_job = jobs[0] if jobs else None
     held, rubric = judgeable(session), Rubric.objects.active(session.work)
     verdict, unread = rewards.verdict_of(session)
     due = _due(verdict)
     if open_job is not None and unread:
         queued = session.judge_jobs.filter(pk=open_job.pk, state=JobState.QUEUED).exclude(unread=unread)
         queued.update(stale=True, unread=unread, backlog=False, next_attempt_at=due)
+        at_hand.forget(session, "judge_jobs")
     if open_job is not None and open_job.state == JobState.PARKED:
         # What was parked is read again where there is something else to read.
         tried = open_job.attempt_rows.filter(inputs_sha256=inputs.inputs_sha256(held))
         if not tried.exists():
             JudgeJob.objects.parked().filter(pk=open_job.pk).queue_again(next_attempt_at=due, parked_at=None)
+            at_hand.forget(session, "judge_jobs")
     if open_job is not None or not _is_wanted(session, verdict, inputs.inputs_sha256(held), unread):
         return open_job
     said = status_grade(session, has_evidence=bool(held), has_rubric=rubric is not None)
@@ -63,7 +66,7 @@ def _is_wanted(session: Session, verdict: Grade | None, inputs_sha256: str, unre
     if verdict is None:
         return True
     if verdict.evidence.get("read"):
-        asked = set(session.judge_jobs.exclude(unread="").values_list("unread", flat=True))
+        asked = {job.unread for job in session.judge_jobs.all() if job.unread}
         return bool(unread) and unread not in asked and len(asked) < ASKED_ANEW
     return not is_judged(session, inputs_sha256)
 
@@ -107,6 +110,7 @@ def add(
         next_attempt_at=due or clock.now(),
         backlog=not unread and (is_backlog(session, clock.now()) if backlog is None else backlog),
     )
+    at_hand.wrote(session, "judge_jobs", [job])
     wake_workers()
     return job
 

@@ -24,7 +24,7 @@ from grading.judging.core.retry import Company, RetryDecision, RetryState, Retry
 from grading.judging.core.verdict import Deferred, Graded, Invalid, Refused, Result
 from grading.judging.core.verdict_score import VERSION, VerdictScore, disagreement, score
 from grading.judging.judges import Judge
-from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session
+from grading.models import Grade, JudgeAttempt, JudgeJob, Rubric, Session, at_hand
 from grading.models.judging import AttemptOutcome, JobState, JudgeRole
 from grading.reward import rewards
 from grading.reward.decide import READINGS
@@ -171,10 +171,10 @@ def close(job: JudgeJob, token: uuid.UUID, why: str) -> None:
 
 def record(session: Session, said: SourceGrade, *, parallel: bool = False, **identity: Any) -> Grade | None:
     """Append what a judge says without a score, where it does not say so already."""
-    latest = session.grades.filter(source=Source.JUDGE, parallel=parallel).order_by("-pk").first()
-    if latest is not None and (latest.status, latest.reason) == (said.status, said.reason):
+    rows = [row for row in session.grades.all() if row.source == Source.JUDGE and row.parallel == parallel]
+    if rows and (rows[-1].status, rows[-1].reason) == (said.status, said.reason):
         return None
-    return Grade.objects.create(
+    made = Grade.objects.create(
         session=session,
         source=Source.JUDGE,
         status=said.status,
@@ -185,6 +185,8 @@ def record(session: Session, said: SourceGrade, *, parallel: bool = False, **ide
         parallel=parallel,
         **identity,
     )
+    at_hand.wrote(session, "grades", [made])
+    return made
 
 
 def park(job: JudgeJob, session: Session, said: SourceGrade, now: dt.datetime) -> None:

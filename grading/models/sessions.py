@@ -61,6 +61,10 @@ class SessionQuerySet(models.QuerySet["Session"]):
             "log__part_of",
         )
 
+    def to_settle(self) -> "SessionQuerySet":
+        """Locked, with all that a settlement asks of it."""
+        return self.select_for_update(of=("self",)).with_people().select_related("state")
+
     def samples(self) -> "SessionQuerySet":
         return self.filter(is_sample=True)
 

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from grading.evidence import ownership
-from grading.models import Flag, Session
+from grading.models import Flag, Session, at_hand
 from grading.monitoring.alarms import reopen_if_acknowledged
 from grading.monitoring.disagreement import Disagreement
 from grading.monitoring.disputed import ClaimedAbove, Contested, UnsteadyJudge
@@ -130,17 +130,20 @@ FLAG_RULES: tuple[FlagRule, ...] = (
 )
 
 
-def inspect_flags(session: Session, now: dt.datetime) -> None:
-    """Flag the session where something about it is implausible, or clear the flag where it no longer is.
+def inspect_flags(session: Session, now: dt.datetime) -> bool:
+    """Flag the session where something about it is implausible, or clear the flag where it no longer is; whether any
+    went up or down.
 
     A flag that cleared itself comes back where its reason does, and counts towards the alarm all the same. Settles the
     session where its flags changed.
     """
-    held = {flag.rule: flag for flag in Flag.objects.filter(session=session)}
+    held = {flag.rule: flag for flag in session.flags.all()}
     holds = rewards.holding(session)
     changes = [_state(session, rule, held.get(rule.id), rule.finding(session, holds, now)) for rule in FLAG_RULES]
     if any(changes):
+        at_hand.forget(session, "flags")
         settle(session)
+    return any(changes)
 
 
 def _state(session: Session, rule: FlagRule, row: Flag | None, detail: str) -> bool:

@@ -29,7 +29,7 @@ class LateWord(FlagRule):
     settled = "all of it was answered"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
-        open_ = session.proposals.filter(answered_at=None)
+        open_ = [row for row in session.proposals.all() if row.answered_at is None]
         said = [f"{ProposedField(row.field).words}: {row.said}" for row in open_ if row.field != ProposedField.TITLE]
         return f"said afterwards, and not adopted: {'; '.join(said)[:SHOWN]}" if said else ""
 

@@ -35,6 +35,11 @@ class Repeated(FlagRule):
     settled = "it has evidence of its own now"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
+        files = [row for row in session.evidence.all() if row.kind in KINDS]
+        hashes = {row.sha256 for row in files}
+        elsewhere = Evidence.objects.filter(sha256__in=hashes, kind__in=KINDS).exclude(session=session)
+        if not any(row.problem == Reason.LOG_OVERWRITTEN for row in files) and not (hashes and elsewhere.exists()):
+            return ""
         # Each file's `earlier`: the first that was the same and had come for a session that is no part of this one, and
         # that this one is no part of.
         # The word of another graded agent is no such first, where somebody saw this one's file: it could be anybody's.

@@ -31,9 +31,10 @@ class Rule(ABC):
     """One rule. `title` is its headline, `means` says when it raises (window and threshold), `todo` what a person does
     and `page` where. `notify_externally`: whether an advisory, too, is told outside the site.
 
-    `every`: how often it looks; None means whenever a session or an answer of a judge was recorded, so such a rule may
-    ask only a few indexed queries. A `nightly` one takes long: it looks once a day, from a task of its own. One that
-    `is_attended` the heartbeats' threads look by, for it is about the programs that call the others.
+    `every`: how often it looks; None means whenever an answer of a judge was recorded, a session that moved a flag, or,
+    every few seconds, any other, so such a rule may ask only a few indexed queries. A `nightly` one takes long: it
+    looks once a day, from a task of its own. One that `is_attended` the heartbeats' threads look by, for it is about
+    the programs that call the others.
     """
 
     id: ClassVar[str]

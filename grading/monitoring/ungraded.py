@@ -111,7 +111,8 @@ def overdue(now: dt.datetime) -> QuerySet[Session]:
 
 def independent_work(session: Session) -> str:
     """The commits and pull requests that the caller observed itself, in words; empty where there are none."""
-    kinds = Artifact.objects.owned().filter(session=session, origin=Origin.FACTS).values_list("kind", flat=True)
+    facts = [row for row in session.artifacts.all() if row.origin == Origin.FACTS and row.owned_by_id is None]
+    kinds = [row.kind for row in facts]
     counts = {kind: sum(1 for seen in kinds if seen == kind) for kind in set(kinds)}
     parts = [
         _plural(counts.get(ArtifactKind.PULL_REQUEST, 0), "pull request"),

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import logging
+import time
 from collections.abc import Iterable, Mapping
 
 from django.db import DatabaseError, connection, transaction
@@ -31,8 +32,12 @@ from grading.monitoring.unattended import Unattended
 from grading.monitoring.unheard import UnheardArm
 from grading.monitoring.unused import UnusedDecisions
 from grading.monitoring.waits import NoticesFail, ReviewWaits
+from grading.remembered import remembered
 
 logger = logging.getLogger(__name__)
+
+# Sessions that change no flag have the alarms look no more often than this.
+TURN_SECONDS = 5
 
 
 class SilentRule(Rule):
@@ -87,13 +92,15 @@ _ALL: tuple[Rule, ...] = (
 RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
 
 
-def inspect(session: Session, *, alarms: bool = True) -> None:
-    """Apply the rules to a freshly settled session, in the caller's transaction. `alarms`: and let those say what holds
-    now; else whoever calls does so later.
+def inspect(session: Session, *, alarms: bool = True) -> bool:
+    """Apply the rules to a freshly settled session, in the caller's transaction; whether a flag went up or down.
+
+    `alarms`: and let those say what holds now; else whoever calls does so later.
     """
-    inspect_flags(session, timezone.now())
+    flagged = inspect_flags(session, timezone.now())
     if alarms:
         refresh()
+    return flagged
 
 
 def reopen_flags(session: Session, *, why: str = GRADED_BY_A_PERSON) -> None:
@@ -110,8 +117,23 @@ def refresh(now: dt.datetime | None = None) -> None:
     state({r: r.told(flags.get(r.id, ())) if isinstance(r, FlagRule) else r.look(now) for r in rules}, now)
 
 
-def refresh_afterwards() -> None:
-    """`refresh` after a transaction that is done: where others write for too long, the next sweep does it."""
+def refresh_afterwards(*, flagged: bool) -> None:
+    """`refresh` after a transaction that is done: at once where a flag went up or down by it, else every few seconds.
+
+    Where others write for too long, the next sweep does it.
+    """
+    if flagged:
+        _refresh_if_free()
+    else:
+        _refresh_in_turn(int(time.monotonic() / TURN_SECONDS))
+
+
+@remembered(1)
+def _refresh_in_turn(turn: int) -> None:  # noqa: ARG001 - for each once
+    _refresh_if_free()
+
+
+def _refresh_if_free() -> None:
     try:
         refresh()
     except DatabaseError as error:

@@ -10,7 +10,7 @@ from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from grading import monitoring
-from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session
+from grading.models import Comment, Flag, ReviewAnswer, ReviewItem, Session, at_hand
 from grading.models.review import Answer, ItemState, QueueEntry
 from grading.review import random_slice, records
 from grading.review.claims import CLAIM, FREE, Queued, in_order, next_for, release, take
@@ -63,12 +63,13 @@ class Counts:
     oldest: dt.datetime | None
 
 
-def recheck(session: Session, *, alarms: bool = True) -> None:
+def recheck(session: Session, *, alarms: bool = True) -> bool:
     """Check a freshly settled session against the rules, then bring its review item up to date; in the caller's
-    transaction. `alarms` as in `monitoring.inspect`.
+    transaction. Whether a flag went up or down; `alarms` as in `monitoring.inspect`.
     """
-    monitoring.inspect(session, alarms=alarms)
+    flagged = monitoring.inspect(session, alarms=alarms)
     sync_item(session)
+    return flagged
 
 
 def sync_item(session: Session) -> None:
@@ -77,7 +78,8 @@ def sync_item(session: Session) -> None:
     A dismissed item stays so. One that a person graded comes back only with evidence that came after; one that
     left by itself, whenever there is a reason again.
     """
-    item = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session).first()
+    items = ReviewItem.objects.select_for_update(of=("self",)).filter(session=session)
+    item: ReviewItem | None = getattr(session, "review_item", None) if at_hand.is_new(session) else items.first()
     grade = persons_grade(session)
     if item is not None and item.state == ItemState.DISMISSED:
         return
@@ -184,7 +186,8 @@ def count(reviewer: User | None = None) -> Counts:
 
 def _reason(session: Session, item: ReviewItem | None) -> tuple[QueueEntry, str] | None:
     """Why a session should wait for a person, if it should. Once in the slice, it stays there."""
-    flags = {flag.rule: flag.detail for flag in Flag.objects.open().filter(session=session).order_by("pk")}
+    held = sorted((flag for flag in session.flags.all() if flag.cleared_at is None), key=lambda flag: flag.pk)
+    flags = {flag.rule: flag.detail for flag in held}
     if Flag.BY_A_PERSON in flags:
         return QueueEntry.PERSON, flags[Flag.BY_A_PERSON]
     if session.outcome in NO_REWARD:

@@ -36,8 +36,10 @@ def added_since(session: Session, settlement: Settlement) -> list[Evidence]:
 
 def persons_grade(session: Session) -> Grade | None:
     """The verdict of a person that holds: the latest that was not withdrawn."""
-    rows = session.grades.filter(source=Source.HUMAN, withdrawn_by=None).exclude(reason=Reason.WITHDRAWN)
-    return rows.order_by("-pk").first()
+    rows = list(session.grades.all())
+    withdrawn = {row.withdraws_id for row in rows}
+    mine = [row for row in rows if row.source == Source.HUMAN and row.reason != Reason.WITHDRAWN]
+    return next((row for row in reversed(mine) if row.pk not in withdrawn), None)
 
 
 def is_outdated(grade: Grade) -> bool:

@@ -7,7 +7,7 @@ drawn: the sessions of a share stay a random sample of all.
 from django.conf import settings
 
 from bandit.chance import chance, key_id
-from grading.models import JudgePolicy, Session, SessionShares
+from grading.models import JudgePolicy, Session, SessionShares, at_hand
 from grading.models.judging import Purpose
 
 SLICE = "review slice"
@@ -22,12 +22,15 @@ def draw(session: Session) -> SessionShares:
         "second": _of(session, Purpose.SECOND, policy.second_share),
         "key_id": key_id(),
     }
+    if at_hand.is_new(session):
+        return SessionShares.objects.create(session=session, **drawn)
     return SessionShares.objects.get_or_create(session=session, defaults=drawn)[0]
 
 
 def of(session: Session) -> SessionShares:
     """What was drawn for a session; it is drawn now where that was never done."""
-    return SessionShares.objects.filter(session=session).first() or draw(session)
+    drawn: SessionShares | None = getattr(session, "shares", None)
+    return drawn or draw(session)
 
 
 def number(purpose: str, agent: str, name: str) -> float:

@@ -59,7 +59,7 @@ def due(session: Session) -> NextReading | None:
     """The reading to be asked for now; None where none is wanted, one is under way, or they were asked for before."""
     if not (settings.ANTHROPIC_API_KEY and settings.JUDGE_MODEL):
         return None
-    grades = list(session.grades.chain())
+    grades = rewards.chain_of(session)
     if not any(grade.source == Source.JUDGE and grade.value is not None for grade in grades):
         return None
     views, policy = rewards.views(grades), rewards.policy()

@@ -13,9 +13,9 @@ from bandit import ledger
 from bandit.core.table import ABSTAINED
 from bandit.ledger import Credit, GraderKey, Learner
 from bandit.models import Arm
-from grading.models import Flag, Grade, Proposal, Session, SessionLog, Settlement, Submission
+from grading.models import Flag, Grade, Proposal, Session, SessionLog, Settlement, Submission, at_hand
 from grading.models.evidence import ArtifactKind, Origin
-from grading.models.judging import Purpose
+from grading.models.judging import OPEN_STATES, Purpose
 from grading.models.submissions import ProposedField
 from grading.reward import reserving, state
 from grading.reward.chain import Resolution, resolve
@@ -82,14 +82,19 @@ def views(grades: Iterable[Grade]) -> list[GradeView]:
 
 def holding(session: Session) -> Holds:
     """The grade that holds for each source."""
-    return current(views(session.grades.chain()))
+    return current(views(chain_of(session)))
+
+
+def chain_of(session: Session) -> list[Grade]:
+    """The session's grades that the chain reads."""
+    return [grade for grade in session.grades.all() if not grade.parallel]
 
 
 def verdict_of(session: Session) -> tuple[Grade | None, str]:
     """The judge's latest first reading; and the fingerprint of the evidence that the verdict which holds has not read,
     empty where it is fresh or there is none.
     """
-    grades = list(session.grades.chain())
+    grades = chain_of(session)
     judge, now = current(views(grades)).get(Source.JUDGE), shown(grades)
     unread = now.fingerprint if judge is not None and judge.stale and now is not None else ""
     return verdict_among(grades), unread
@@ -114,6 +119,9 @@ def shown(grades: Iterable[Grade]) -> EvidenceState | None:
 
 def vetoes(session: Session) -> list[str]:
     """The mandatory checks that the caller saw fail, by name."""
+    held = at_hand.rows(session, "artifacts")
+    if held is not None and not any(row.kind == ArtifactKind.CHECK_FAILED for row in held):
+        return []
     failed = session.artifacts.filter(origin=Origin.FACTS, kind=ArtifactKind.CHECK_FAILED)
     return list(failed.order_by("key").values_list("key", flat=True))
 
@@ -162,13 +170,11 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
     wherever a grade, a failed check or an open flag of the session came or went. With `renew` a reward from before the
     ledger's keys said as much as they do is given anew under its full key, where else it stays as it is.
     """
-    with transaction.atomic():
-        locked = (
-            Session.objects.select_for_update(of=("self",)).with_people().select_related("state").get(pk=session.pk)
-        )
-        grades = list(locked.grades.chain())
-        flags = list(Flag.objects.open().filter(session=locked).values_list("rule", flat=True))
-        coming = set(locked.judge_jobs.open().values_list("purpose", flat=True))
+    with transaction.atomic(savepoint=False):
+        locked = session if at_hand.is_held(session) else Session.objects.to_settle().get(pk=session.pk)
+        grades = chain_of(locked)
+        flags = [flag.rule for flag in locked.flags.all() if flag.cleared_at is None]
+        coming = {job.purpose for job in locked.judge_jobs.all() if job.state in OPEN_STATES}
         resolution = resolve(
             views(grades),
             policy(),
@@ -202,6 +208,9 @@ def settle(session: Session, *, renew: bool = False) -> Settlement:
 
 def live(session: Session) -> Settlement | None:
     """The settlement that holds, or None for a session that was never settled."""
+    held = at_hand.rows(session, "settlements")
+    if held is not None:
+        return max(held, key=lambda row: row.revision, default=None)
     return session.settlements.order_by("-revision").first()
 
 
@@ -258,6 +267,7 @@ def _append(session: Session, resolution: Resolution) -> Settlement:
     if held is not None and all(getattr(held, field) == getattr(settlement, field) for field in said):
         return held
     settlement.save(force_insert=True)
+    at_hand.wrote(session, "settlements", [settlement])
     label = settlement.source or settlement.reason
     publish = partial(telemetry.evaluated, session=session.external_id, name="reward", label=label)
     transaction.on_commit(partial(publish, value=settlement.value, why=settlement.sentence))

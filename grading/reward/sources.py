@@ -15,7 +15,7 @@ from grading import signals as signals_core
 from grading.evidence import material, near_copies, ownership, store
 from grading.evidence.material import Material
 from grading.evidence.reading import EvidenceReading
-from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals
+from grading.models import Artifact, ArtifactRule, Evidence, Grade, Session, SessionLog, SessionSignals, at_hand
 from grading.models.evidence import LINKS, ArtifactKind, EvidenceKind, Origin
 from grading.plain import plain_json, plain_row, plain_text
 from grading.redaction import redact, redact_json
@@ -387,7 +387,7 @@ def _globs(rules: Iterable[ArtifactDefinition]) -> list[str]:
 
 def _append(session: Session, answers: Iterable[Answer]) -> None:
     """A row for each answer that differs from the source's last one."""
-    held, new = list(session.grades.order_by("pk")), list[Grade]()
+    held, new = list(session.grades.all()), list[Grade]()
     for answer, inputs in answers:
         rows = [row for row in held if row.source == answer.source]
         if rows:
@@ -408,7 +408,7 @@ def _append(session: Session, answers: Iterable[Answer]) -> None:
             **plain_row({"detail": DETAIL}, detail=answer.detail, evidence=answer.evidence),
         )
         new.append(grade)
-    Grade.objects.bulk_create(new)
+    at_hand.wrote(session, "grades", Grade.objects.bulk_create(new))
 
 
 def _keep_artifacts(
@@ -422,16 +422,15 @@ def _keep_artifacts(
     Returns the other sessions that win or lose a text by it.
     """
     now = {(item.kind, plain_text(item.key, 500), item.origin): item for item in found if item.kind in KINDS}
-    held = session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS)
-    rows = {
-        (kind, key, origin): why for kind, key, origin, why in held.values_list("kind", "key", "origin", "left_out")
-    }
+    held = [row for row in session.artifacts.all() if row.origin != Origin.FACTS and row.kind not in LINKS]
+    rows = {(row.kind, row.key, row.origin): row.left_out for row in held}
     reasons = {key: plain_text(redact(item.left_out), LEFT_OUT) for key, item in now.items()}
     texts = {said[item.sketch] for item in now.values() if item.sketch}
     before = near_copies.of(session)
     if rows == reasons and before == texts:
         return []
-    held.delete()
+    if held:
+        session.artifacts.exclude(origin=Origin.FACTS).exclude(kind__in=LINKS).delete()
     # The patch's artifacts are vouched for by whoever sent it, the log's by whoever sent that.
     vouched = {
         origin.value: row.witness
@@ -453,6 +452,7 @@ def _keep_artifacts(
     )
     pairs = zip(made, now.values(), strict=True)
     near_copies.keep(session, [(row, said[item.sketch]) for row, item in pairs if item.sketch])
+    at_hand.forget(session, "artifacts", "sketches")
     return near_copies.losers(session, before)
 
 

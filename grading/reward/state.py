@@ -40,6 +40,7 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
     held: SessionState | None = getattr(session, "state", None)
     if held is None or _differing(held, row):
         save([row])
+        session.state = row
 
 
 def save(rows: Sequence[SessionState]) -> None:

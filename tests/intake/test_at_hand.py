@@ -1,0 +1,108 @@
+"""While a session is taken in its rows are read once: what is at hand at the end is what the database has."""
+
+import datetime as dt
+import io
+import json
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from grading import intake
+from grading.intake.first_word import Speaker
+from grading.models import ApiToken, Session, at_hand
+from tests import cast
+from tests.casts import lesson as lesson_cast
+from tests.casts import logs, shared_records
+from tests.intake.test_intake import PR, SHA, submit
+
+pytestmark = pytest.mark.django_db
+
+# What an upload of a log, a journal and a patch may ask of the database.
+STATEMENTS = 40
+
+
+def columns(row) -> dict:
+    return {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+
+
+@pytest.fixture
+def compared(monkeypatch) -> list[str]:
+    """What was at hand of each session that was taken in, by name, and found to be what the database has."""
+    seen: list[str] = []
+
+    def let_go(session: Session) -> None:
+        fresh = Session.objects.get(pk=session.pk)
+        assert columns(session) == columns(fresh)
+        for name in at_hand.NONE:
+            held = at_hand.rows(session, name)
+            if held is not None:
+                known = {row.pk: columns(row) for row in getattr(fresh, name).all()}
+                assert {row.pk: columns(row) for row in held} == known, name
+                assert len(held) == len(known)
+                seen.extend([name] if held else [])
+        for name in at_hand.SINGLE:
+            if name in session._state.fields_cache:
+                held, kept = getattr(session, name, None), getattr(fresh, name, None)
+                assert (held and columns(held)) == (kept and columns(kept)), name
+                seen.extend([name] if held else [])
+        really_let_go(session)
+
+    really_let_go = at_hand.let_go
+    monkeypatch.setattr(at_hand, "let_go", let_go)
+    return seen
+
+
+def test_what_is_at_hand_of_a_new_session_is_what_it_has(compared):
+    facts = {"commits": [{"sha": SHA}], "checks": [{"name": "ci", "passed": False}]}
+    submit(transcript=logs.claude("71a3", logs.COMMIT), journal="Submitted PR with the fix.", facts=facts)
+    assert {"evidence", "grades", "artifacts", "anchors", "settlements", "log", "state", "shares"} <= {*compared}
+
+
+def test_what_is_at_hand_of_a_session_that_grows_is_what_it_has(compared):
+    submit(transcript=logs.claude("71a3", logs.COMMIT))
+    submit(transcript=logs.claude("71a3", logs.COMMIT, logs.COMMIT), facts={"pull_requests": [PR]})
+    submit(journal="One more word.", metadata={"title": "Another word"})
+    assert compared.count("grades") == 3
+
+
+def test_so_it_is_of_one_whose_work_was_claimed_before(compared):
+    submit(
+        "first", agent=cast.agent("ann"), transcript=logs.claude("first", logs.COMMIT), facts={"pull_requests": [PR]}
+    )
+    submit("second", transcript=logs.claude("second", logs.COMMIT), facts={"pull_requests": [PR]})
+    assert "flags" in compared
+
+
+def test_so_it_is_of_one_that_was_given_lessons_and_says_an_end_out_of_bounds(compared):
+    lesson_cast.lesson("read-the-diff")
+    agent = cast.agent()
+    token, _secret = ApiToken.objects.issue(agent)
+    long_ago = cast.NOON - dt.timedelta(days=365)
+    said = {"session_id": "s", "ended_at": long_ago, "lessons": [{"name": "read-the-diff"}], "category": "cross-repo"}
+    metadata = intake.SubmittedSession.model_validate(said)
+    intake.submit(agent=agent, metadata=metadata, journal=io.BytesIO(b"Done."), speaker=Speaker(token=token))
+    assert {"lessons", "proposals", "flags"} <= {*compared}
+
+
+def test_so_it_is_of_one_that_the_judge_is_asked_about(compared, settings):
+    settings.ANTHROPIC_API_KEY, settings.JUDGE_MODEL = "key", "claude-opus-4-6"
+    submit(transcript=logs.claude("71a3", logs.COMMIT))
+    submit(transcript=logs.claude("71a3", logs.COMMIT, logs.COMMIT))
+    assert "judge_jobs" in compared
+
+
+def test_so_it_is_of_one_whose_subagent_came_before(compared):
+    submit("agent-a1", transcript=shared_records.log("parent", shared_records.steps("s", 1, 5), sidechain=True))
+    parent = submit("parent", transcript=shared_records.log("parent", shared_records.steps("a", 1, 5))).session
+    assert parent.parts.count() == 1
+    assert compared.count("parts") == 1
+
+
+def test_an_upload_asks_little_of_the_database():
+    patch = "diff --git a/x.py b/x.py\nnew file mode 100644\n--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+x = 1\n"
+    for name in ("first", "second"):
+        submit(name, transcript=logs.claude(name, logs.COMMIT), journal=f"{name} is done.", patch=patch)
+    with CaptureQueriesContext(connection) as asked:
+        submit("third", transcript=logs.claude("third", logs.COMMIT), journal="Done.", patch=patch)
+    assert len(asked) <= STATEMENTS, json.dumps([query["sql"][:200] for query in asked], indent=1)
