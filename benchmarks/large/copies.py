@@ -18,10 +18,12 @@ STRIDE, DAYS, STEPS = 10_000, 1095, 40
 # In this order everything refers to what was copied before it.
 COPIED = (
     "bandit.Selection",
+    "bandit.Assignment",
     "grading.Session",
     "grading.SessionState",
     "grading.SessionSignals",
     "grading.SessionShares",
+    "grading.SessionLesson",
     "grading.Evidence",
     "grading.SessionLog",
     "grading.RecordAnchor",
@@ -46,6 +48,8 @@ APART = {
     ("Selection", "decision_id"): "{column} || '-' || n",
     ("RecordAnchor", "record"): "{column} || '-' || n",
     ("Selection", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
+    ("Assignment", "decision_id"): "{column} || '-' || n",
+    ("Assignment", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
     ("LedgerEntry", "observation"): "'session:' || {number}",
     ("LedgerEntry", "settlement"): "'settlement:' || {number}",
 }
