@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from bandit.core.agents import AgentCaps, factor_of
 from bandit.core.feedback import Feedback, Sizes, feedback
-from bandit.core.table import MICRO, RewardRow
+from bandit.core.table import MICRO, RewardRow, RewardRows
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import weights_of
 
@@ -216,7 +216,11 @@ def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
 
 
 def consumption_feedback(
-    rows: list[RewardRow], names: list[str], version: PolicyVersion, today: date, caps: AgentCaps = MappingProxyType({})
+    rows: Iterable[RewardRow],
+    names: list[str],
+    version: PolicyVersion,
+    today: date,
+    caps: AgentCaps = MappingProxyType({}),
 ) -> dict[str, Feedback]:
     """The boost or penalty of each consumption arm, from the rewards that carry weight, as far as its agent's cap
     leaves each.
@@ -228,9 +232,11 @@ def consumption_feedback(
         least=version.consumption_min_samples,
     )
     since, weights = today - timedelta(days=sizes.window), weights_of(version)
-    moved = {}
+    held, moved = RewardRows.of(rows), {}
+    counts = held.which(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
+    lately = list(held.where(counts & (held.day > since.toordinal())))
     for name in names:
-        recent = [row for row in rows if row.arm == name and row.day > since and weights.get(row.source)]
+        recent = [row for row in lately if row.arm == name]
         n = sum(row.n for row in recent)
         factors = [factor_of(row, caps) for row in recent]
         n_left = math.fsum(factor * row.n for factor, row in zip(factors, recent, strict=True))

@@ -16,9 +16,11 @@ from typing import Any, Self
 from django.db import connection, transaction
 from django.db.models import F, Max
 
-from bandit.core.table import ABSTAINED, MOMENTS
+from bandit.core.table import ABSTAINED
 from bandit.models import (
     MICRO,
+    PRODUCTIVE,
+    SUMS,
     Arm,
     Assignment,
     Bandit,
@@ -188,7 +190,7 @@ def set_reward(
         applies.append(_append(key, value | context))
     change = LedgerChange(applied=tuple(applies), reversed=tuple(reverses))
     if change:
-        touch(row)
+        touch(row, change)
     return change
 
 
@@ -211,7 +213,7 @@ def rewrite(
     _move_all([*((entry, -1) for entry in reversed_now), *((entry, 1) for entry in applied)])
     change = LedgerChange(applied=tuple(applied), reversed=tuple(reversed_now))
     if change:
-        touch(bandit)
+        touch(bandit, change)
     return change
 
 
@@ -221,13 +223,19 @@ def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
     return LedgerEntry(**key, **_value(entry), **_said(entry, settlement))
 
 
-def touch(bandit: Bandit) -> None:
-    """Say that what was read of this bandit before may no longer hold.
+def touch(bandit: Bandit, change: LedgerChange | None = None, *, rewritten: bool = False) -> None:
+    """Say that what was read of this bandit before may no longer hold: for this change of the ledger, or for another
+    reason. `rewritten` where ledger rows were taken away, or buckets changed without any.
 
     The next revision is drawn at random, not counted: one that is rolled back is never given again to something else,
     which another process may have read meanwhile.
     """
-    Bandit.objects.filter(pk=bandit.pk).update(revision=1 + secrets.randbelow(MOST_REVISION))
+    said = {"revision": 1 + secrets.randbelow(MOST_REVISION)}
+    if rewritten:
+        said["history"] = 1 + secrets.randbelow(MOST_REVISION)
+    if change is not None:
+        said["latest"] = max(entry.pk for entry in (*change.applied, *change.reversed))
+    Bandit.objects.filter(pk=bandit.pk).update(**said)
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
@@ -255,7 +263,7 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     for observation in sorted(set(observations)):
         entries = LedgerEntry.objects.filter(observation=observation)
         for name in entries.order_by("bandit__name").values_list("bandit__name", flat=True).distinct():
-            touch(Bandit.objects.locked(name))
+            touch(Bandit.objects.locked(name), rewritten=True)
         for entry in entries.live():
             _move(entry, -1)
         counts["ledger entries"] += entries.delete()[0]
@@ -321,14 +329,16 @@ def _move_all(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
     for entry, sign in moves:
         value = sign * entry.value_micro
         known = (0, 0) if entry.cost_micro is None else (sign * entry.cost_micro, sign)
-        held = sums.setdefault((entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day), [0] * 5)
-        held[:] = map(add, held, (sign, value, value * entry.value_micro, *known))
+        key = (entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day)
+        held = sums.setdefault(key, [0] * len(SUMS))
+        productive = sign * (entry.value_micro > PRODUCTIVE)
+        held[:] = map(add, held, (sign, value, value * entry.value_micro, *known, productive))
     for (bandit, arm, grader, day), steps in sums.items():
-        key = {"bandit_id": bandit, "arm_id": arm, "grader_id": grader, "effective_day": day}
-        step = {name: F(name) + by for name, by in zip(MOMENTS, steps, strict=True) if by}
-        bucket = Bucket.objects.filter(**key)
+        named = {"bandit_id": bandit, "arm_id": arm, "grader_id": grader, "effective_day": day}
+        step = {name: F(name) + by for name, by in zip(SUMS, steps, strict=True) if by}
+        bucket = Bucket.objects.filter(**named)
         if step and not bucket.update(**step):
-            Bucket.objects.bulk_create([Bucket(**key)], ignore_conflicts=True)
+            Bucket.objects.bulk_create([Bucket(**named)], ignore_conflicts=True)
             bucket.update(**step)
 
 

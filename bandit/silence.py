@@ -12,7 +12,7 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.policy import Policy
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import REMEMBERED, days_read, evidence_of, outlook, revision_of, site_day
+from bandit.reading import REMEMBERED, days_read, evidence_of, fresh, outlook, site_day
 
 # What abstentions that are read alike share: day, context and salience.
 Alike = tuple[date, str, int]
@@ -40,7 +40,7 @@ def heard(
     One query, which looks no further in an arm than to the first; remembered until the bandit's revision is another.
     What was reversed meanwhile does not count.
     """
-    revision = revision_of(bandit)
+    revision = fresh(bandit).revision
     asked = (bandit.pk, revision, frozenset(sources), days_read(policy, today), known_by)
     return _heard(*asked) if revision and known_by is None else _heard.__wrapped__(*asked)
 
@@ -92,7 +92,7 @@ def unheard(
             continue
         value = min(believed.arms[arm].mean, believed.posterior.mean)
         micro = round(value * MICRO)
-        others = [each for each in rows if each.arm != arm or each.source != ABSTAINED]
+        others = rows.where(rows.which(lambda kind: kind.source != ABSTAINED or kind.arm != arm))  # noqa: B023
         # What the sessions cost is left out: that they are bad is enough.
         instead = [
             RewardRow(
@@ -100,12 +100,12 @@ def unheard(
             )
             for (day, context, salience), n in alike.items()
         ]
-        after = outlook(row, fixed, [*others, *instead], today)
+        after = outlook(row, fixed, others.plus(instead), today)
         found.append(
             Unheard(
                 arm=arm,
                 observations=tuple(observations),
-                n=sum(each.n for each in others if each.arm == arm) + len(observations),
+                n=sum(n for kind, (n, *_) in others.totals() if kind.arm == arm) + len(observations),
                 value=value,
                 move=next(each for each in moves(bandit, believed, after, touched={arm}) if each.touched),
             )

@@ -132,7 +132,7 @@ def short(count: int) -> str:
     return f"{count // 10**6}m" if count >= 10**6 else f"{count // 1000}k" if count >= 1000 else str(count)  # noqa: PLR2004
 
 
-def measure(  # noqa: PLR0917 - a value for each choice
+def measure(
     count: int,
     on_postgres: bool,  # noqa: FBT001
     keep: Path | None,
@@ -164,7 +164,9 @@ def look(state: Path, url: str, count: int, repeats: int, only: str, *, slow: bo
     client.force_login(User.objects.get(username="olga"))
     pages = {name: partial(page, client, address) for name, address in addresses().items() if only in name}
     jobs = {name: tasks.PERIODIC[name] for name in JOBS if only in name}
-    cpu, jobs_ms = ({name: cost(name, work, repeats, slow=slow) for name, work in all_.items()} for all_ in (pages, jobs))
+    cpu, jobs_ms = (
+        {name: cost(name, work, repeats, slow=slow) for name, work in all_.items()} for all_ in (pages, jobs)
+    )
     return Site(sessions=count, cpu_ms=cpu, jobs_ms=jobs_ms, bytes_per_session=size(state) / count)
 
 

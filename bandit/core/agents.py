@@ -122,5 +122,4 @@ def factors_of(rows: RewardRows, caps: AgentCaps) -> Floats:
         return left
     codes, factors = (np.array(each) for each in zip(*capped, strict=True))
     place = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
-    left = np.where(codes[place] == code, factors[place], 1.0)
-    return left
+    return np.where(codes[place] == code, factors[place], 1.0)

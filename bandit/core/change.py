@@ -123,9 +123,7 @@ def changes(
     """
     held = RewardRows.of(rows)
     told = held.which(
-        lambda kind: (
-            kind.source in GRADED and kind.witness != CLAIMED and counted.get(kind.standing, 1.0) >= 1
-        )
+        lambda kind: kind.source in GRADED and kind.witness != CLAIMED and counted.get(kind.standing, 1.0) >= 1
     )
     said = held.where(told & (held.day < today.toordinal()))
     verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))

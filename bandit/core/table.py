@@ -80,7 +80,7 @@ KIND = attrgetter(*RowKind._fields)
 @dataclass(frozen=True, slots=True, eq=False)
 class RewardRows:
     """Rows in some order as columns of integers, (m,) each, which nobody changes: whatever is asked of all of them is
-    asked of their `kinds`, each of which has a row. `day` is an ordinal, `sums` (m, 5) are the MOMENTS.
+    asked of their `kinds`, each of which has a row; two may be alike. `day` is an ordinal, `sums` (m, 5) the MOMENTS.
     """
 
     kinds: tuple[RowKind, ...]
@@ -141,16 +141,14 @@ class RewardRows:
         more = RewardRows.of(rows)
         if not len(more):
             return self
-        numbers = {kind: number for number, kind in enumerate(self.kinds)}
-        theirs = np.array([numbers.setdefault(kind, len(numbers)) for kind in more.kinds], dtype=np.int64)
-        both = ((self.kind, theirs[more.kind]), (self.day, more.day), (self.sums, more.sums))
-        return RewardRows(tuple(numbers), *(np.concatenate(each) for each in both))
+        kind = np.concatenate((self.kind, len(self.kinds) + more.kind))
+        day, sums = np.concatenate((self.day, more.day)), np.concatenate((self.sums, more.sums))
+        return RewardRows(self.kinds + more.kinds, kind, day, sums)
 
     def totals(self) -> Iterator[tuple[RowKind, Sums]]:
         """The MOMENTS of each kind, over all days."""
         found = sums_of(self.kind, self.sums, len(self.kinds))
-        for kind, (n, s, q, cost, costed) in zip(self.kinds, found.tolist(), strict=True):
-            yield kind, (n, s, q, cost, costed)
+        yield from zip(self.kinds, found.tolist(), strict=True)
 
 
 def _row(kind: RowKind, day: int, sums: Sequence[int]) -> RewardRow:

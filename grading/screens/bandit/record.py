@@ -64,8 +64,8 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
         waiting = Flag.objects.open().filter(rule=UNHEARD).order_by()
         asked = by_arm(arms, waiting.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
-    for row in belief.rewards:
-        sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
+    for kind, (n, s, _, cost, costed) in belief.rewards.totals():
+        sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
     return {
         name: Record(
             n=found["n"],
