@@ -87,7 +87,7 @@ def columns(bandit: Bandit) -> Held:
     held = _last.get(bandit.pk)
     found = None if held is None else _kept_up(held, bandit)
     if found is None:
-        last = LedgerEntry.objects.filter(pk=bandit.latest, bandit=bandit).values_list(*ROW).first()
+        last = LedgerEntry.objects.filter(pk=bandit.latest or 0, bandit=bandit).values_list(*ROW).first()
         keys, sums = _read(Bucket.objects.filter(bandit=bandit))
         found = _named(bandit, last, keys, sums, {})
     while len(_last) >= BANDITS:

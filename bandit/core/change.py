@@ -28,12 +28,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Self
 
 import numpy as np
 
-from bandit.core.agents import AgentCaps, factors_of
+from bandit.core.agents import AgentCaps
 from bandit.core.rectify import Stratum
 from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, RewardRows, positions, summed
 
@@ -112,7 +111,7 @@ def changes(
     contexts: Mapping[str, float],
     counted: Mapping[str, float],
     decisions: Collection[DecidedBreak] = (),
-    caps: AgentCaps = MappingProxyType({}),
+    caps: AgentCaps | None = None,
 ) -> ArmChanges:
     """What changed before `today` in each of the arms `names`, sorted; the rows are in any order.
 
@@ -128,7 +127,7 @@ def changes(
     said = held.where(told & (held.day < today.toordinal()))
     verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))
     known = tuple(each for each in verdicts if each.day <= today and each.arm in names)
-    return _changes(Series.of(said, names, offsets, contexts, caps), names, known)
+    return _changes(Series.of(said, names, offsets, contexts, caps or AgentCaps()), names, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,14 +179,14 @@ class Series:
             [(arm_at[kind.arm], judge_at[judge]) for kind, judge in zip(held.kinds, judges, strict=True)],
             dtype=np.int64,
         ).reshape(-1, 2)[held.kind]
-        factors, factor = np.unique(factors_of(held, caps), return_inverse=True)
+        factors, factor = np.unique(caps.factors(held), return_inverse=True)
         step = held.each(
             lambda kind: round(
                 (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
             )
         )
         given, s, q = (held.sums[:, column] for column in range(3))
-        moved = np.column_stack((given, s + step * given, q + 2 * step * s + step**2 * given))
+        moved: Ints = np.column_stack((given, s + step * given, q + 2 * step * s + step**2 * given))
         keys, sums = summed(np.column_stack((named, held.day, factor)), moved)
         # What caps leave of the rewards of one day: added up in the order of what they leave.
         first = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]

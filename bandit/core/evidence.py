@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from bandit.core.agents import AgentCaps, agent_caps, factors_of
+from bandit.core.agents import AgentCaps, agent_caps
 from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
 from bandit.core.change import ArmChanges, changes
 from bandit.core.policy import Policy
@@ -54,7 +54,7 @@ class EvidenceTable:
     policy: Policy
     today: date
     changes: ArmChanges | None = None
-    caps: AgentCaps = field(default_factory=dict)
+    caps: AgentCaps = field(default_factory=AgentCaps)
 
     @classmethod
     def read(cls, rows: Iterable[RewardRow], names: tuple[str, ...], policy: Policy, today: date) -> Self:
@@ -318,7 +318,7 @@ def _apart(
         for kind, each in zip(rows.kinds, ways, strict=True)
     ]
     number = np.array(of, dtype=np.int64)[rows.kind]
-    factors, factor = np.unique(factors_of(rows, caps), return_inverse=True)
+    factors, factor = np.unique(caps.factors(rows), return_inverse=True)
     plain: dict[Left, RewardRows] = {WHOLE: rows.where(np.zeros(len(rows), dtype=np.bool_))}
     through: dict[Way, RewardRows] = {}
     for (standing, line), at in numbers.items():
@@ -343,7 +343,7 @@ def _lines(
         return ()
     means: dict[str, float] = {}
     for some in (rows, rows.where(rows.day < today.toordinal())):
-        factors, factor = np.unique(factors_of(some, caps), return_inverse=True)
+        factors, factor = np.unique(caps.factors(some), return_inverse=True)
         group = some.kind * len(factors) + factor
         summed = sums_of(group, some.sums[:, :2], len(some.kinds) * len(factors)).tolist()
         sums: dict[tuple[str, float], tuple[int, int]] = {}

@@ -152,7 +152,8 @@ class RewardRows:
 
 
 def _row(kind: RowKind, day: int, sums: Sequence[int]) -> RewardRow:
-    return RewardRow(**kind._asdict(), day=date.fromordinal(day), **dict(zip(MOMENTS, sums, strict=True)))
+    n, s, q, cost, costed = sums
+    return RewardRow(**kind._asdict(), day=date.fromordinal(day), n=n, s=s, q=q, cost=cost, costed=costed)
 
 
 def sums_of(group: Ints, columns: Ints, groups: int) -> Ints:

@@ -44,7 +44,7 @@ COPIED = (
 # What tells rows apart in other ways than their keys, as SQL of the column and n.
 APART = {
     ("Session", "external_id"): "{column} || '-' || n",
-    ("Evidence", "sha256"): "substr({column}, 1, 55) || substr('000000000' || n, -9)",
+    ("Evidence", "sha256"): "substr({column}, 1, 55) || substr(CAST(1000000000 + n AS text), 2)",
     ("Selection", "decision_id"): "{column} || '-' || n",
     ("RecordAnchor", "record"): "{column} || '-' || n",
     ("Selection", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
