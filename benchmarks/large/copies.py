@@ -2,7 +2,7 @@
 
 Copy n of a row has the row's key plus n strides, and lies n days before it, three years back at most, then over again.
 What waits for somebody or something (jobs, items, flags, alarms) is left out: a site that has a million sessions has
-not a million open ones.
+not a million open ones, nor more people who answer.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ OPEN = {
     "ReviewItem": "state = 'open'",
     "Flag": "cleared_at IS NULL",
 }
+# Copies of what people answered, in three years; more sessions make no more people.
+ANSWERED, ANSWERS = 2_500, ("ReviewItem", "ReviewAnswer", "Reveal")
 
 
 def multiply(sessions: int) -> None:
@@ -110,6 +112,7 @@ class Table:
         columns = ", ".join(f'"{field.column}"' for field in self.fields)
         values = ", ".join(_copied(of, field, copied, is_postgres=is_postgres) for field in self.fields)
         left_out = f" AND NOT ({OPEN[of]})" if of in OPEN else ""
+        left_out += f" AND n <= {ANSWERED}" if of in ANSWERS else ""
         chosen = f'SELECT {values} FROM {self.name}, {numbers} WHERE "{self.key}" < {STRIDE}{left_out}'  # noqa: S608
         return f"INSERT INTO {self.name} ({columns}) {chosen}"
 
