@@ -145,6 +145,7 @@ def measure(
     with nullcontext(keep) if keep else tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
         state.mkdir(parents=True, exist_ok=True)
+        Path(folder).chmod(0o711)  # the server may be another user's
         if not on_postgres:
             return look(state, "", count, repeats, only, slow=slow)
         from tests import postgres

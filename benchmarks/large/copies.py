@@ -46,7 +46,7 @@ APART = {
     ("Session", "external_id"): "{column} || '-' || n",
     ("Evidence", "sha256"): "substr({column}, 1, 55) || substr(CAST(1000000000 + n AS text), 2)",
     ("Selection", "decision_id"): "{column} || '-' || n",
-    ("RecordAnchor", "record"): "{column} || '-' || n",
+    ("RecordAnchor", "record"): "CASE WHEN {column} > 0 THEN {column} - n ELSE {column} + n END",
     ("Selection", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
     ("Assignment", "decision_id"): "{column} || '-' || n",
     ("Assignment", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
