@@ -33,21 +33,35 @@ class Unheard:
 
 
 def heard(
-    bandit: Bandit, policy: Policy, today: date, sources: Collection[str], known_by: datetime | None = None
+    bandit: Bandit,
+    policy: Policy,
+    today: date,
+    sources: Collection[str],
+    known_by: datetime | None = None,
+    *,
+    arms: Collection[str],
 ) -> frozenset[str]:
-    """The arms of which one of these sources has graded an observation that abstained, over the days that are read.
+    """Those of the `arms` of which one of these sources has graded an observation that abstained, over the days that
+    are read.
 
-    One query, which looks no further in an arm than to the first; remembered until the bandit's revision is another.
+    Two queries, which look no further in an arm than to the first; remembered until the bandit's revision is another.
     What was reversed meanwhile does not count.
     """
+    if not arms:
+        return frozenset()
     revision = fresh(bandit).revision
-    asked = (bandit.pk, revision, frozenset(sources), days_read(policy, today), known_by)
+    asked = (bandit.pk, revision, frozenset(sources), days_read(policy, today), known_by, frozenset(arms))
     return _heard(*asked) if revision and known_by is None else _heard.__wrapped__(*asked)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _heard(
-    bandit: int, _revision: int, sources: frozenset[str], days: tuple[date, date], known_by: datetime | None
+    bandit: int,
+    _revision: int,
+    sources: frozenset[str],
+    days: tuple[date, date],
+    known_by: datetime | None,
+    arms: frozenset[str],
 ) -> frozenset[str]:
     known = {} if known_by is None else {"recorded_at__lte": known_by}
     abstained = LedgerEntry.objects.abstentions().filter(
@@ -69,7 +83,7 @@ def _heard(
         **known,
     )
     found = graded.filter(Exists(abstained)).exclude(Exists(reversed_since))
-    return frozenset(Arm.objects.filter(Exists(found), bandit=bandit).values_list("name", flat=True))
+    return frozenset(Arm.objects.filter(Exists(found), bandit=bandit, name__in=arms).values_list("name", flat=True))
 
 
 def unheard(
@@ -84,10 +98,11 @@ def unheard(
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy, rows = evidence_of(row, today)
     believed = outlook(row, policy, rows, today)
-    known = heard(row, policy, today, sources)
+    silent = _silent(row, policy, today, aside)
+    known = heard(row, policy, today, sources, arms=silent)
     fixed = replace(policy, evidence_scale=believed.posterior.evidence_scale)
     found = []
-    for arm, (observations, alike) in sorted(_silent(row, policy, today, aside).items()):
+    for arm, (observations, alike) in sorted(silent.items()):
         if arm in known or arm not in believed.chances:
             continue
         value = min(believed.arms[arm].mean, believed.posterior.mean)
