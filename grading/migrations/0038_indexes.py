@@ -25,6 +25,11 @@ class Migration(migrations.Migration):
                 name="grade_not_configured",
             ),
         ),
+        migrations.RemoveIndex("session", "session_infrastructure"),
+        migrations.AddIndex(
+            "session",
+            models.Index(condition=Q(outcome="infrastructure"), fields=["ended_at"], name="session_infrastructure"),
+        ),
         migrations.AddIndex(
             "session",
             models.Index(

@@ -118,7 +118,7 @@ class Session(models.Model):
                 fields=["model", "-ended_at"], condition=Q(model_arm=None) & ~Q(model=""), name="session_nameless"
             ),
             models.Index(
-                fields=["category"], condition=Q(outcome=Outcome.INFRASTRUCTURE), name="session_infrastructure"
+                fields=["ended_at"], condition=Q(outcome=Outcome.INFRASTRUCTURE), name="session_infrastructure"
             ),
         ]
 

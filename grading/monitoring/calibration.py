@@ -67,9 +67,10 @@ def in_use() -> CalibrationStatus | None:
     if row is None:
         return None
     graded = Grade.objects.verdicts().first_readings().filter(session=OuterRef("session"), **row)
-    answers = ReviewAnswer.objects.blind().drawn().filter(Exists(graded)).order_by()
-    blind = len(answers.values_list("session").distinct()[:ENOUGH])
-    return CalibrationStatus(blind=blind, grader=JudgeInstrument(**row))
+    answers = ReviewAnswer.objects.blind().drawn().filter(Exists(graded)).order_by("-pk")
+    # Several people may have graded a session; that all of so many answers are about a few is not to be expected.
+    blind = len(set(answers.values_list("session", flat=True)[: 4 * ENOUGH]))
+    return CalibrationStatus(blind=min(blind, ENOUGH), grader=JudgeInstrument(**row))
 
 
 class Uncalibrated(Rule):

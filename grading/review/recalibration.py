@@ -158,7 +158,9 @@ def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
     for session, human, *seen in rows.values_list(*columns):
         said[session].append(human)
         first.setdefault(session, seen)
-    settled = Settlement.objects.filter(session__in=answers.values("session")).order_by("session", "revision")
+    # Where a person had no machine's reward before them, its last one counts.
+    unseen = [session for session, (_, _, _, *seen) in first.items() if not _is_machines(*seen[:3])]
+    settled = Settlement.objects.filter(session__in=unseen).order_by("session", "revision")
     last = {
         session: reward for session, *reward in settled.values_list("session", *REWARD) if _is_machines(*reward[:3])
     }

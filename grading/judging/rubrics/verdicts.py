@@ -45,8 +45,8 @@ def has_stale() -> Q:
         categories = Q(state__category__in=[pk for pk, kind in every.items() if kind in others])
         if WorkKind.PRODUCTION in others:
             categories |= Q(state__category=None)
-        stale |= Q(state__rubric=rubric, state__version=version, state__verdict__isnull=False) & categories
-    return stale
+        stale |= Q(state__rubric=rubric, state__version=version) & categories
+    return Q(state__verdict__isnull=False) & stale
 
 
 def _in_force() -> dict[WorkKind, str]:

@@ -78,7 +78,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         attempts,
         day=TruncDate("started_at"),
         agent=F("job__session__agent__name"),
-        model=F("model"),
+        asked=F("model"),
         purpose=F("job__purpose"),
         batched=Q(batch__isnull=False),
     )

@@ -40,7 +40,7 @@ class SessionsPage:
 
 def page(sessions: SessionQuerySet, asked: Mapping[str, str], *, path: str) -> SessionsPage:
     """The page that `before` or `after` names, or `page=last`; else the first. `path` leads to the columns that the
-    sessions are ordered by: "" for their own, or "state__". Two queries.
+    sessions are ordered by: "" for their own, or "state__". Three queries.
     """
     # By the state's own columns: "state__pk" would be the order of sessions, and ask for these.
     moment, key = f"{path}ended_at", f"{path}session_id" if path else "pk"
@@ -49,8 +49,10 @@ def page(sessions: SessionQuerySet, asked: Mapping[str, str], *, path: str) -> S
     rows, order = sessions, (moment, key) if backwards else (f"-{moment}", f"-{key}")
     if place is not None:
         rows = rows.filter(_further(place, moment, key, "gt" if backwards else "lt"))
-    found = list(rows.order_by(*order)[: PAGE_SIZE + 1])
-    more, held = len(found) > PAGE_SIZE, found[:PAGE_SIZE]
+    # Which they are first, and then all that is shown of them: what is sorted is small.
+    keys = list(rows.order_by(*order).values_list("pk", flat=True)[: PAGE_SIZE + 1])
+    shown = {session.pk: session for session in sessions.filter(pk__in=keys[:PAGE_SIZE])}
+    more, held = len(keys) > PAGE_SIZE, [shown[key] for key in keys[:PAGE_SIZE] if key in shown]
     if backwards:
         held.reverse()
     if place is not None and not held:  # a place beyond the end
