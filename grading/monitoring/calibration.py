@@ -8,7 +8,8 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from grading.models import Grade, ReviewAnswer
 from grading.models.grades import GradeQuerySet
@@ -60,17 +61,14 @@ def compared() -> GradeQuerySet:
 
 
 def in_use() -> CalibrationStatus | None:
-    """The grader that gave the latest verdict for the chain; None before the first. Two queries, for every page: from
-    ENOUGH on nobody counts any more.
-    """
-    row = Grade.objects.chain().verdicts().first_readings().order_by("-pk").values(*IDENTITY).first()
-    if row is None:
-        return None
-    graded = Grade.objects.verdicts().first_readings().filter(session=OuterRef("session"), **row)
-    answers = ReviewAnswer.objects.blind().drawn().filter(Exists(graded)).order_by("-pk")
-    # Several people may have graded a session; that all of so many answers are about a few is not to be expected.
-    blind = len(set(answers.values_list("session", flat=True)[: 4 * ENOUGH]))
-    return CalibrationStatus(blind=min(blind, ENOUGH), grader=JudgeInstrument(**row))
+    """The grader that gave the latest verdict for the chain; None before the first. One query, for every page."""
+    same = compared().filter(**{name: OuterRef(name) for name in IDENTITY})
+    blind = same.order_by().values("source").annotate(n=Count("session", distinct=True)).values("n")
+    latest = (
+        Grade.objects.chain().verdicts().first_readings().order_by("-pk").annotate(blind=Coalesce(Subquery(blind), 0))
+    )
+    row = latest.values(*IDENTITY, "blind").first()
+    return None if row is None else CalibrationStatus(blind=row.pop("blind"), grader=JudgeInstrument(**row))
 
 
 class Uncalibrated(Rule):
