@@ -17,8 +17,7 @@ from django.db import transaction
 from django.db.models import Count, Max, Sum
 
 from bandit import ledger
-from bandit.core.table import MOMENTS
-from bandit.models import Arm, Bandit, BanditKind, Bucket, Erasure, Grader, LedgerEntry, LedgerEntryQuerySet
+from bandit.models import SUMS, Arm, Bandit, BanditKind, Bucket, Erasure, Grader, LedgerEntry, LedgerEntryQuerySet
 from bandit.reading import sign_of_entry, signed_sums
 
 # (arm, grader) by id and the effective day, of one bandit or, with its id before them, of any.
@@ -27,14 +26,14 @@ Sums = tuple[int, ...]
 Ledger = dict[int, dict[Key, Sums]]
 Step = Callable[[int], object]
 KEY = ("arm", "grader", "effective_day")
-NOTHING: Sums = (0,) * len(MOMENTS)
+NOTHING: Sums = (0,) * len(SUMS)
 # Rows of the ledger added up by one query, and buckets written by one.
 ROWS, WRITTEN = 200_000, 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketMismatch:
-    """A bucket that is not what the ledger says: `expected` and `found` are n, Σr, Σr², Σ cost and how many costs."""
+    """A bucket that is not what the ledger says: `expected` and `found` are its SUMS."""
 
     arm: Arm
     grader: Grader
@@ -44,7 +43,7 @@ class BucketMismatch:
 
     def __str__(self) -> str:
         where = f"{self.arm.bandit.name}/{self.arm.name}, {self.grader}, {self.day}"
-        return f"{where}: the ledger says {', '.join(MOMENTS)} = {self.expected}, the bucket says {self.found}"
+        return f"{where}: the ledger says {', '.join(SUMS)} = {self.expected}, the bucket says {self.found}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +148,7 @@ def _add_up(entries: LedgerEntryQuerySet, sums: Ledger, step: Step) -> int:
 def _compare(bandit: Bandit, expected: dict[Key, Sums], *, write: bool) -> list[BucketMismatch]:
     ids: dict[Key, int] = {}
     found: dict[Key, Sums] = {}
-    for pk, arm, grader, day, *moments in Bucket.objects.filter(bandit=bandit).values_list("pk", *KEY, *MOMENTS):
+    for pk, arm, grader, day, *moments in Bucket.objects.filter(bandit=bandit).values_list("pk", *KEY, *SUMS):
         key = (arm, grader, day)
         ids[key], found[key] = pk, tuple(moments)
     keys = sorted(expected.keys() | found.keys())
@@ -180,13 +179,13 @@ def _put(bandit: Bandit, sums: dict[Key, Sums], instead_of: list[int]) -> None:
             arm_id=arm,
             grader_id=grader,
             effective_day=day,
-            **dict(zip(MOMENTS, moments, strict=True)),
+            **dict(zip(SUMS, moments, strict=True)),
         )
         for (arm, grader, day), moments in sums.items()
         if moments != NOTHING
     ]
     Bucket.objects.bulk_create(made, batch_size=WRITTEN)
-    ledger.touch(bandit)
+    ledger.touch(bandit, rewritten=True)
 
 
 def fingerprint(using: str = "default") -> str:

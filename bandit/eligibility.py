@@ -2,19 +2,18 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from types import MappingProxyType
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from bandit.core.agents import AgentCaps, factor_of
+from bandit.core.agents import AgentCaps
 from bandit.core.feedback import Feedback, Sizes, feedback
-from bandit.core.table import MICRO, RewardRow
+from bandit.core.table import MICRO, RewardRow, RewardRows
 from bandit.models import Arm, Bandit, Bucket, LedgerEntry, PolicyVersion, Selection
 from bandit.reading import weights_of
 
@@ -216,7 +215,11 @@ def _unrewarded(bandit: Bandit, today: date) -> QuerySet[Selection]:
 
 
 def consumption_feedback(
-    rows: list[RewardRow], names: list[str], version: PolicyVersion, today: date, caps: AgentCaps = MappingProxyType({})
+    rows: Iterable[RewardRow],
+    names: list[str],
+    version: PolicyVersion,
+    today: date,
+    caps: AgentCaps | None = None,
 ) -> dict[str, Feedback]:
     """The boost or penalty of each consumption arm, from the rewards that carry weight, as far as its agent's cap
     leaves each.
@@ -228,14 +231,14 @@ def consumption_feedback(
         least=version.consumption_min_samples,
     )
     since, weights = today - timedelta(days=sizes.window), weights_of(version)
-    moved = {}
+    held, moved = RewardRows.of(rows), {}
+    counts = held.which(lambda kind: kind.arm in names and bool(weights.get(kind.source)))
+    lately = held.where(counts & (held.day > since.toordinal()))
+    factors = (caps or AgentCaps()).factors(lately)
     for name in names:
-        recent = [row for row in rows if row.arm == name and row.day > since and weights.get(row.source)]
-        n = sum(row.n for row in recent)
-        factors = [factor_of(row, caps) for row in recent]
-        n_left = math.fsum(factor * row.n for factor, row in zip(factors, recent, strict=True))
-        s_left = math.fsum(factor * row.s for factor, row in zip(factors, recent, strict=True))
-        found = feedback(n, s_left / n_left / MICRO if n_left else 0.0, sizes)
+        own = lately.which(lambda kind: kind.arm == name)  # noqa: B023 - asked at once
+        n_left, s_left = (math.fsum(factors[own] * each) for each in lately.sums[own, :2].T)
+        found = feedback(int(lately.n[own].sum()), s_left / n_left / MICRO if n_left else 0.0, sizes)
         if found:
             moved[name] = found
     return moved

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from bandit import ledger
 from bandit.core.posterior import Posterior, chances, fold
+from bandit.core.table import RewardRow
 from bandit.eligibility import consumption_feedback
 from bandit.models import Bandit, PolicyVersion
 from bandit.reading import entries_of, policy_with, rows_of, site_day, with_baseline
@@ -110,6 +111,7 @@ class LedgerReplay:
         self._arms = {arm.name: arm.is_consumption for arm in bandit.arms.all()}
         self._policy = policy_with(variant)
         self._rows = rows_of(bandit, self._policy, site_day(start), start)
+        self._new = list[RewardRow]()
         entries = entries_of(bandit, self._policy).filter(recorded_at__gt=start, recorded_at__lte=end)
         self._later = list(entries.select_related("arm", "grader").order_by("-recorded_at"))
         self._day, self._freed = date.min, self._policy
@@ -118,12 +120,13 @@ class LedgerReplay:
         """Take in what was recorded by `moment`."""
         while self._later and self._later[-1].recorded_at <= moment:
             entry = self._later.pop()
-            self._rows.append(row_of(entry, sign=1 if entry.op == ledger.APPLY else -1))
+            self._new.append(row_of(entry, sign=1 if entry.op == ledger.APPLY else -1))
             self.new_rows += 1
 
     def read(self, moment: datetime) -> VariantReading:
         """The variant's reading at `moment`, of what was taken in."""
         self.new_rows, today = 0, site_day(moment)
+        self._rows, self._new = self._rows.plus(self._new), []
         if self._day != today:
             self._day, self._freed = today, with_baseline(self.variant.bandit, self._policy, today, moment)
         posterior = fold(self._rows, arms=self._arms, policy=self._freed, today=today)

@@ -14,11 +14,13 @@ from operator import add
 from typing import Any, Self
 
 from django.db import connection, transaction
-from django.db.models import F, Max
+from django.db.models import BigIntegerField, Case, F, Max, When
 
-from bandit.core.table import ABSTAINED, MOMENTS
+from bandit.core.table import ABSTAINED
 from bandit.models import (
     MICRO,
+    PRODUCTIVE,
+    SUMS,
     Arm,
     Assignment,
     Bandit,
@@ -244,14 +246,23 @@ def copy_to(arm: Arm, entry: LedgerEntry, settlement: str) -> LedgerEntry:
     return LedgerEntry(**key, **_value(entry), **_said(entry, settlement))
 
 
-def touch(*bandits: Bandit) -> None:
-    """Say that what was read of these bandits before may no longer hold.
+def touch(*bandits: Bandit, change: LedgerChange | None = None, rewritten: bool = False) -> None:
+    """Say that what was read of these bandits before may no longer hold: for this change of the ledger, or for another
+    reason. `rewritten` where ledger rows were taken away, or buckets changed without any.
 
     The next revision is drawn at random, not counted: one that is rolled back is never given again to something else,
     which another process may have read meanwhile.
     """
-    keys = {bandit.pk for bandit in bandits}
-    Bandit.objects.filter(pk__in=keys).update(revision=1 + secrets.randbelow(MOST_REVISION))
+    said: dict[str, Any] = {"revision": 1 + secrets.randbelow(MOST_REVISION)}
+    if rewritten:
+        said["history"] = 1 + secrets.randbelow(MOST_REVISION)
+    if change is not None:
+        latest: dict[int, int] = {}
+        for entry in (*change.reversed, *change.applied):
+            latest[entry.bandit_id] = max(entry.pk, latest.get(entry.bandit_id, 0))
+        rows = (When(pk=bandit, then=row) for bandit, row in latest.items())
+        said["latest"] = Case(*rows, default=F("latest"), output_field=BigIntegerField())
+    Bandit.objects.filter(pk__in={bandit.pk for bandit in bandits}).update(**said)
 
 
 def live_entries(bandit: str, observation: str) -> LedgerEntryQuerySet:
@@ -279,7 +290,7 @@ def erase(observations: Iterable[str], counts: Counter[str]) -> None:
     for observation in sorted(set(observations)):
         entries = LedgerEntry.objects.filter(observation=observation)
         for name in entries.order_by("bandit__name").values_list("bandit__name", flat=True).distinct():
-            touch(Bandit.objects.locked(name))
+            touch(Bandit.objects.locked(name), rewritten=True)
         for entry in entries.live():
             _move([(entry, -1)])
         counts["ledger entries"] += entries.delete()[0]
@@ -363,7 +374,7 @@ def _append(reverses: Sequence[LedgerEntry], applies: Sequence[LedgerEntry]) -> 
     _move([*((entry, -1) for entry in reverses), *((entry, 1) for entry in applies)])
     change = LedgerChange(applied=tuple(applies), reversed=tuple(reverses))
     if change:
-        touch(*{entry.bandit for entry in (*reverses, *applies)})
+        touch(*{entry.bandit for entry in (*reverses, *applies)}, change=change)
     return change
 
 
@@ -378,12 +389,13 @@ def _move(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
         key = (entry.bandit_id, entry.arm_id, entry.grader_id, entry.effective_day)
         value = sign * entry.value_micro
         known = (0, 0) if entry.cost_micro is None else (sign * entry.cost_micro, sign)
-        held = sums.setdefault(key, [0] * 5)
-        held[:] = map(add, held, (sign, value, value * entry.value_micro, *known))
+        held = sums.setdefault(key, [0] * len(SUMS))
+        productive = sign * (entry.value_micro > PRODUCTIVE)
+        held[:] = map(add, held, (sign, value, value * entry.value_micro, *known, productive))
         lose |= {key} if sign < 0 else set()
     for key in sorted(lose):
         where = dict(zip(BUCKET_KEY, key, strict=True))
-        step = {name: F(name) + by for name, by in zip(MOMENTS, sums[key], strict=True) if by}
+        step = {name: F(name) + by for name, by in zip(SUMS, sums[key], strict=True) if by}
         bucket = Bucket.objects.filter(**where)
         if step and not bucket.update(**step):
             Bucket.objects.bulk_create([Bucket(**where)], ignore_conflicts=True)
@@ -395,9 +407,9 @@ def _move(moves: Iterable[tuple[LedgerEntry, int]]) -> None:
 
 def _gain(rows: Sequence[tuple[BucketKey, Sequence[int]]]) -> None:
     """Add to these buckets, and make those that are not there."""
-    columns = (*BUCKET_KEY, *MOMENTS)
+    columns = (*BUCKET_KEY, *SUMS)
     row = f"({', '.join(['%s'] * len(columns))})"
-    added = ", ".join(f"{name} = bandit_bucket.{name} + excluded.{name}" for name in MOMENTS)
+    added = ", ".join(f"{name} = bandit_bucket.{name} + excluded.{name}" for name in SUMS)
     values: list[Any] = []
     for (bandit, arm, grader, day), steps in rows:
         values += [bandit, arm, grader, connection.ops.adapt_datefield_value(day), *steps]

@@ -107,8 +107,9 @@ def preview_merge(arm: Arm, into: Arm, now: datetime) -> MergePreview:
     moving, doubles = _to_move(arm, target)
     row, today = arm.bandit, site_day(now)
     policy, rows = evidence_of(row, today)
-    without = [*rows, *(row_of(entry, sign=-1) for entry in doubles)]
-    moved = [replace(each, arm=target.name) if each.arm == arm.name else each for each in without]
+    without = rows.plus(row_of(entry, sign=-1) for entry in doubles)
+    kinds = tuple(each._replace(arm=target.name) if each.arm == arm.name else each for each in without.kinds)
+    moved = replace(without, kinds=kinds)
     before = outlook(row, policy, rows, today)
     merged = replace(policy, parts=parts_of(row, {arm.name: target.name})) if policy.parts else policy
     posterior = outlook(row, merged, moved, today).posterior

@@ -13,12 +13,16 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from bandit.core.table import ABSTAINED
+from bandit.core.table import ABSTAINED, MOMENTS
 from bandit.migrations._defaults import first_caps
 from bandit.names import canonical, nearest
 from bandit.packed import PackedJSONField
 
 MICRO = 1_000_000
+# A reward above it, in millionths, is one of work that came to something.
+PRODUCTIVE = 500_000
+# What a bucket adds up.
+SUMS = (*MOMENTS, "productive")
 
 
 class UnknownArm(LookupError):
@@ -80,7 +84,8 @@ class Bandit(models.Model):
 
     A bandit with a `baseline` reads its rewards as what is left once the mean of that bandit's arm is taken out, which
     the caller names as each credit's context. `revision` is another number whenever what may be read is: rewards, arms,
-    policies.
+    policies. `history` is another once ledger rows were taken away or buckets put right; while it is the same, both
+    have only been added to. `latest` is the id of the bandit's last ledger row.
     """
 
     name = models.SlugField(unique=True)
@@ -90,6 +95,8 @@ class Bandit(models.Model):
         "self", models.PROTECT, null=True, blank=True, related_name="+", help_text="Whose arms' means are taken out."
     )
     revision = models.PositiveBigIntegerField(default=0, editable=False)
+    history = models.PositiveBigIntegerField(null=True, editable=False)
+    latest = models.PositiveBigIntegerField(null=True, editable=False)
 
     objects = BanditQuerySet.as_manager()
 
@@ -591,7 +598,8 @@ class Bucket(models.Model):
     """What one grader gave one arm for one day, as integers: n rewards, their sum and their sum of squares.
 
     In micro-units: s ≤ n·10⁶ and q ≤ n·10¹², which fits 64 signed bits up to n = 9.2 million rewards a bucket. `cost`
-    is Σ of the sessions' known costs in micro-dollars, and `costed` how many of the n are known.
+    is Σ of the sessions' known costs in micro-dollars, and `costed` how many of the n are known. `productive` is how
+    many of them are above PRODUCTIVE.
     Integer sums commute, so that any order of arrival gives the same bits (L5).
     """
 
@@ -604,6 +612,7 @@ class Bucket(models.Model):
     q = models.BigIntegerField(default=0)
     cost = models.BigIntegerField(default=0)
     costed = models.BigIntegerField(default=0)
+    productive = models.BigIntegerField(default=0)
 
     objects = BucketQuerySet.as_manager()
 

@@ -1,9 +1,9 @@
 """Putting a policy in force and taking it back: always a new version, with a name, and with its effect before it."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -15,7 +15,7 @@ from django.utils import timezone
 from bandit.core.evidence import EvidenceTable
 from bandit.core.memory import LEAST_DAYS, LEAST_HALF_LIFE, Memory, memory
 from bandit.core.posterior import Outlook
-from bandit.core.table import ABSTAINED, MICRO, RewardRow
+from bandit.core.table import ABSTAINED, MICRO, RewardRows
 from bandit.ledger import touch
 from bandit.models import Bandit, BanditKind, PolicyVersion
 from bandit.reading import outlook, policy_with, rows_of, site_day, version_of, with_baseline
@@ -219,11 +219,12 @@ def memory_of(version: PolicyVersion, now: datetime) -> Memory:
     believed = outlook(version.bandit, policy, rows, today).posterior
     weighs = EvidenceTable.read(rows, believed.names, policy, today).weighs
     # Σw·r of the arm that gets the most a day, over the last TRAFFIC_DAYS before today or since its first of them.
-    lately = [row for row in rows if today - timedelta(days=TRAFFIC_DAYS) <= row.day < today]
+    day = today.toordinal()
+    lately = rows.where((rows.day >= day - TRAFFIC_DAYS) & (rows.day < day))
     sums: dict[str, float] = {}
-    for row in lately:
-        sums[row.arm] = sums.get(row.arm, 0.0) + weighs.get(row.source, 0.0) * row.n
-    busiest = max(sums.values()) / (today - min(row.day for row in lately)).days if lately else 0.0
+    for kind, (n, *_) in lately.totals():
+        sums[kind.arm] = sums.get(kind.arm, 0.0) + weighs.get(kind.source, 0.0) * n
+    busiest = max(sums.values()) / (day - int(lately.day.min())) if len(lately) else 0.0
     return memory(half_life, cap=cap, pseudo_a_day=believed.evidence_scale * busiest)
 
 
@@ -248,14 +249,14 @@ def require_memory(remembered: Memory, version: PolicyVersion) -> None:
         raise ValidationError({"evidence_cap": said})
 
 
-def costs_of(rows: Iterable[RewardRow]) -> dict[str, ArmCost]:
+def costs_of(rows: RewardRows) -> dict[str, ArmCost]:
     """What each arm's rewarded sessions cost, as far as it is known."""
     sums: dict[str, tuple[int, int, int]] = {}
-    for row in rows:
-        if row.source == ABSTAINED:
+    for kind, (own, _, _, own_cost, own_costed) in rows.totals():
+        if kind.source == ABSTAINED:
             continue
-        n, costed, cost = sums.get(row.arm, (0, 0, 0))
-        sums[row.arm] = (n + row.n, costed + row.costed, cost + row.cost)
+        n, costed, cost = sums.get(kind.arm, (0, 0, 0))
+        sums[kind.arm] = (n + own, costed + own_costed, cost + own_cost)
     return {arm: ArmCost(n=n, costed=costed, usd=cost / MICRO) for arm, (n, costed, cost) in sums.items()}
 
 

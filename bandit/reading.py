@@ -5,33 +5,36 @@ out what was learnt later: rewards, corrections, policies and rectifiers alike, 
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any
 
 from django.conf import settings
 from django.db.models import BigIntegerField, Case, Q, Sum, Value, When
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
-from bandit import calibrating, rectifying
+from bandit import buckets, calibrating, rectifying
 from bandit.core.advice import jumps
 from bandit.core.change import DecidedBreak
 from bandit.core.policy import Policy
 from bandit.core.posterior import Outlook, Posterior, fold, plain_means
 from bandit.core.posterior import outlook as outlook_on
 from bandit.core.residual import Baseline, ContextRewards, baseline, freed
-from bandit.core.table import ABSTAINED, MICRO, MOMENTS, RewardRow
+from bandit.core.table import ABSTAINED, MOMENTS, RewardRow, RewardRows
 from bandit.models import (
+    PRODUCTIVE,
+    SUMS,
     Arm,
     Bandit,
     BanditKind,
     BreakDecision,
     Bucket,
     CalibrationVersion,
+    Grader,
     LedgerEntry,
     LedgerEntryQuerySet,
     PolicyVersion,
@@ -40,8 +43,6 @@ from bandit.models import (
 
 # Readings that a process remembers: the pages of a bandit ask for a dozen.
 REMEMBERED = 64
-# A reward above it is one of work that came to something.
-PRODUCTIVE = 0.5
 # What stands between the two parts of an arm's name.
 PART = "/"
 
@@ -50,7 +51,7 @@ PART = "/"
 class BanditReading:
     """A bandit's rows on one day, and what follows from them."""
 
-    rows: list[RewardRow]
+    rows: RewardRows
     posterior: Posterior
 
     @cached_property
@@ -65,17 +66,12 @@ class BanditReading:
         return jumps(self.rows, self.posterior)
 
     @cached_property
-    def by_arm(self) -> dict[str, list[RewardRow]]:
-        """The rows of each arm that has any."""
-        found: dict[str, list[RewardRow]] = {}
-        for row in self.rows:
-            found.setdefault(row.arm, []).append(row)
-        return found
-
-    @cached_property
     def rewarded(self) -> dict[str, int]:
         """How many rewards each arm has had."""
-        return {arm: sum(row.n for row in rows if row.source != ABSTAINED) for arm, rows in self.by_arm.items()}
+        counts = Counter[str]()
+        for kind, (n, *_) in self.rows.totals():
+            counts[kind.arm] += n * (kind.source != ABSTAINED)
+        return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +103,9 @@ def _read(asked: Question) -> BanditReading:
     return BanditReading(rows=rows, posterior=fold(rows, arms=asked.arms, policy=asked.policy, today=asked.today))
 
 
-def revision_of(bandit: Bandit) -> int:
-    """The revision that the bandit has now, which its row at hand may not know yet."""
-    return Bandit.objects.values_list("revision", flat=True).get(pk=bandit.pk)
+def fresh(bandit: Bandit) -> Bandit:
+    """The bandit as it is now, which its row at hand may not know yet."""
+    return Bandit.objects.get(pk=bandit.pk)
 
 
 def site_day(now: datetime) -> date:
@@ -219,27 +215,20 @@ def parts_of(bandit: Bandit, merging: Mapping[str, str] = MappingProxyType({})) 
     return {name: both for name, both in parts.items() if both[0] in first}
 
 
-def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> list[RewardRow]:
-    """What the ledger amounts to, one row for each key, as far back as the policy reads: one query, exact integers.
+def rows_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> RewardRows:
+    """What the ledger amounts to, one row for each key, as far back as the policy reads: exact integers.
 
     From the buckets, remembered until the bandit's revision is another; or from the ledger itself where only what was
     recorded by `known_by` counts. Abstentions are among them where the policy's scale has something to say of them, and
-    else nowhere. Not to be changed by who gets them.
+    else nowhere. Five queries at most.
     """
-    read = days_read(policy, today)
+    days = days_read(policy, today)
     if known_by is None:
-        revision = revision_of(bandit)
-        asked = (bandit.pk, revision, policy.reads_abstentions, read)
-        return _rows(*asked) if revision else _rows.__wrapped__(*asked)
-    entries = entries_of(bandit, policy).filter(effective_day__range=read, recorded_at__lte=known_by)
-    return [_row(*each) for each in entries.values_list(*KEY).annotate(**signed_sums()).order_by()]
-
-
-@lru_cache(maxsize=REMEMBERED // 4)
-def _rows(bandit: int, _revision: int, with_abstentions: bool, days: tuple[date, date]) -> list[RewardRow]:  # noqa: FBT001
-    buckets = Bucket.objects if with_abstentions else Bucket.objects.rewards()
-    held = buckets.filter(bandit=bandit, effective_day__range=days, n__gt=0)
-    return [_row(*each) for each in held.values_list(*KEY, *MOMENTS).order_by()]
+        return buckets.rows(fresh(bandit), days, with_abstentions=policy.reads_abstentions)
+    entries = entries_of(bandit, policy).filter(effective_day__range=days, recorded_at__lte=known_by)
+    keys, sums = buckets.table(entries.values_list(*buckets.KEY).annotate(**signed_sums()).order_by(), SUMS)
+    graders = Grader.objects.in_bulk(set(keys[:, 1].tolist()))
+    return buckets.as_rows(keys, sums[:, : len(MOMENTS)], buckets.arms_of(bandit), graders)
 
 
 def days_read(policy: Policy, today: date) -> tuple[date, date]:
@@ -253,19 +242,15 @@ def entries_of(bandit: Bandit, policy: Policy) -> LedgerEntryQuerySet:
 
 
 def productive_of(bandit: Bandit, policy: Policy, today: date, known_by: datetime | None = None) -> dict[str, int]:
-    """How many rewards of each arm are above PRODUCTIVE, over the days that are read: one query, remembered as in
-    `rows_of`. Applies less reverses, so that the past is counted as it was.
+    """How many rewards of each arm are above PRODUCTIVE, over the days that are read. Applies less reverses, so that
+    the past is counted as it was.
     """
-    revision = revision_of(bandit)
-    asked = (bandit.pk, revision, days_read(policy, today), known_by)
-    return _productive(*asked) if revision and known_by is None else _productive.__wrapped__(*asked)
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _productive(bandit: int, _revision: int, days: tuple[date, date], known_by: datetime | None) -> dict[str, int]:
-    entries = LedgerEntry.objects.filter(bandit=bandit, effective_day__range=days, value_micro__gt=PRODUCTIVE * MICRO)
-    if known_by is not None:
-        entries = entries.filter(recorded_at__lte=known_by)
+    days = days_read(policy, today)
+    if known_by is None:
+        return buckets.productive(fresh(bandit), days)
+    entries = LedgerEntry.objects.filter(
+        bandit=bandit, effective_day__range=days, value_micro__gt=PRODUCTIVE, recorded_at__lte=known_by
+    )
     return dict(entries.order_by().values_list("arm__name").annotate(n=Sum(sign_of_entry())))
 
 
@@ -280,20 +265,6 @@ def abstentions_of(bandit: Bandit, policy: Policy, today: date, known_by: dateti
     return {arm: int(n) for arm, n in signed if n}
 
 
-# What the rows of either table are told apart by, in the order of `_row`.
-KEY = (
-    "arm__name",
-    *(f"grader__{name}" for name in ("source", "stratum", "context", "salience")),
-    *(f"grader__{name}" for name in ("model", "route", "rubric", "version", "view", "witness", "standing", "agent")),
-    "effective_day",
-)
-
-
-def judge_of(model: str, route: str, rubric: str) -> str:
-    """A name for exactly this judge; "" where none is told."""
-    return f"{model} {route} {rubric}".strip()
-
-
 def sign_of_entry() -> Case:
     """1 for an apply and −1 for a reverse: their sum over ledger entries is how many rewards are live."""
     return Case(When(op=LedgerEntry.Op.APPLY, then=Value(1)), default=Value(-1), output_field=BigIntegerField())
@@ -304,51 +275,9 @@ def signed_sums() -> dict[str, Sum]:
     sign = sign_of_entry()
     value, cost = Cast("value_micro", BigIntegerField()), Coalesce("cost_micro", Value(0))
     known = Case(When(cost_micro=None, then=Value(0)), default=sign, output_field=BigIntegerField())
-    moments = (sign, sign * value, sign * value * value, sign * cost, known)
-    return {f"total_{name}": Sum(each) for name, each in zip(MOMENTS, moments, strict=True)}
-
-
-def _row(  # noqa: PLR0917 - a row of the query
-    arm: str,
-    source: str,
-    stratum: str,
-    context: str,
-    salience: int,
-    model: str,
-    route: str,
-    rubric: str,
-    version: str,
-    view: str,
-    witness: str,
-    standing: str,
-    agent: str,
-    day: date,
-    n: Any,
-    s: Any,
-    q: Any,
-    cost: Any,
-    costed: Any,
-) -> RewardRow:
-    """Sums are decimals on PostgreSQL."""
-    return RewardRow(
-        arm=arm,
-        source=source,
-        stratum=stratum,
-        context=context,
-        salience=salience,
-        judge=judge_of(model, route, rubric),
-        version=version,
-        view=view,
-        witness=witness,
-        standing=standing,
-        agent=agent,
-        day=day,
-        n=int(n),
-        s=int(s),
-        q=int(q),
-        cost=int(cost or 0),
-        costed=int(costed or 0),
-    )
+    productive = Case(When(value_micro__gt=PRODUCTIVE, then=sign), default=0, output_field=BigIntegerField())
+    sums = (sign, sign * value, sign * value * value, sign * cost, known, productive)
+    return {f"total_{name}": Sum(each) for name, each in zip(SUMS, sums, strict=True)}
 
 
 def with_baseline(
@@ -362,7 +291,7 @@ def with_baseline(
     return policy if found is None else freed(policy, found)
 
 
-def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, list[RewardRow]]:
+def evidence_of(bandit: Bandit, today: date) -> tuple[Policy, RewardRows]:
     """The policy in force on the day `today`, what the rewards are freed of included, and the rows that it reads."""
     policy = with_baseline(bandit, policy_of(bandit), today)
     return policy, rows_of(bandit, policy, today)
@@ -380,7 +309,7 @@ def baseline_of(
     if known_by is None and not moved and other.revision:
         key = (other.pk, other.revision)
         return _usual(Question(bandit=other, key=key, policy=policy, arms=(), today=today), tuple(merged))
-    rows = [*rows_of(other, policy, today, known_by), *moved]
+    rows = rows_of(other, policy, today, known_by).plus(moved)
     return baseline(ContextRewards(rows=rows, policy=policy, merged=dict(merged)), today)
 
 

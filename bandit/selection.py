@@ -262,8 +262,7 @@ def _choose(
     reasons = {name: reason_against(arm, situation) for name, arm in arms.items()}
     left_out = {name: reason for name, reason in reasons.items() if reason}
     consuming = [arm.name for arm in arms.values() if arm.is_consumption]
-    their_rows = [row for name in consuming for row in reading.by_arm.get(name, ())]
-    moved = consumption_feedback(their_rows, consuming, version, today, reading.posterior.caps)
+    moved = consumption_feedback(reading.rows, consuming, version, today, reading.posterior.caps)
     factors = {name: moved[name].factor for name in moved}
     best = reading.posterior.chance_of_best(arms.keys() - left_out.keys())
     odds = chances(best, policy, factors)

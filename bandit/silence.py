@@ -12,7 +12,7 @@ from bandit.core.moves import ArmMove, moves
 from bandit.core.policy import Policy
 from bandit.core.table import ABSTAINED, MICRO, RewardRow
 from bandit.models import Arm, Bandit, LedgerEntry
-from bandit.reading import REMEMBERED, days_read, evidence_of, outlook, revision_of, site_day
+from bandit.reading import REMEMBERED, days_read, evidence_of, fresh, outlook, site_day
 
 # What abstentions that are read alike share: day, context and salience.
 Alike = tuple[date, str, int]
@@ -33,21 +33,35 @@ class Unheard:
 
 
 def heard(
-    bandit: Bandit, policy: Policy, today: date, sources: Collection[str], known_by: datetime | None = None
+    bandit: Bandit,
+    policy: Policy,
+    today: date,
+    sources: Collection[str],
+    known_by: datetime | None = None,
+    *,
+    arms: Collection[str],
 ) -> frozenset[str]:
-    """The arms of which one of these sources has graded an observation that abstained, over the days that are read.
+    """Those of the `arms` of which one of these sources has graded an observation that abstained, over the days that
+    are read.
 
-    One query, which looks no further in an arm than to the first; remembered until the bandit's revision is another.
+    Two queries, which look no further in an arm than to the first; remembered until the bandit's revision is another.
     What was reversed meanwhile does not count.
     """
-    revision = revision_of(bandit)
-    asked = (bandit.pk, revision, frozenset(sources), days_read(policy, today), known_by)
+    if not arms:
+        return frozenset()
+    revision = fresh(bandit).revision
+    asked = (bandit.pk, revision, frozenset(sources), days_read(policy, today), known_by, frozenset(arms))
     return _heard(*asked) if revision and known_by is None else _heard.__wrapped__(*asked)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _heard(
-    bandit: int, _revision: int, sources: frozenset[str], days: tuple[date, date], known_by: datetime | None
+    bandit: int,
+    _revision: int,
+    sources: frozenset[str],
+    days: tuple[date, date],
+    known_by: datetime | None,
+    arms: frozenset[str],
 ) -> frozenset[str]:
     known = {} if known_by is None else {"recorded_at__lte": known_by}
     abstained = LedgerEntry.objects.abstentions().filter(
@@ -69,7 +83,7 @@ def _heard(
         **known,
     )
     found = graded.filter(Exists(abstained)).exclude(Exists(reversed_since))
-    return frozenset(Arm.objects.filter(Exists(found), bandit=bandit).values_list("name", flat=True))
+    return frozenset(Arm.objects.filter(Exists(found), bandit=bandit, name__in=arms).values_list("name", flat=True))
 
 
 def unheard(
@@ -84,15 +98,16 @@ def unheard(
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy, rows = evidence_of(row, today)
     believed = outlook(row, policy, rows, today)
-    known = heard(row, policy, today, sources)
+    silent = _silent(row, policy, today, aside)
+    known = heard(row, policy, today, sources, arms=silent)
     fixed = replace(policy, evidence_scale=believed.posterior.evidence_scale)
     found = []
-    for arm, (observations, alike) in sorted(_silent(row, policy, today, aside).items()):
+    for arm, (observations, alike) in sorted(silent.items()):
         if arm in known or arm not in believed.chances:
             continue
         value = min(believed.arms[arm].mean, believed.posterior.mean)
         micro = round(value * MICRO)
-        others = [each for each in rows if each.arm != arm or each.source != ABSTAINED]
+        others = rows.where(rows.which(lambda kind: kind.source != ABSTAINED or kind.arm != arm))  # noqa: B023
         # What the sessions cost is left out: that they are bad is enough.
         instead = [
             RewardRow(
@@ -100,12 +115,12 @@ def unheard(
             )
             for (day, context, salience), n in alike.items()
         ]
-        after = outlook(row, fixed, [*others, *instead], today)
+        after = outlook(row, fixed, others.plus(instead), today)
         found.append(
             Unheard(
                 arm=arm,
                 observations=tuple(observations),
-                n=sum(each.n for each in others if each.arm == arm) + len(observations),
+                n=sum(n for kind, (n, *_) in others.totals() if kind.arm == arm) + len(observations),
                 value=value,
                 move=next(each for each in moves(bandit, believed, after, touched={arm}) if each.touched),
             )

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from bandit import ledger
+from bandit.buckets import kind_of
 from bandit.core.calibration import Scale
 from bandit.core.posterior import Outlook
 from bandit.core.rectify import Stratum
 from bandit.core.table import RewardRow
 from bandit.ledger import GraderKey
 from bandit.models import Arm, Bandit, Grader, LedgerEntry
-from bandit.reading import judge_of, outlook, policy_of, present_outlook, rows_of, site_day, with_baseline
+from bandit.reading import outlook, policy_of, present_outlook, rows_of, site_day, with_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ def what_if_moved(bandit: str, moved: Mapping[str, Sequence[RewardRow]], now: da
     """
     row, today = Bandit.objects.named(bandit), site_day(now)
     policy = policy_of(row)
-    rows = [*rows_of(row, policy, today), *moved.get(bandit, ())]
+    rows = rows_of(row, policy, today).plus(moved.get(bandit, ()))
     freed = with_baseline(row, policy, today)
     baseline = [] if row.baseline is None else list(moved.get(row.baseline.name, ()))
     after = with_baseline(row, policy, today, moved=baseline) if baseline else freed
@@ -139,17 +140,7 @@ def row_of(entry: LedgerEntry, *, sign: int) -> RewardRow:
 def _single(arm: str, grader: Grader | GraderKey, day: date, micro: int, cost: int | None, *, sign: int) -> RewardRow:
     """One reward come (`sign` 1) or gone (−1), in micro-units, as a row."""
     return RewardRow(
-        arm=arm,
-        source=grader.source,
-        stratum=grader.stratum,
-        context=grader.context,
-        salience=grader.salience,
-        judge=judge_of(grader.model, grader.route, grader.rubric),
-        version=grader.version,
-        view=grader.view,
-        witness=grader.witness,
-        standing=grader.standing,
-        agent=grader.agent,
+        **kind_of(arm, grader)._asdict(),
         day=day,
         n=sign,
         s=sign * micro,

@@ -1,11 +1,14 @@
 """What a process remembers because it is dear and cannot change: results of functions, by their arguments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 _functions: list[Any] = []
+_memories: list["Memory[Any, Any]"] = []
 F = TypeVar("F", bound=Callable[..., Any])
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 def remembered(size: int) -> Callable[[F], F]:
@@ -21,7 +24,31 @@ def remembered(size: int) -> Callable[[F], F]:
     return decorate
 
 
+class Memory(Generic[Key, Value]):
+    """Values by keys that name everything that they follow from: the last `size` that were asked for."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self._held = size, dict[Key, Value]()
+        _memories.append(self)
+
+    def of(self, keys: Iterable[Key], make: Callable[[list[Key]], Mapping[Key, Value]]) -> dict[Key, Value]:
+        """The values of these keys; those that are not known are made, all at once."""
+        asked, held = list(keys), dict(self._held)
+        unknown = [key for key in asked if key not in held]
+        found = held | dict(make(unknown)) if unknown else held
+        values = {key: found[key] for key in asked}
+        rest = {key: value for key, value in held.items() if key not in values}
+        kept = list((rest | values).items())[-self.size :]
+        self._held = dict(kept)
+        return values
+
+    def forget(self) -> None:
+        self._held = {}
+
+
 def forget() -> None:
     """Drop everything: in tests, where the same keys come again with other rows."""
     for function in _functions:
         function.cache_clear()
+    for memory in _memories:
+        memory.forget()

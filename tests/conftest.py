@@ -107,6 +107,7 @@ def no_connections_left() -> Iterator[None]:
         "grading.judging.client": "close",
         "grading.judging.allowance.limiter": "forget",
         "grading.remembered": "forget",
+        "bandit.buckets": "forget",
     }.items():
         if name in sys.modules:
             getattr(sys.modules[name], forget)()

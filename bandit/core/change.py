@@ -28,14 +28,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Self
 
 import numpy as np
 
-from bandit.core.agents import AgentCaps, factor_of
+from bandit.core.agents import AgentCaps
 from bandit.core.rectify import Stratum
-from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, positions
+from bandit.core.table import GRADED, MICRO, Flags, Floats, Ints, RewardRow, RewardRows, positions, summed
 
 # The witness who is the graded agent itself.
 CLAIMED = "claimed"
@@ -112,7 +111,7 @@ def changes(
     contexts: Mapping[str, float],
     counted: Mapping[str, float],
     decisions: Collection[DecidedBreak] = (),
-    caps: AgentCaps = MappingProxyType({}),
+    caps: AgentCaps | None = None,
 ) -> ArmChanges:
     """What changed before `today` in each of the arms `names`, sorted; the rows are in any order.
 
@@ -121,14 +120,14 @@ def changes(
     those of agents. Remembered
     for a while, since it is the same until something about a past day is.
     """
-    said = [
-        row
-        for row in rows
-        if row.source in GRADED and row.day < today and row.witness != CLAIMED and counted.get(row.standing, 1.0) >= 1
-    ]
+    held = RewardRows.of(rows)
+    told = held.which(
+        lambda kind: kind.source in GRADED and kind.witness != CLAIMED and counted.get(kind.standing, 1.0) >= 1
+    )
+    said = held.where(told & (held.day < today.toordinal()))
     verdicts = sorted(decisions, key=lambda each: (each.arm, each.day))
     known = tuple(each for each in verdicts if each.day <= today and each.arm in names)
-    return _changes(Series.of(said, names, offsets, contexts, caps), names, known)
+    return _changes(Series.of(said, names, offsets, contexts, caps or AgentCaps()), names, known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,25 +172,30 @@ class Series:
         caps: AgentCaps,
     ) -> Self:
         """The series of these rows, moved by offsets and by contexts, and weighed by what caps leave of them."""
-        arm_at = positions(names)
-        sums: dict[tuple[int, str, int, float], tuple[int, int, int]] = {}
-        for row in rows:
-            step = round(
-                (offsets.get((row.arm, row.source, row.stratum), 0.0) + contexts.get(row.context, 0.0)) * MICRO
+        held, arm_at = RewardRows.of(rows), positions(names)
+        judges = [f"{kind.source} {kind.judge}" for kind in held.kinds]
+        judge_at = positions(tuple(sorted(set(judges))))
+        named = np.array(
+            [(arm_at[kind.arm], judge_at[judge]) for kind, judge in zip(held.kinds, judges, strict=True)],
+            dtype=np.int64,
+        ).reshape(-1, 2)[held.kind]
+        factors, factor = np.unique(caps.factors(held), return_inverse=True)
+        step = held.each(
+            lambda kind: round(
+                (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
             )
-            key = (arm_at[row.arm], f"{row.source} {row.judge}", row.day.toordinal(), factor_of(row, caps))
-            held_n, held_s, held_q = sums.get(key, (0, 0, 0))
-            squares_moved = row.q + 2 * step * row.s + step**2 * row.n
-            sums[key] = held_n + row.n, held_s + row.s + step * row.n, held_q + squares_moved
-        weighed: dict[tuple[int, str, int], Floats] = {}
-        for (arm_number, name, ordinal, factor), each in sorted(sums.items()):
-            of = (arm_number, name, ordinal)
-            weighed[of] = weighed.get(of, np.zeros(3)) + factor * np.array(each, dtype=np.float64)
-        held = [(of, moments) for of, moments in weighed.items() if moments[0] > 0]
-        judge_at = positions(tuple(sorted({judge for (_, judge, _), _ in held})))
-        columns = np.array([(arm, judge_at[judge], day) for (arm, judge, day), _ in held], dtype=np.int64)
-        arm, judge, day = columns.reshape(-1, 3).T
-        count, total, squares = np.array([moments for _, moments in held]).reshape(-1, 3).T
+        )
+        given, s, q = (held.sums[:, column] for column in range(3))
+        moved: Ints = np.column_stack((given, s + step * given, q + 2 * step * s + step**2 * given))
+        keys, sums = summed(np.column_stack((named, held.day, factor)), moved)
+        # What caps leave of the rewards of one day: added up in the order of what they leave.
+        first = np.append(True, (keys[1:, :3] != keys[:-1, :3]).any(axis=1))[: len(keys)]
+        of, weighed = np.cumsum(first) - 1, factors[keys[:, 3]][:, None] * sums
+        moments = np.column_stack([np.bincount(of, weights=each, minlength=int(first.sum())) for each in weighed.T])
+        counts = moments[:, 0] > 0
+        arm, judge, day = keys[first][counts, :3].T
+        count, total, squares = moments[counts].T
+        judge = np.unique(judge, return_inverse=True)[1]
         begins: Ints = np.flatnonzero((np.diff(arm, prepend=-1) != 0) | (np.diff(judge, prepend=-1) != 0))
         n: Floats = count
         x: Floats = total / MICRO / n

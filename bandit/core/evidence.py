@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from bandit.core.agents import AgentCaps, agent_caps, factor_of
+from bandit.core.agents import AgentCaps, agent_caps
 from bandit.core.calibration import STAND_IN, CalibrationLine, Key, Scale, reads, start
 from bandit.core.change import ArmChanges, changes
 from bandit.core.policy import Policy
@@ -22,8 +22,11 @@ from bandit.core.table import (
     Flags,
     Floats,
     RewardRow,
+    RewardRows,
+    RowKind,
     Table,
     joined,
+    sums_of,
     tabulate,
 )
 
@@ -51,7 +54,7 @@ class EvidenceTable:
     policy: Policy
     today: date
     changes: ArmChanges | None = None
-    caps: AgentCaps = field(default_factory=dict)
+    caps: AgentCaps = field(default_factory=AgentCaps)
 
     @classmethod
     def read(cls, rows: Iterable[RewardRow], names: tuple[str, ...], policy: Policy, today: date) -> Self:
@@ -61,7 +64,8 @@ class EvidenceTable:
         the start where there is no verdict to go by. Abstentions without one are left out. Raises KeyError for a row of
         an arm not in `names`.
         """
-        held = [row for row in rows if 0 <= (today - row.day).days <= policy.days_read]
+        held = RewardRows.of(rows)
+        held = held.where((held.day <= today.toordinal()) & (held.day >= today.toordinal() - policy.days_read))
         caps = agent_caps(held, policy.agent_cap, today)
         changed = None
         if policy.follows_change:
@@ -75,12 +79,11 @@ class EvidenceTable:
                 decisions=policy.decisions,
                 caps=caps,
             )
-            since = {arm: each.day for arm, each in changed.breaks.items()}
-            held = [row for row in held if row.day >= since.get(row.arm, date.min)]
-        kinds = {(row.source, row.standing) for row in held}
-        sources = tuple(sorted({source for source, _standing in kinds}))
+            since = {arm: each.day.toordinal() for arm, each in changed.breaks.items()}
+            held = held.where(held.day >= held.each(lambda kind: since.get(kind.arm, 0)))
+        sources = tuple(sorted({kind.source for kind in held.kinds}))
         lines = () if policy.scale is None else _lines(policy.scale, held, sources, today, caps)
-        if lines or caps or ABSTAINED in sources or any(standing in policy.standings for _source, standing in kinds):
+        if lines or caps or ABSTAINED in sources or any(kind.standing in policy.standings for kind in held.kinds):
             plain, through = _apart(held, policy, {line.key: number for number, line in enumerate(lines)}, caps)
         else:
             plain, through = {WHOLE: held}, {}
@@ -295,26 +298,41 @@ Way = tuple[int, bool, float, Left]
 
 
 def _apart(
-    rows: Iterable[RewardRow], policy: Policy, lines: Mapping[Key, int], caps: AgentCaps
-) -> tuple[dict[Left, list[RewardRow]], dict[Way, list[RewardRow]]]:
+    rows: RewardRows, policy: Policy, lines: Mapping[Key, int], caps: AgentCaps
+) -> tuple[dict[Left, RewardRows], dict[Way, RewardRows]]:
     """The rows that are read as they stand, by what is left of their weight, and those that lines read."""
-    plain: dict[Left, list[RewardRow]] = {WHOLE: []}
-    through: dict[Way, list[RewardRow]] = {}
-    for row in rows:
-        left = policy.standings.get(row.standing, 1.0), factor_of(row, caps)
-        key = (row.source, row.version, row.view)
-        number = reads(lines, key)
-        if number is None:
-            if row.source != ABSTAINED:
-                plain.setdefault(left, []).append(row)
-            continue
-        offset = policy.rectifier.get((row.arm, row.source, row.stratum), 0.0) + policy.baseline.get(row.context, 0.0)
-        through.setdefault((number, key not in lines, offset, left), []).append(row)
+
+    def way(kind: RowKind) -> tuple[float, tuple[int, bool, float] | None]:
+        standing, key = policy.standings.get(kind.standing, 1.0), (kind.source, kind.version, kind.view)
+        if (number := reads(lines, key)) is None:
+            return standing, None
+        stratum = kind.arm, kind.source, kind.stratum
+        offset = policy.rectifier.get(stratum, 0.0) + policy.baseline.get(kind.context, 0.0)
+        return standing, (number, key not in lines, offset)
+
+    ways = [way(kind) for kind in rows.kinds]
+    numbers: dict[tuple[float, tuple[int, bool, float] | None], int] = {}
+    # Abstentions without a line are left out.
+    of = [
+        -1 if each[1] is None and kind.source == ABSTAINED else numbers.setdefault(each, len(numbers))
+        for kind, each in zip(rows.kinds, ways, strict=True)
+    ]
+    number = np.array(of, dtype=np.int64)[rows.kind]
+    factors, factor = np.unique(caps.factors(rows), return_inverse=True)
+    plain: dict[Left, RewardRows] = {WHOLE: rows.where(np.zeros(len(rows), dtype=np.bool_))}
+    through: dict[Way, RewardRows] = {}
+    for (standing, line), at in numbers.items():
+        for each in np.unique(factor[number == at]):
+            own, left = rows.where((number == at) & (factor == each)), (standing, float(factors[each]))
+            if line is None:
+                plain[left] = own
+            else:
+                through[*line, left] = own
     return plain, through
 
 
 def _lines(
-    scale: Scale, rows: Iterable[RewardRow], sources: Collection[str], today: date, caps: AgentCaps
+    scale: Scale, rows: RewardRows, sources: Collection[str], today: date, caps: AgentCaps
 ) -> tuple[CalibrationLine, ...]:
     """The scale's lines. At the start: what is between the mean verdict and each source's mean, of the days before; of
     all, for a source that is new today. `sources` are those of the rows.
@@ -324,12 +342,15 @@ def _lines(
     if JUDGE not in sources or set(sources).isdisjoint(scale.sources):
         return ()
     means: dict[str, float] = {}
-    for some in (rows, [row for row in rows if row.day < today]):
+    for some in (rows, rows.where(rows.day < today.toordinal())):
+        factors, factor = np.unique(caps.factors(some), return_inverse=True)
+        group = some.kind * len(factors) + factor
+        summed = sums_of(group, some.sums[:, :2], len(some.kinds) * len(factors)).tolist()
         sums: dict[tuple[str, float], tuple[int, int]] = {}
-        for row in some:
-            key = row.source, factor_of(row, caps)
+        for number, (count, total) in enumerate(summed):
+            key = some.kinds[number // len(factors)].source, float(factors[number % len(factors)])
             n, s = sums.get(key, (0, 0))
-            sums[key] = (n + row.n, s + row.s)
+            sums[key] = (n + count, s + total)
         for source in sources:
             own = sorted((factor, each) for (of, factor), each in sums.items() if of == source)
             n_left, s_left = (sum(factor * each[i] for factor, each in own) for i in (0, 1))

@@ -112,7 +112,7 @@ class Posterior:
     evidence: Mapping[str, tuple[SourceEvidence, ...]]
     changes: ArmChanges | None = None
     pooled: PartsPrior | None = None
-    caps: AgentCaps = field(default_factory=dict)
+    caps: AgentCaps = field(default_factory=AgentCaps)
 
     @cached_property
     def arms(self) -> Mapping[str, ArmPosterior]:

@@ -10,13 +10,13 @@ and nothing is stored: without offsets the sums are the ledger's own again.
 
 import math
 from collections.abc import Iterable, Mapping
-from datetime import date
+from dataclasses import replace
 
-from bandit.core.table import MICRO, RewardRow, Sums, add
+import numpy as np
+
+from bandit.core.table import MICRO, RewardRow, RewardRows, RowKind, summed
 
 Stratum = tuple[str, str, str]
-# Arm, source, stratum, context, salience and day: what names a row.
-Cell = tuple[str, str, str, str, int, date]
 
 # What the others are measured by.
 TRUTH = "human"
@@ -33,37 +33,36 @@ def check_offsets(offsets: Mapping[Stratum, float]) -> None:
 
 def rectified(
     rows: Iterable[RewardRow], offsets: Mapping[Stratum, float], baseline: Mapping[str, float] | None = None
-) -> list[RewardRow]:
+) -> RewardRows:
     """The rows, added up by all that names them, and moved by the `offsets` of their (arm, source, stratum).
 
     `baseline` moves them further by their context. Rows with neither stay as they are. All in units of reward, −1 to 1.
     By what else tells them apart no offset differs, so that rows are added up over that first: each sum is clipped
     once, however many agents, views or versions it came from.
     """
-    sums: dict[Cell, Sums] = {}
-    for row in rows:
-        add(sums, (row.arm, row.source, row.stratum, row.context, row.salience, row.day), row)
+    held = RewardRows.of(rows)
+    numbers: dict[RowKind, int] = {}
+    merged = [numbers.setdefault(_named(kind), len(numbers)) for kind in held.kinds]
+    keys, sums = summed(np.column_stack((np.array(merged, dtype=np.int64)[held.kind], held.day)), held.sums)
+    found = RewardRows.made(tuple(numbers), keys[:, 0], keys[:, 1], sums)
     contexts = baseline or {}
-    found = []
-    for (arm, source, stratum, context, salience, day), (n, s, q, cost, costed) in sums.items():
-        step = round((offsets.get((arm, source, stratum), 0.0) + contexts.get(context, 0.0)) * MICRO)
-        moved_s, moved_q = s, q
-        if n > 0 and step:
-            moved_s = min(max(s + step * n, 0), n * MICRO)
-            moved_q = min(max(q + 2 * step * s + step**2 * n, -(-(moved_s**2) // n)), moved_s * MICRO)
-        found.append(
-            RewardRow(
-                arm=arm,
-                source=source,
-                stratum=stratum,
-                context=context,
-                salience=salience,
-                day=day,
-                n=n,
-                s=moved_s,
-                q=moved_q,
-                cost=cost,
-                costed=costed,
-            )
+    n, s, q = (found.sums[:, column] for column in range(3))
+    step = found.each(
+        lambda kind: round(
+            (offsets.get((kind.arm, kind.source, kind.stratum), 0.0) + contexts.get(kind.context, 0.0)) * MICRO
         )
-    return found
+    )
+    moves = (n > 0) & (step != 0)
+    most = np.maximum(n, 1)
+    moved_s = np.clip(s + step * n, 0, n * MICRO)
+    # ⌈moved_s²/n⌉ by the mean's whole part and the rest, whose squares are no larger than what is given here.
+    whole, rest = moved_s // most, moved_s % most
+    least = whole**2 * n + 2 * whole * rest - (-(rest**2) // most)
+    moved_q = np.minimum(np.maximum(q + 2 * step * s + step**2 * n, least), moved_s * MICRO)
+    moved = np.column_stack((n, np.where(moves, moved_s, s), np.where(moves, moved_q, q), found.sums[:, 3:]))
+    return replace(found, sums=moved)
+
+
+def _named(kind: RowKind) -> RowKind:
+    """What an offset may differ by, without the rest."""
+    return kind._replace(judge="", version="", view="", witness="", standing="", agent="")

@@ -10,13 +10,13 @@ today to one arm moves no other. Nothing is stored but r: the baseline is a poli
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 
 from bandit.core.policy import Policy
 from bandit.core.posterior import fold
-from bandit.core.table import ABSTAINED, RewardRow
+from bandit.core.table import ABSTAINED, RewardRow, RewardRows
 
 # A circumstance with fewer rewards than this is taken for an average one.
 LEAST = 10
@@ -42,7 +42,7 @@ class ContextRewards:
     `merged` maps a context that was merged into another to that one, whose offset it has.
     """
 
-    rows: Sequence[RewardRow]
+    rows: Iterable[RewardRow]
     policy: Policy
     merged: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,10 +57,11 @@ def baseline(past: ContextRewards, today: date, *, least: int = LEAST) -> Baseli
 
     A context with fewer than `least` rewards has no offset. The policy's price on cost is left out.
     """
-    rows = [row for row in past.rows if row.day < today]
+    held = RewardRows.of(past.rows)
+    rows = held.where(held.day < today.toordinal())
     count: Counter[str] = Counter()
-    for row in rows:
-        count[row.arm] += row.n * (row.source != ABSTAINED)
+    for kind, (n, *_) in rows.totals():
+        count[kind.arm] += n * (kind.source != ABSTAINED)
     posterior = fold(rows, arms=count.keys(), policy=replace(past.policy, cost_weight=0.0), today=today)
     means = zip(posterior.names, posterior.long_run_mean.tolist(), strict=True)
     offsets = {name: posterior.mean - mean for name, mean in means if count[name] >= least}

@@ -1,10 +1,10 @@
 """Buckets as columns: integers added up exactly first, made floating-point numbers once, in one fixed order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from operator import attrgetter
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,8 @@ GRADED = ("human", JUDGE)
 NO_LINE = -1
 # What a bucket adds up: rewards, Σr, Σr², Σ of the known costs, and how many are known.
 MOMENTS = ("n", "s", "q", "cost", "costed")
-MEASURES = attrgetter("salience", *MOMENTS)
+MEASURES = attrgetter(*MOMENTS)
 
-Key = TypeVar("Key")
 Sums = tuple[int, int, int, int, int]
 
 
@@ -57,6 +56,111 @@ class RewardRow:
     witness: str = ""
     standing: str = ""
     agent: str = ""
+
+
+class RowKind(NamedTuple):
+    """What a `RewardRow` says but for its day and its sums: there are few of these where there are many rows."""
+
+    arm: str
+    source: str
+    stratum: str
+    context: str
+    salience: int
+    judge: str
+    version: str
+    view: str
+    witness: str
+    standing: str
+    agent: str
+
+
+KIND = attrgetter(*RowKind._fields)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RewardRows:
+    """Rows in some order as columns of integers, (m,) each, which nobody changes: whatever is asked of all of them is
+    asked of their `kinds`, each of which has a row; two may be alike. `day` is an ordinal, `sums` (m, 5) the MOMENTS.
+    """
+
+    kinds: tuple[RowKind, ...]
+    kind: Ints
+    day: Ints
+    sums: Ints
+
+    @classmethod
+    def of(cls, rows: Iterable[RewardRow]) -> "RewardRows":
+        """These rows; as they are, where they are columns already."""
+        if isinstance(rows, RewardRows):
+            return rows
+        numbers: dict[RowKind, int] = {}
+        found = [
+            (numbers.setdefault(RowKind(*KIND(row)), len(numbers)), row.day.toordinal(), *MEASURES(row)) for row in rows
+        ]
+        columns = np.array(found, dtype=np.int64).reshape(-1, 2 + len(MOMENTS))
+        return cls(tuple(numbers), columns[:, 0], columns[:, 1], columns[:, 2:])
+
+    @classmethod
+    def made(cls, kinds: Sequence[RowKind], kind: Ints, day: Ints, sums: Ints) -> "RewardRows":
+        """Of these columns, with those kinds that have a row."""
+        used = np.zeros(len(kinds), dtype=np.bool_)
+        used[kind] = True
+        held = tuple(each for each, is_used in zip(kinds, used.tolist(), strict=True) if is_used)
+        return cls(held, (np.cumsum(used) - 1)[kind], day, sums)
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __iter__(self) -> Iterator[RewardRow]:
+        columns = zip(self.kind.tolist(), self.day.tolist(), self.sums.tolist(), strict=True)
+        for number, day, sums in columns:
+            yield _row(self.kinds[number], day, sums)
+
+    @property
+    def n(self) -> Ints:
+        """How many rewards each row has."""
+        return self.sums[:, 0]
+
+    def each(self, of: Callable[[RowKind], Any], dtype: Any = np.int64) -> NDArray[Any]:
+        """What `of` says of each row's kind, (m,)."""
+        return np.array([of(kind) for kind in self.kinds], dtype=dtype)[self.kind]
+
+    def which(self, of: Callable[[RowKind], bool]) -> Flags:
+        """The rows of whose kind this is so, as flags (m,)."""
+        found: Flags = self.each(of, np.bool_)
+        return found
+
+    def where(self, flags: Flags) -> "RewardRows":
+        """Those of the rows that have their flag."""
+        if flags.all():
+            return self
+        return RewardRows.made(self.kinds, self.kind[flags], self.day[flags], self.sums[flags])
+
+    def plus(self, rows: Iterable[RewardRow]) -> "RewardRows":
+        """These rows and more of them."""
+        more = RewardRows.of(rows)
+        if not len(more):
+            return self
+        kind = np.concatenate((self.kind, len(self.kinds) + more.kind))
+        day, sums = np.concatenate((self.day, more.day)), np.concatenate((self.sums, more.sums))
+        return RewardRows(self.kinds + more.kinds, kind, day, sums)
+
+    def totals(self) -> Iterator[tuple[RowKind, Sums]]:
+        """The MOMENTS of each kind, over all days."""
+        found = sums_of(self.kind, self.sums, len(self.kinds))
+        yield from zip(self.kinds, found.tolist(), strict=True)
+
+
+def _row(kind: RowKind, day: int, sums: Sequence[int]) -> RewardRow:
+    n, s, q, cost, costed = sums
+    return RewardRow(**kind._asdict(), day=date.fromordinal(day), n=n, s=s, q=q, cost=cost, costed=costed)
+
+
+def sums_of(group: Ints, columns: Ints, groups: int) -> Ints:
+    """Exact sums of each column (m, c) over the rows (m,) of each group, (groups, c)."""
+    found = np.zeros((groups, *columns.shape[1:]), dtype=np.int64)
+    np.add.at(found, group, columns)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +217,15 @@ def tabulate(
     `sources`, sorted, where the table is to have more of them than its rows. Raises KeyError for a row of an arm that
     is not in `names`.
     """
-    held = list(rows)
-    sources = tuple(sorted({row.source for row in held})) if sources is None else sources
+    held = RewardRows.of(rows)
+    sources = tuple(sorted({kind.source for kind in held.kinds})) if sources is None else sources
     arm_at, source_at = positions(names), positions(sources)
-    columns = np.array(
-        [(arm_at[row.arm], source_at[row.source], row.day.toordinal(), *MEASURES(row)) for row in held], dtype=np.int64
-    ).reshape(-1, 9)
-    arm, source, day, salience, count, total, squares, cost, costed = _summed(columns).T
+    named = np.array(
+        [(arm_at[kind.arm], source_at[kind.source], kind.salience) for kind in held.kinds], dtype=np.int64
+    ).reshape(-1, 3)
+    key, sums = summed(np.column_stack((named[:, :2][held.kind], held.day, named[:, 2][held.kind])), held.sums)
+    arm, source, day, salience = key.T
+    count, total, squares, cost, costed = sums.T
     return Table(
         names=names,
         sources=sources,
@@ -150,21 +256,16 @@ def joined(tables: Sequence[Table]) -> Table:
     return replace(tables[0], **whole)
 
 
-def _summed(columns: Ints) -> Ints:
-    """In the order of the first four columns; rows that are alike there as one, sums of nothing left out."""
-    if not len(columns):
-        return columns
-    ordered = columns[np.lexsort(columns[:, 3::-1].T)]
-    starts = np.flatnonzero(np.append(True, (ordered[1:, :4] != ordered[:-1, :4]).any(axis=1)))
-    sums: Ints = np.hstack((ordered[starts, :4], np.add.reduceat(ordered[:, 4:], starts, axis=0)))
-    kept: Ints = sums[sums[:, 4] != 0]
-    return kept
-
-
-def add(sums: dict[Key, Sums], key: Key, row: RewardRow) -> None:
-    """Add the row's n, s, q, cost and costed to what `sums` has for `key`."""
-    n, s, q, cost, costed = sums.get(key, (0, 0, 0, 0, 0))
-    sums[key] = (n + row.n, s + row.s, q + row.q, cost + row.cost, costed + row.costed)
+def summed(keys: Ints, columns: Ints) -> tuple[Ints, Ints]:
+    """The keys (m, k) in their order, alike ones as one, with the sums of their columns; sums of nothing left out."""
+    if not len(keys):
+        return keys, columns
+    order = np.lexsort(keys[:, ::-1].T)
+    keys, columns = keys[order], columns[order]
+    starts = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1)))
+    sums: Ints = np.add.reduceat(columns, starts, axis=0)
+    kept = sums[:, 0] != 0
+    return keys[starts][kept], sums[kept]
 
 
 def positions(names: tuple[str, ...]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 Copy n of a row has the row's key plus n strides, and lies n days before it, three years back at most, then over again.
 What waits for somebody or something (jobs, items, flags, alarms) is left out: a site that has a million sessions has
-not a million open ones.
+not a million open ones, nor more people who answer.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ STRIDE, DAYS, STEPS = 10_000, 1095, 40
 # In this order everything refers to what was copied before it.
 COPIED = (
     "bandit.Selection",
+    "bandit.Assignment",
     "grading.Session",
     "grading.SessionState",
     "grading.SessionSignals",
     "grading.SessionShares",
+    "grading.SessionLesson",
     "grading.Evidence",
     "grading.SessionLog",
     "grading.RecordAnchor",
@@ -42,10 +44,12 @@ COPIED = (
 # What tells rows apart in other ways than their keys, as SQL of the column and n.
 APART = {
     ("Session", "external_id"): "{column} || '-' || n",
-    ("Evidence", "sha256"): "substr({column}, 1, 55) || substr('000000000' || n, -9)",
+    ("Evidence", "sha256"): "substr({column}, 1, 55) || substr(CAST(1000000000 + n AS text), 2)",
     ("Selection", "decision_id"): "{column} || '-' || n",
-    ("RecordAnchor", "record"): "{column} / 2 + n",
+    ("RecordAnchor", "record"): "CASE WHEN {column} > 0 THEN {column} - n ELSE {column} + n END",
     ("Selection", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
+    ("Assignment", "decision_id"): "{column} || '-' || n",
+    ("Assignment", "observation"): "CASE {column} WHEN '' THEN '' ELSE 'session:' || {number} END",
     ("LedgerEntry", "observation"): "'session:' || {number}",
     ("LedgerEntry", "settlement"): "'settlement:' || {number}",
 }
@@ -54,6 +58,8 @@ OPEN = {
     "ReviewItem": "state = 'open'",
     "Flag": "cleared_at IS NULL",
 }
+# Copies of what people answered, in three years; more sessions make no more people.
+ANSWERED, ANSWERS = 2_500, ("ReviewItem", "ReviewAnswer", "Reveal")
 
 
 def multiply(sessions: int) -> None:
@@ -106,6 +112,7 @@ class Table:
         columns = ", ".join(f'"{field.column}"' for field in self.fields)
         values = ", ".join(_copied(of, field, copied, is_postgres=is_postgres) for field in self.fields)
         left_out = f" AND NOT ({OPEN[of]})" if of in OPEN else ""
+        left_out += f" AND n <= {ANSWERED}" if of in ANSWERS else ""
         chosen = f'SELECT {values} FROM {self.name}, {numbers} WHERE "{self.key}" < {STRIDE}{left_out}'  # noqa: S608
         return f"INSERT INTO {self.name} ({columns}) {chosen}"
 

@@ -1,56 +1,40 @@
 """The sessions that are copied: logs, journals and patches of two agents, taken in over the API's own code, judged by
-the simulated judge, some of them graded by a person.
+the simulated judge, some of them graded by a person, some of them given lessons.
 """
 
 import datetime as dt
+import io
 from random import Random
 
 from benchmarks.intake import log, patch
 
 AGENTS = ("alice", "bob")
 CATEGORIES = ("code", "cross-repo", "infra", "content", "triage", "research", "news", "social")
+LESSONS = ("read-twice", "ask-first")
 GRADED = 1
 
 
 def sow(sessions: int) -> None:
     """So many sessions of the last day. Every fourth leaves no patch, every fifth has its log alone."""
-    import io
-
     from django.conf import settings
     from django.contrib.auth.models import User
 
+    from bandit.models import Arm, Bandit
     from bandit.selection import select
-    from grading import intake, judging, monitoring, review
-    from grading.intake.submission import SubmittedSession
+    from grading import judging, monitoring, review
     from grading.models import Agent, JudgeJob, ReviewItem
     from grading.models.review import Answer
     from grading.simulator import Simulator
 
-    settings.ANTHROPIC_API_KEY = "sk-pages"  # from the start: without a key nothing is queued for the judge
     now, dice = dt.datetime.now(dt.UTC), Random(3)
-    agents = [Agent.objects.create(name=name) for name in AGENTS]
-    for number in range(sessions):
-        name, agent = f"s{number}x", agents[number % len(agents)]
-        select(bandit="category", decision_id=f"d{number}", agent=agent.name, supply=None, now=now)
-        said = SubmittedSession(
-            session_id=name,
-            category=CATEGORIES[number % len(CATEGORIES)],
-            harness="claude-code",
-            ended_at=now - dt.timedelta(minutes=20 * number),
-            title=f"Fix {name}, and write down why",
-            selection_id=f"d{number}",
-        )
-        journal = f"# Session {name}\nSubmitted the fix; all tests pass. " + "Words of the journal. " * dice.randrange(
-            40
-        )
-        files = {"transcript": io.BytesIO(log(name))}
-        if number % 5:
-            files["journal"] = io.BytesIO(journal.encode())
-        if number % 4:
-            files["patch"] = io.BytesIO(patch(name))
-        intake.submit(agent=agent, metadata=said, **files)
+    Arm.objects.bulk_create(Arm(bandit=Bandit.objects.get(name="lesson"), name=name) for name in LESSONS)
+    Agent.objects.bulk_create(Agent(name=name) for name in AGENTS)
     with Simulator() as judge:
-        settings.ANTHROPIC_BASE_URL = judge.url
+        settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = "sk-pages", judge.url
+        for number in range(sessions):
+            agent = AGENTS[number % len(AGENTS)]
+            select(bandit="category", decision_id=f"d{number}", agent=agent, supply=None, now=now)
+            take_in(number, now - dt.timedelta(minutes=20 * number), words=dice.randrange(40))
         JudgeJob.objects.open().update(next_attempt_at=now - dt.timedelta(hours=1))
         judging.pump(seconds=600)
     person = User.objects.create_superuser("olga", password="not used")  # noqa: S106
@@ -59,3 +43,34 @@ def sow(sessions: int) -> None:
     judging.sweep()
     monitoring.watch()
     monitoring.watch_at_night()
+
+
+def take_in(number: int, ended_at: dt.datetime, *, words: int = 0) -> None:
+    """One session, the outcome of the selection of its number, if there was one; every fourth with lessons."""
+    from bandit import holdout
+    from bandit.models import Selection
+    from grading import intake
+    from grading.intake.submission import SubmittedSession
+    from grading.models import Agent
+
+    name, agent = f"s{number}x", Agent.objects.get(name=AGENTS[number % len(AGENTS)])
+    decision, with_lessons = f"d{number}", number % 4 == 1
+    chosen = Selection.objects.filter(bandit__name="category", agent=agent.name, decision_id=decision).exists()
+    if with_lessons:
+        holdout.assign("lesson", f"l{number}", LESSONS, agent=agent.name, now=ended_at - dt.timedelta(hours=1))
+    said = SubmittedSession(
+        session_id=name,
+        category=CATEGORIES[number % len(CATEGORIES)],
+        harness="claude-code",
+        ended_at=ended_at,
+        title=f"Fix {name}, and write down why",
+        selection_id=decision if chosen else None,
+        lessons_decision_id=f"l{number}" if with_lessons else None,
+    )
+    files = {"transcript": io.BytesIO(log(name))}
+    if number % 5:
+        journal = f"# Session {name}\nSubmitted the fix; all tests pass. " + "Words of the journal. " * words
+        files["journal"] = io.BytesIO(journal.encode())
+    if number % 4:
+        files["patch"] = io.BytesIO(patch(name))
+    intake.submit(agent=agent, metadata=said, **files)

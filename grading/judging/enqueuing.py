@@ -243,11 +243,13 @@ def _read_again_where_missed(limit: int) -> int:
 
 def unjudged(*, abandoned: bool = False) -> QuerySet[Session]:
     """Sessions without an open job that the judge has not seen for want of a key (or whose job was given up)."""
-    latest = Grade.objects.chain().filter(session=OuterRef("pk"), source=Source.JUDGE).order_by("-pk")
+    said = Grade.objects.chain().filter(source=Source.JUDGE)
     jobs = JudgeJob.objects.filter(session=OuterRef("pk"), purpose=Purpose.VERDICT)
-    sessions = Session.objects.annotate(
-        judge_says=Subquery(latest.values("reason")[:1]), judge_status=Subquery(latest.values("status")[:1])
-    ).exclude(Exists(jobs.open()))
+    sessions = Session.objects.exclude(Exists(jobs.open()))
     if not abandoned:
-        return sessions.filter(judge_says=Reason.NOT_CONFIGURED)
-    return sessions.filter(Exists(jobs.filter(state=JobState.ABANDONED))).exclude(judge_status=Status.SCORED)
+        later = said.filter(session=OuterRef("session"), pk__gt=OuterRef("pk"))
+        last = said.filter(reason=Reason.NOT_CONFIGURED).exclude(Exists(later))
+        return sessions.filter(pk__in=last.order_by().values("session"))
+    latest = said.filter(session=OuterRef("pk")).order_by("-pk")
+    given_up = sessions.annotate(judge_status=Subquery(latest.values("status")[:1]))
+    return given_up.filter(Exists(jobs.filter(state=JobState.ABANDONED))).exclude(judge_status=Status.SCORED)

@@ -127,6 +127,12 @@ class Grade(models.Model):
                 condition=Q(source=Source.JUDGE, status=Status.SCORED, parallel=False),
                 name="grade_verdicts",
             ),
+            # Those of which nobody could be asked.
+            models.Index(
+                fields=["session"],
+                condition=Q(source=Source.JUDGE, reason=Reason.NOT_CONFIGURED, parallel=False),
+                name="grade_not_configured",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -122,7 +122,10 @@ class Session(models.Model):
             models.Index(fields=["category", "-ended_at"], name="session_by_category"),
             models.Index(fields=["id"], condition=Q(is_sample=True), name="session_samples"),
             models.Index(
-                fields=["category"], condition=Q(outcome=Outcome.INFRASTRUCTURE), name="session_infrastructure"
+                fields=["model", "-ended_at"], condition=Q(model_arm=None) & ~Q(model=""), name="session_nameless"
+            ),
+            models.Index(
+                fields=["ended_at"], condition=Q(outcome=Outcome.INFRASTRUCTURE), name="session_infrastructure"
             ),
         ]
 

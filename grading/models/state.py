@@ -16,11 +16,12 @@ class SessionState(models.Model):
     Written in the transaction that moves the reward; audited at night; `manage.py rebuild_state` writes it anew.
     Nothing here depends on a clock or on settings: of the verdict it says under which `rubric` and by which `version`
     it was given, and whether that is stale is found out where it is read. `verdict` is the first judge's latest first
-    reading.
+    reading; `category` the id of the session's.
     """
 
     session = models.OneToOneField(Session, primary_key=True, on_delete=models.CASCADE, related_name="state")
     ended_at = models.DateTimeField()
+    category = models.BigIntegerField(null=True)
     # Without an index or a constraint: nobody looks a state up by them, and they are audited.
     settlement = models.ForeignKey(
         Settlement, null=True, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
@@ -42,7 +43,9 @@ class SessionState(models.Model):
             models.Index(fields=["-ended_at", "-session"], name="state_recent"),
             models.Index(fields=["source", "-ended_at", "-session"], name="state_by_source"),
             models.Index(
-                fields=["rubric", "version", "-ended_at"], condition=Q(verdict__isnull=False), name="state_by_rubric"
+                fields=["rubric", "version", "category", "-ended_at"],
+                condition=Q(verdict__isnull=False),
+                name="state_by_question",
             ),
             models.Index(fields=["-ended_at", "-session"], condition=Q(final=False), name="state_provisional"),
             models.Index(fields=["-ended_at", "-session"], condition=Q(value=None), name="state_without_reward"),

@@ -31,7 +31,7 @@ from bandit.core.evidence import EvidenceTable
 from bandit.core.policy import Policy
 from bandit.core.recalibration import MachineHumanPair, Offset, fit
 from bandit.core.rectify import Stratum, rectified
-from bandit.core.table import ABSTAINED, MICRO, RewardRow
+from bandit.core.table import ABSTAINED, MICRO, RewardRow, RewardRows, RowKind
 from bandit.models import Bandit, CalibrationVersion, Rectifier
 from bandit.reading import policy_of, rows_of, site_day
 from bandit.selection import Outlook, what_if_rectified
@@ -52,8 +52,8 @@ class AsRead:
     """What the calibration in force makes of machines' grades, before any rectifier; `rows` are all that is read."""
 
     def __init__(self, policy: Policy, rows: Iterable[RewardRow], today: date) -> None:
-        held = list(rows)
-        names = tuple(sorted({row.arm for row in held}))
+        held = RewardRows.of(rows)
+        names = tuple(sorted({kind.arm for kind in held.kinds}))
         self._lines = {line.key: line for line in EvidenceTable.read(held, names, policy, today).lines}
         self._sources = policy.scale.sources if policy.scale is not None and self._lines else ()
 
@@ -68,10 +68,10 @@ class AsRead:
         line = self._line(key)
         return None if line is None else line.clipped(arm, value)
 
-    def sum(self, row: RewardRow) -> tuple[int, float]:
-        """How many rewards of a row that lines read count, and Σr' in micro-units, not clipped."""
-        line = self._line((row.source, row.version, row.view))
-        return (0, 0.0) if line is None else (row.n, line.slope * row.s + line.value(row.arm, 0.0) * row.n * MICRO)
+    def sum(self, kind: RowKind, n: int, s: int) -> tuple[int, float]:
+        """How many of n rewards that lines read count, and Σr' in micro-units, not clipped; s is Σr."""
+        line = self._line((kind.source, kind.version, kind.view))
+        return (0, 0.0) if line is None else (n, line.slope * s + line.value(kind.arm, 0.0) * n * MICRO)
 
     def _line(self, key: Key) -> CalibrationLine | None:
         line = reads(self._lines, key)
@@ -158,7 +158,9 @@ def _pairs(bandit: Bandit, read: AsRead) -> list[MachineHumanPair]:
     for session, human, *seen in rows.values_list(*columns):
         said[session].append(human)
         first.setdefault(session, seen)
-    settled = Settlement.objects.filter(session__in=answers.values("session")).order_by("session", "revision")
+    # Where a person had no machine's reward before them, its last one counts.
+    unseen = [session for session, (_, _, _, *seen) in first.items() if not _is_machines(*seen[:3])]
+    settled = Settlement.objects.filter(session__in=unseen).order_by("session", "revision")
     last = {
         session: reward for session, *reward in settled.values_list("session", *REWARD) if _is_machines(*reward[:3])
     }
@@ -193,7 +195,7 @@ def proposal(name: str, now: datetime) -> ProposedRectifier:
     read = AsRead(policy, rows, today)
     found = _pairs(bandit, read)
     # Every arm with every (source, stratum) that has rewards or pairs: also those whose first reward is to come.
-    kinds = {(row.source, row.stratum) for row in rows if row.source != ABSTAINED}
+    kinds = {(kind.source, kind.stratum) for kind in rows.kinds if kind.source != ABSTAINED}
     kinds |= {(pair.source, pair.stratum) for pair in found}
     arms = bandit.arms.values_list("name", flat=True)
     offsets = fit(found, {(arm, *kind) for arm in arms for kind in kinds if kind[0] != Source.HUMAN})
@@ -230,12 +232,12 @@ def switch_off(name: str, by: User, *, version: int, note: str = "") -> Rectifie
     return rectifying.switch_off(name, version=version, by=by.get_username(), note=note)
 
 
-def _moved(offsets: Iterable[Offset], rows: Iterable[RewardRow], read: AsRead) -> list[Moved]:
-    rows, offsets = list(rows), list(offsets)
-    plain = [row for row in rows if not read.maps(row.source)]
-    mapped = _sums((row, *read.sum(row)) for row in rows if read.maps(row.source))
-    was = _sums((row, row.n, row.s) for row in plain) | mapped
-    will = _sums((row, row.n, row.s) for row in rectified(plain, _by_key(offsets)))
+def _moved(offsets: Iterable[Offset], rows: RewardRows, read: AsRead) -> list[Moved]:
+    offsets, maps = list(offsets), rows.which(lambda kind: read.maps(kind.source))
+    plain = rows.where(~maps)
+    mapped = _sums((kind, *read.sum(kind, n, s)) for kind, (n, s, *_) in rows.where(maps).totals())
+    was = _sums((kind, n, s) for kind, (n, s, *_) in plain.totals()) | mapped
+    will = _sums((kind, n, s) for kind, (n, s, *_) in rectified(plain, _by_key(offsets)).totals())
     # What lines read is moved and clipped once, as a whole.
     will |= {
         each.key: (mapped[each.key][0], mapped[each.key][1] + each.offset * mapped[each.key][0] * MICRO)
@@ -253,11 +255,11 @@ def _moved(offsets: Iterable[Offset], rows: Iterable[RewardRow], read: AsRead) -
     ]
 
 
-def _sums(counted: Iterable[tuple[RewardRow, int, float]]) -> dict[Stratum, tuple[int, float]]:
+def _sums(counted: Iterable[tuple[RowKind, int, float]]) -> dict[Stratum, tuple[int, float]]:
     sums: dict[Stratum, tuple[int, float]] = {}
-    for row, count, value in counted:
-        n, s = sums.get((row.arm, row.source, row.stratum), NOTHING)
-        sums[row.arm, row.source, row.stratum] = (n + count, s + value)
+    for kind, count, value in counted:
+        n, s = sums.get((kind.arm, kind.source, kind.stratum), NOTHING)
+        sums[kind.arm, kind.source, kind.stratum] = (n + count, s + value)
     return sums
 
 

@@ -9,11 +9,13 @@ import datetime as dt
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from django.contrib.auth.models import User
+from django.db.models import Max
 from django.utils import timezone
 
 from bandit import calibrating, ledger
@@ -25,8 +27,10 @@ from bandit.reading import version_of, weights_of
 from bandit.versions import StaleVersion
 from bandit.whatif import what_if_calibrated
 from grading.models import Grade, Rubric, Session
+from grading.models.sessions import observation_of
+from grading.remembered import Memory
 from grading.reward import rewards
-from grading.reward.decide import fallback
+from grading.reward.decide import ChainPolicy, fallback
 from grading.reward.trajectory import EvidenceView
 from grading.vocabulary import Source
 
@@ -42,6 +46,8 @@ ENOUGH = 20
 BY_ITSELF = 0.05
 SITE = "the site, at night"
 CHUNK_SIZE = 500
+T = TypeVar("T")
+MACHINES = (Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +134,20 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Both:
-    """What a judged session's verdict was, and the fallback that it would have rested on: 0 of an abstention."""
+    """What a session's verdict was, by which model and rubric, and the fallback that it would have rested on: 0 of an
+    abstention.
+    """
 
-    session: Session
     key: Key
     fallback: float
     judge: float
+    model: str
+    rubric: str
+
+
+# A session, its last grade and the chain's version.
+SessionKey = tuple[int, int, str]
+_known = Memory[SessionKey, _Both | None](2 * MOST_SESSIONS)
 
 
 class Judgements:
@@ -143,45 +157,43 @@ class Judgements:
     """
 
     def __init__(self, now: dt.datetime) -> None:
-        found, verdicts = [], Counter[tuple[str, str]]()
-        for session, grades in _judged(now).items():
-            fresh = {view.id for view in rewards.views(grades) if not view.stale}
-            first = [row for row in grades if row.source == Source.JUDGE and row.sample == 1 and row.value is not None]
-            verdict = next((row for row in first if row.pk in fresh), None)
-            if verdict is not None:
-                found.append((session, grades, verdict))
-                verdicts[verdict.model, verdict.rubric] += 1
-        self.target, policy = _target(verdicts), rewards.policy()
-        self._both: list[_Both] = []
-        for session, grades, verdict in found:
-            if self.target is None or verdict.model != self.target.model or verdict.rubric not in self.target.rubrics:
-                continue
-            row = fallback(rewards.views(grades), policy)
-            key, value = key_of(grades, None if row is None else row.id), 0.0 if row is None else row.value or 0.0
-            self._both.append(_Both(session=session, key=key, fallback=value, judge=verdict.value or 0.0))
+        found = _judged(now)
+        self.target = target = _target(Counter((both.model, both.rubric) for both in found.values()))
+        meant = {
+            session: both
+            for session, both in found.items()
+            if target is None or (both.model == target.model and both.rubric in target.rubrics)
+        }
+        ended: dict[int, dt.datetime] = {}
+        for some in _in_chunks(list(meant)):
+            ended |= dict(Session.objects.filter(pk__in=some).values_list("pk", "ended_at"))
+        self._both = [(observation_of(session), ended[session], both) for session, both in meant.items()]
 
     def pairs(self, bandit: str) -> tuple[list[JudgedSession], Target | None]:
         """A pair of each of them for each arm of this bandit that has its reward; and whose verdicts they are."""
-        observations = [each.session.observation for each in self._both]
         arms: dict[str, list[str]] = defaultdict(list)
-        for at in range(0, len(observations), CHUNK_SIZE):
-            entries = ledger.live_entries_of(bandit, observations[at : at + CHUNK_SIZE])
-            for observation, arm in entries.values_list("observation", "arm__name"):
+        for some in _in_chunks([observation for observation, _, _ in self._both]):
+            for observation, arm in ledger.live_entries_of(bandit, some).values_list("observation", "arm__name"):
                 arms[observation].append(arm)
         made = [
             JudgedSession(
                 arm=arm,
-                source=each.key[0],
-                version=each.key[1],
-                view=each.key[2],
-                fallback=each.fallback,
-                judge=each.judge,
-                day=timezone.localdate(each.session.ended_at),
+                source=both.key[0],
+                version=both.key[1],
+                view=both.key[2],
+                fallback=both.fallback,
+                judge=both.judge,
+                day=timezone.localdate(ended_at),
             )
-            for each in self._both
-            for arm in arms.get(each.session.observation, ())
+            for observation, ended_at, both in self._both
+            for arm in arms.get(observation, ())
         ]
         return made, self.target
+
+
+def _in_chunks(held: Sequence[T]) -> Iterator[Sequence[T]]:
+    for at in range(0, len(held), CHUNK_SIZE):
+        yield held[at : at + CHUNK_SIZE]
 
 
 def key_of(grades: Iterable[Grade], row: int | None) -> Key:
@@ -195,22 +207,54 @@ def _key(grade: Grade) -> Key:
     return grade.source, grade.version, rewards.view_of(grade)
 
 
-def _judged(now: dt.datetime) -> dict[Session, list[Grade]]:
-    """The sessions judged of late, the latest first, with what computed sources and judges said of each."""
+def _judged(now: dt.datetime) -> dict[int, _Both]:
+    """What was said of the sessions judged of late, the latest first, that have a verdict which had read all there is.
+
+    Grades are only ever added, so that what is known of a session holds until it has another one.
+    """
     verdicts = Grade.objects.chain().verdicts().filter(session__ended_at__gte=now - OLDEST).order_by("-pk")
     latest = dict.fromkeys(verdicts.values_list("session", flat=True)[: 2 * MOST_SESSIONS])
-    chosen = list(latest)[:MOST_SESSIONS]
-    machines = [Source.JUDGE, Source.TRAJECTORY, Source.JOURNAL]
-    found: dict[Session, list[Grade]] = {}
-    for at in range(0, len(chosen), CHUNK_SIZE):
-        some = chosen[at : at + CHUNK_SIZE]
-        rows = Grade.objects.chain().filter(session__in=some, source__in=machines).order_by("session", "pk")
-        by_session: dict[int, list[Grade]] = defaultdict(list)
+    chosen, policy = list(latest)[:MOST_SESSIONS], rewards.policy()
+    last: dict[int, int] = {}
+    for some in _in_chunks(chosen):
+        graded = Grade.objects.filter(session__in=some, source__in=MACHINES).order_by()
+        last |= dict(graded.values_list("session").annotate(last=Max("pk")))
+    keys = {(session, last[session], policy.version): session for session in chosen}
+
+    def make(unknown: list[SessionKey]) -> dict[SessionKey, _Both | None]:
+        said = _read([keys[key] for key in unknown], policy)
+        return {key: said[keys[key]] for key in unknown}
+
+    return {keys[key]: both for key, both in _known.of(keys, make).items() if both is not None}
+
+
+def _read(sessions: Sequence[int], policy: ChainPolicy) -> dict[int, _Both | None]:
+    said: dict[int, _Both | None] = {}
+    for some in _in_chunks(sessions):
+        rows = Grade.objects.chain().filter(session__in=some, source__in=MACHINES).order_by("session", "pk")
+        grades: dict[int, list[Grade]] = {session: [] for session in some}
         for grade in rows:
-            by_session[grade.session_id].append(grade)
-        for session in Session.objects.filter(pk__in=some).select_related("agent"):
-            found[session] = by_session[session.pk]
-    return found
+            grades[grade.session_id].append(grade)
+        said |= {session: _said(own, policy) for session, own in grades.items()}
+    return said
+
+
+def _said(grades: Sequence[Grade], policy: ChainPolicy) -> _Both | None:
+    """What these grades of one session say; None where there is no verdict that had read all there is."""
+    views = rewards.views(grades)
+    fresh = {view.id for view in views if not view.stale}
+    first = (row for row in grades if row.source == Source.JUDGE and row.sample == 1 and row.value is not None)
+    verdict = next((row for row in first if row.pk in fresh), None)
+    if verdict is None:
+        return None
+    row = fallback(views, policy)
+    return _Both(
+        key=key_of(grades, None if row is None else row.id),
+        fallback=0.0 if row is None else row.value or 0.0,
+        judge=verdict.value or 0.0,
+        model=verdict.model,
+        rubric=verdict.rubric,
+    )
 
 
 def _target(verdicts: Counter[tuple[str, str]]) -> Target | None:

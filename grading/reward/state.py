@@ -19,7 +19,7 @@ from grading.models import Flag, Grade, Session, SessionState, Settlement
 CHUNK = 500
 # Of the sessions in which nothing happened, the audit looks at every so-manieth a night.
 SHARE = 100
-COLUMNS = ("ended_at", "value", "source", "final", "weight", "reason", "flags", "rubric", "version")
+COLUMNS = ("ended_at", "category", "value", "source", "final", "weight", "reason", "flags", "rubric", "version")
 POINTERS = ("settlement", "verdict")
 
 
@@ -117,7 +117,8 @@ def _derived(session: Session, settlement: Settlement | None, verdict: Grade | N
         said = {name: getattr(settlement, name) for name in ("value", "source", "final", "weight", "reason")}
     if verdict is not None:
         said |= {"verdict": verdict, "rubric": verdict.rubric, "version": verdict.version}
-    return SessionState(session_id=session.pk, ended_at=session.ended_at, settlement=settlement, flags=flags, **said)
+    said |= {"ended_at": session.ended_at, "category": session.category_id}
+    return SessionState(session_id=session.pk, settlement=settlement, flags=flags, **said)
 
 
 def _differing(held: SessionState, row: SessionState) -> tuple[str, ...]:

@@ -54,8 +54,8 @@ def test_a_difference_says_where_it_is_and_both_sums():
     Bucket.objects.update(n=2)
     (difference,) = audit.audit()
     assert str(difference) == (
-        "category/code, judge, 2026-03-31: the ledger says n, s, q, cost, costed = (1, 500000, 250000000000, 0, 0), "
-        "the bucket says (2, 500000, 250000000000, 0, 0)"
+        "category/code, judge, 2026-03-31: the ledger says n, s, q, cost, costed, productive = "
+        "(1, 500000, 250000000000, 0, 0, 0), the bucket says (2, 500000, 250000000000, 0, 0, 0)"
     )
 
 
@@ -72,7 +72,7 @@ def test_costs_are_added_up_where_they_are_known():
         )
     Bucket.objects.update(cost=0, costed=0)
     (difference,) = audit.replay(write=True).differences
-    assert difference.expected == (3, 1_500_000, 750_000_000_000, 2_500_000, 2)
+    assert difference.expected == (3, 1_500_000, 750_000_000_000, 2_500_000, 2, 0)
     assert Bucket.objects.get().cost == 2_500_000
 
 

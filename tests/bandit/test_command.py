@@ -32,7 +32,9 @@ def test_a_difference_fails_until_the_buckets_are_replaced(capsys):
     for command in ("audit_ledger", "replay"):
         with pytest.raises(CommandError, match=r"1 buckets differ.*run `manage.py replay --write`"):
             call_command(command, verbosity=0)
-    assert "costed = (1, 500000, 250000000000, 0, 0), the bucket says (1, 0, 0, 0, 0)" in capsys.readouterr().err
+    assert (
+        "productive = (1, 500000, 250000000000, 0, 0, 0), the bucket says (1, 0, 0, 0, 0, 0)" in capsys.readouterr().err
+    )
     call_command("replay", write=True, noinput=True, verbosity=0)
     assert "1 buckets were put right." in capsys.readouterr().out
     call_command("audit_ledger", verbosity=0)

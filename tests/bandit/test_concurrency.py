@@ -11,7 +11,8 @@ from django.db.models import Sum
 
 from bandit import audit, ledger
 from bandit.arms import add
-from bandit.ledger import MOMENTS, Credit, GraderKey
+from bandit.core.table import MOMENTS
+from bandit.ledger import Credit, GraderKey
 from bandit.merging import merge
 from bandit.models import Arm, Bucket, LedgerEntry, Selection
 from bandit.selection import complete, select

@@ -52,7 +52,7 @@ def test_two_rewards_that_differ_in_what_is_said_of_them_share_no_bucket(name):
 
 def test_a_row_says_all_of_it_from_either_table():
     entry = give("s1", **SAID).applied[0]
-    now, then = (rows_of(category(), policy_of(category()), DAY, known) for known in (None, entry.recorded_at))
+    now, then = (list(rows_of(category(), policy_of(category()), DAY, known)) for known in (None, entry.recorded_at))
     assert now == then == [row_of(entry, sign=1)]
     assert {name: getattr(now[0], name) for name in SAID} == SAID
     assert str(entry.grader) == "journal trajectory/2 full log hook plain bob"

@@ -238,5 +238,5 @@ def test_a_reading_with_parts_asks_for_the_names_once_more(django_assert_num_que
     with django_assert_num_queries(5):
         policy = policy_of(row)
     assert len(policy.parts) == 6
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
         rows_of(row, policy, DAY)

@@ -359,6 +359,18 @@ def test_ticking_none_means_none_and_not_all(sim, operator, olga):
     assert "Nobody of this selection needs to be asked about." in page
 
 
+def test_of_a_large_selection_the_latest_are_planned_and_the_rest_after_them(sim, operator, olga, monkeypatch):
+    now = timezone.now()
+    older, latest = (judged(sim, ended_at=now - dt.timedelta(days=days)) for days in (2, 1))
+    new_rubric(olga)
+    monkeypatch.setattr(plans, "MOST", 1)
+    first = operator.get("/runs/plan/?stale=yes")
+    assert first.context["plan"].ask == (latest.pk,)
+    second = operator.get(f"/runs/plan/?{first.context['rest']}")
+    assert second.context["plan"].ask == (older.pk,)
+    assert "rest" not in second.context
+
+
 def test_a_filter_that_does_not_exist_is_not_taken_for_everything(sim, operator, olga):
     judged(sim)
     new_rubric(olga)

@@ -102,13 +102,13 @@ def test_an_arm_with_one_graded_abstention_is_heard(rita):
     run = a_good_looking_arm()
     bandit, today = Bandit.objects.get(name="category"), cast.NOON.date()
     policy = evidence_of(bandit, today)[0]
-    assert heard(bandit, policy, today, VOICES) == frozenset()
+    assert heard(bandit, policy, today, VOICES, arms={"code"}) == frozenset()
     review.record_correction(run[3], rita, value=0.1, reason="it did nothing")
-    assert heard(bandit, policy, today, VOICES) == {"code"}
+    assert heard(bandit, policy, today, VOICES, arms={"code"}) == {"code"}
     assert what_if() == {}
-    assert heard(bandit, policy, today, VOICES, cast.NOON - HOUR) == frozenset()
+    assert heard(bandit, policy, today, VOICES, cast.NOON - HOUR, arms={"code"}) == frozenset()
     review.undo(run[3].grades.get(source="human"), rita, reason="that was another one")
-    assert heard(bandit, policy, today, VOICES) == frozenset()
+    assert heard(bandit, policy, today, VOICES, arms={"code"}) == frozenset()
 
 
 def test_a_fallback_that_comes_later_is_no_voice():

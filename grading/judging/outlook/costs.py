@@ -1,7 +1,7 @@
 """What the judge costs, from the attempts' rows. A cost that nobody told is unknown, never 0."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,21 @@ class Spend:
         """What counts against a budget: known costs, and the unknown ones at their estimates."""
         return (self.usd or 0.0) + self.expected_usd
 
+    def __add__(self, other: "Spend") -> "Spend":
+        known = [spend.usd for spend in (self, other) if spend.usd is not None]
+        return Spend(
+            attempts=self.attempts + other.attempts,
+            known=self.known + other.known,
+            unknown_cost=self.unknown_cost + other.unknown_cost,
+            usd=sum(known) if known else None,
+            expected_usd=self.expected_usd + other.expected_usd,
+            read=self.read + other.read,
+            written=self.written + other.written,
+        )
 
+
+# What each combination of some keys cost.
+Spends = Sequence[tuple[tuple[Any, ...], Spend]]
 FIGURES = {
     "attempts": Count("pk"),
     "known": Count("cost_usd"),
@@ -86,6 +100,15 @@ def spend_by(attempts: QuerySet[JudgeAttempt], **keys: Any) -> list[tuple[tuple[
     """One query: the spend for each combination of `keys` (expressions by name), in the order of the keys."""
     rows: Any = attempts.order_by().values(**keys).annotate(**FIGURES).order_by(*keys)
     return [(tuple(row[key] for key in keys), _spend(row)) for row in rows]
+
+
+def added_up(spends: Spends, *kept: int) -> list[tuple[tuple[Any, ...], Spend]]:
+    """The spend for each combination of those of the keys that are at these places, in their order."""
+    found: dict[tuple[Any, ...], Spend] = {}
+    for key, spend in spends:
+        of = tuple(key[place] for place in kept)
+        found[of] = found.get(of, Spend()) + spend
+    return sorted(found.items(), key=lambda each: each[0])
 
 
 def _spend(row: Mapping[str, Any]) -> Spend:

@@ -6,6 +6,11 @@ from grading.vocabulary import WorkKind
 CATEGORIES = "category"
 
 
+def categories() -> list[int]:
+    """Every category there is or was. One query."""
+    return list(Arm.objects.filter(bandit__name=CATEGORIES).values_list("pk", flat=True))
+
+
 def of_categories() -> dict[int, WorkKind]:
     """The kind of work of each category that is not production; a merged one is what it became. One query."""
     found = {}

@@ -46,11 +46,15 @@ LEFT_OUT_WORDS = {
 }
 
 
+# Of a larger selection the latest are looked at, and the rest after them.
+MOST = 5_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """`ask` are the sessions to be judged, the latest first, `asked` how many by each rubric; `left_out` counts the
     others, by why. `rubric` is that of most of them, for which the estimate is: with another one a little more or less
-    is read.
+    is read. `rest`: the session after which the selection goes on, None where all of it was looked at.
     """
 
     rubric: Rubric
@@ -58,6 +62,7 @@ class Plan:
     asked: Mapping[Rubric, int]
     left_out: Mapping[LeftOut, int]
     estimate: CostEstimate
+    rest: Session | None = None
 
     @property
     def total(self) -> int:
@@ -65,18 +70,19 @@ class Plan:
 
 
 def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Plan | None:
-    """Sort a selection in six queries, however large; None where there is no rubric at all.
+    """Sort the latest MOST of a selection in six queries; None where there is no rubric at all.
 
     `rubrics`: by which each kind of work would be judged. Jobs that are queued already are asked for, not left out.
     """
     if not rubrics:
         return None
-    rows = sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome", "category")
+    found = list(sessions.order_by("-ended_at", "-pk").values_list("pk", "outcome", "category")[: MOST + 1])
+    rows, keys = found[:MOST], [pk for pk, _, _ in found[:MOST]]
     # Sessions whose question is on its way: it is too late to change it.
     sent = JudgeJob.objects.filter(state__in=[JobState.LEASED, JobState.SENT], purpose=Purpose.VERDICT)
     judging = set(sent.values_list("session", flat=True))
     # When the latest evidence of each session came in that a judge may read.
-    read = Evidence.objects.filter(kind__in=JUDGED_KINDS, problem="").order_by()
+    read = Evidence.objects.filter(session__in=keys, kind__in=JUDGED_KINDS, problem="").order_by()
     read_at = dict(read.values_list("session").annotate(latest=Max("received_at")))
     kind_of = kinds.of_categories()
     by_kind = {kind: rubric.sha256 for kind, rubric in rubrics.items()}
@@ -102,7 +108,12 @@ def plan(sessions: QuerySet[Session], rubrics: Mapping[WorkKind, Rubric]) -> Pla
     most = asked.most_common()
     rubric = most[0][0] if most else next(iter(rubrics.values()))
     return Plan(
-        rubric=rubric, ask=tuple(ask), asked=dict(most), left_out=dict(left_out), estimate=estimate(len(ask), rubric)
+        rubric=rubric,
+        ask=tuple(ask),
+        asked=dict(most),
+        left_out=dict(left_out),
+        estimate=estimate(len(ask), rubric),
+        rest=Session.objects.get(pk=keys[-1]) if len(found) > MOST else None,
     )
 
 
@@ -110,7 +121,8 @@ def _last_asked(read_at: Mapping[int, dt.datetime]) -> dict[int, str]:
     """The hash of the rubric that each session was last judged by, by this digest and model, with no evidence since."""
     judge = judges.first()
     model = judge.model if judge else ""
-    rows = verdicts().order_by("pk").values_list("session", "rubric", "version", "model", "created_at")
+    said = verdicts().filter(session__in=list(read_at)).order_by("pk")
+    rows = said.values_list("session", "rubric", "version", "model", "created_at")
     latest = {row[0]: row[1:] for row in rows.iterator()}
     return {
         session: sha256

@@ -34,19 +34,19 @@ def with_verdict(sessions: SessionQuerySet) -> SessionQuerySet:
     return sessions.annotate(is_stale=Case(When(state__verdict__isnull=False, then=known), default=None))
 
 
-def maybe_stale() -> Q:
-    """What every session with a stale verdict fulfils, and few others: a condition that an index answers, where nearly
-    all verdicts are fresh. Two queries, and one for each rubric and version under which verdicts were given.
+def has_stale() -> Q:
+    """What every session with a stale verdict fulfils, and none with another: a condition that an index answers. Three
+    queries, and one for each rubric and version under which verdicts were given.
     """
-    own, categories, kept = _in_force(), kinds.of_categories(), Q(pk__in=[])
+    own, special, stale = _in_force(), kinds.of_categories(), Q(pk__in=[])
+    every = {pk: special.get(pk, WorkKind.PRODUCTION) for pk in kinds.categories()}
     for rubric, version in _given_under():
-        held = Q(state__rubric=rubric, state__version=version)
         others = {kind for kind in WorkKind if own[kind] != rubric or version != VERSION}
+        categories = Q(state__category__in=[pk for pk, kind in every.items() if kind in others])
         if WorkKind.PRODUCTION in others:
-            kept |= held
-        elif others:
-            kept |= held & Q(category__in=[pk for pk, kind in categories.items() if kind in others])
-    return kept
+            categories |= Q(state__category=None)
+        stale |= Q(state__rubric=rubric, state__version=version) & categories
+    return Q(state__verdict__isnull=False) & stale
 
 
 def _in_force() -> dict[WorkKind, str]:

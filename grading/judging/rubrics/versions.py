@@ -1,17 +1,25 @@
 """Rubrics as rows: saving a version, putting one in force, and what came of each."""
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Avg, Count, F, OuterRef, Subquery
+from django.db.models import Count, F, Max, OuterRef, QuerySet, Subquery, Sum
+from django.utils import timezone
 
+from bandit.models import Erasure
+from grading.days import midnight
 from grading.judging.core.prompt import rubric_sha256
 from grading.judging.rubrics import examples
 from grading.judging.rubrics.verdicts import verdicts
-from grading.models import JudgeJob, Rubric, RubricActivation
+from grading.models import Grade, JudgeJob, Rubric, RubricActivation
 from grading.models.judging import JobState, Purpose
+from grading.remembered import remembered
+
+# A verdict is on record so long after its `created_at` at the latest.
+SETTLED = dt.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,7 @@ def activate(rubric: Rubric, *, by: User) -> int:
 
 
 def figures() -> dict[str, Figures]:
-    """What came of each rubric, by its hash: three queries."""
+    """What came of each rubric, by its hash: six queries."""
     human = examples.labelled().filter(session=OuterRef("session")).values("value")[:1]
     rows = verdicts().annotate(human=Subquery(human)).exclude(human=None).order_by("pk")
     latest = {
@@ -82,17 +90,40 @@ def figures() -> dict[str, Figures]:
     gaps: dict[str, list[float]] = {}  # judge − human by rubric, for the latest verdict of each session
     for (sha256, _), gap in latest.items():
         gaps.setdefault(sha256, []).append(gap)
-    said = verdicts().order_by().values("rubric").annotate(n=Count("pk"), mean=Avg("value"))
     return {
-        row["rubric"]: Figures(
-            verdicts=row["n"],
-            mean=row["mean"],
-            pairs=len(gaps.get(row["rubric"], [])),
-            error=_mean([abs(gap) for gap in gaps.get(row["rubric"], [])]),
-            bias=_mean(gaps.get(row["rubric"], [])),
+        rubric: Figures(
+            verdicts=n,
+            mean=total / n,
+            pairs=len(gaps.get(rubric, [])),
+            error=_mean([abs(gap) for gap in gaps.get(rubric, [])]),
+            bias=_mean(gaps.get(rubric, [])),
         )
-        for row in said
+        for rubric, (n, total) in _said(timezone.now()).items()
     }
+
+
+def _said(now: dt.datetime) -> dict[str, tuple[int, float]]:
+    """How many verdicts were given by each rubric, and their sum. Those from before today are remembered: nothing is
+    ever added there, and what is erased leaves a record.
+    """
+    settled = midnight(timezone.localdate(now)) - SETTLED
+    last = verdicts().filter(created_at__lt=settled).values_list("pk", flat=True).first() or 0
+    erased = Erasure.objects.aggregate(last=Max("pk"))["last"]
+    sums = dict(_said_until(last, erased))
+    for rubric, (n, total) in _summed(verdicts().filter(pk__gt=last)).items():
+        before = sums.get(rubric, (0, 0.0))
+        sums[rubric] = before[0] + n, before[1] + total
+    return sums
+
+
+@remembered(2)
+def _said_until(last: int, _erased: int | None) -> dict[str, tuple[int, float]]:
+    return _summed(verdicts().filter(pk__lte=last))
+
+
+def _summed(rows: QuerySet[Grade]) -> dict[str, tuple[int, float]]:
+    found = rows.order_by().values_list("rubric").annotate(n=Count("pk"), total=Sum("value"))
+    return {rubric: (n, total) for rubric, n, total in found}
 
 
 def _mean(values: list[float]) -> float | None:

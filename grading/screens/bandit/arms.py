@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.utils.safestring import SafeString
 
-from bandit.core.agents import AgentCaps, CappedDay
+from bandit.core.agents import AgentCaps
 from bandit.core.moves import ArmMove
 from bandit.core.posterior import ArmPosterior
 from bandit.core.table import ABSTAINED
@@ -130,14 +130,12 @@ def arm_rows(
 
 def caps_in_words(caps: AgentCaps) -> dict[str, list[str]]:
     """What the cap on agents does, a sentence for each arm and agent, by arm."""
-    days: dict[tuple[str, str], list[CappedDay]] = {}
-    for each in caps.values():
-        if not each.of.is_abstention:
-            days.setdefault((each.of.arm, each.of.agent), []).append(each)
     found: dict[str, list[str]] = {}
-    for (arm, agent), own in sorted(days.items()):
-        when = f"on {own[0].of.day:%-d %b}" if len(own) == 1 else f"on {len(own)} days"
-        n, counted = sum(each.n for each in own), sum(each.counted for each in own)
+    for (arm, agent, is_abstention), days, n in sorted(caps.by_group()):
+        if is_abstention or not days:
+            continue
+        when = f"on {days[0]:%-d %b}" if len(days) == 1 else f"on {len(days)} days"
+        counted = caps.cap * len(days)
         found.setdefault(arm, []).append(f"{n} sessions of {agent} {when} count as {counted}: the cap on agents")
     return found
 

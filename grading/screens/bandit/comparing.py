@@ -1,27 +1,15 @@
 """Arms compared inside each circumstance, since an aggregate hides where one wins and who is compared."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from bandit.core.estimate import Estimate, estimate
-from bandit.core.table import MICRO, RewardRow
+from bandit.core.table import MICRO, RewardRows, sums_of
 
 # Fewer rewards, or of fewer days, compare nothing.
 LEAST, LEAST_DAYS = 20, 3
-
-
-@dataclass(slots=True)
-class _Sums:
-    n: int = 0
-    s: int = 0
-    q: int = 0
-    days: set[date] = field(default_factory=set)
-
-    def add(self, row: RewardRow) -> None:
-        self.n, self.s, self.q = self.n + row.n, self.s + row.s, self.q + row.q
-        if row.n:
-            self.days.add(row.day)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,22 +40,26 @@ class ContextComparison:
     lines: tuple[ContextRow, ...]
 
 
-def comparison(rows: Iterable[RewardRow], names: Sequence[str], titles: Mapping[str, str]) -> ContextComparison | None:
+def comparison(rows: RewardRows, names: Sequence[str], titles: Mapping[str, str]) -> ContextComparison | None:
     """The arms `names` by context, as the rewards were given; None where no reward has a context."""
-    sums: dict[tuple[str, str], _Sums] = {}
-    for row in rows:
-        if row.context:
-            sums.setdefault((row.arm, row.context), _Sums()).add(row)
-    sums = {key: found for key, found in sums.items() if found.n > 0}
-    contexts = tuple(sorted({context for _, context in sums}))
+    told_in = rows.where(rows.which(lambda kind: bool(kind.context)))
+    keys = sorted({(kind.arm, kind.context) for kind in told_in.kinds})
+    place = {key: number for number, key in enumerate(keys)}
+    cell = told_in.each(lambda kind: place[kind.arm, kind.context])
+    sums = sums_of(cell, told_in.sums, len(keys)).tolist()
+    cells_of_days = np.unique(np.column_stack((cell, told_in.day))[told_in.n != 0], axis=0)[:, 0]
+    days_of = np.bincount(cells_of_days, minlength=len(keys))
+    contexts = tuple(sorted({context for (_, context), (n, *_) in zip(keys, sums, strict=True) if n > 0}))
     if not contexts:
         return None
     cells: dict[tuple[str, str], ContextCell] = {}
-    for key, found in sums.items():
-        n, days, told = found.n, len(found.days), None
+    for key, (n, s, q, *_), days in zip(keys, sums, days_of.tolist(), strict=True):
+        told = None
+        if n <= 0:
+            continue
         if n >= LEAST and days >= LEAST_DAYS:
-            mean = found.s / n / MICRO
-            variance = max(found.q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
+            mean = s / n / MICRO
+            variance = max(q / MICRO**2 - n * mean**2, 0.0) / (n - 1)
             told = estimate(mean, variance / n, n - 1)
         cells[key] = ContextCell(n=n, days=days, estimate=told)
     lines = (

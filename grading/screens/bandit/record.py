@@ -27,8 +27,9 @@ class Record:
     """One arm's rewards: `n` of them, `productive` ones above .5, their plain mean and the mean as they are read.
 
     `cost_usd` is the mean of the known costs, of `costed` sessions. `infrastructure` counts sessions that ended
-    without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade. Where it
-    `is_heard`, judge or person graded one that nothing else could; so many were `asked` of a person, and still wait.
+    without a reward to give, by no doing of the arm's; `ungraded` those that no source could grade. Where there are
+    such and it `is_heard`, judge or person graded one that nothing else could; so many were `asked` of a person, and
+    still wait.
     """
 
     n: int
@@ -57,15 +58,15 @@ def records(belief: Belief, arms: Mapping[str, Arm], at: Moments) -> dict[str, R
     """By the arms' names: four queries."""
     productive = productive_of(belief.bandit, belief.policy, at.day, at.known_by)
     died = infrastructure(belief.bandit, arms, at)
-    known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by)
+    known = heard(belief.bandit, belief.policy, at.day, VOICES, at.known_by, arms=belief.ungraded.keys())
     # Sessions that wait for a person because nobody has graded any of the arm's that left nothing to grade by.
     asked = {}
     if belief.bandit.name == BANDIT:
         waiting = Flag.objects.open().filter(rule=UNHEARD).order_by()
         asked = by_arm(arms, waiting.values_list("session__category__name").annotate(n=Count("pk")))
     sums: dict[str, Counter[str]] = {name: Counter() for name in arms}
-    for row in belief.rewards:
-        sums[row.arm].update({"n": row.n, "s": row.s, "cost": row.cost, "costed": row.costed})
+    for kind, (n, s, _, cost, costed) in belief.rewards.totals():
+        sums[kind.arm].update({"n": n, "s": s, "cost": cost, "costed": costed})
     return {
         name: Record(
             n=found["n"],

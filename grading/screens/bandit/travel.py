@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from bandit import calibrating, rectifying
 from bandit.core.policy import Policy
 from bandit.core.residual import Baseline
-from bandit.core.table import ABSTAINED, RewardRow
+from bandit.core.table import ABSTAINED, RewardRows
 from bandit.eligibility import is_on_probation
 from bandit.models import Arm, Bandit, Bucket, CalibrationVersion, LedgerEntry, PolicyVersion, Rectifier
 from bandit.reading import (
@@ -87,7 +87,7 @@ class Belief:
     outlook: Outlook
 
     @property
-    def rows(self) -> list[RewardRow]:
+    def rows(self) -> RewardRows:
         return self.reading.rows
 
     @property
@@ -103,9 +103,9 @@ class Belief:
         return sum(each.n for each in self.outlook.arms[arm].evidence if each.source != ABSTAINED)
 
     @cached_property
-    def rewards(self) -> list[RewardRow]:
+    def rewards(self) -> RewardRows:
         """The rows without abstentions."""
-        return [row for row in self.rows if row.source != ABSTAINED]
+        return self.rows.where(self.rows.which(lambda kind: kind.source != ABSTAINED))
 
     @property
     def plain_means(self) -> Mapping[str, float]:

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from bandit import ledger
 from bandit.core.moves import ArmMove, moves
-from bandit.core.table import ABSTAINED, MICRO, RewardRow
+from bandit.core.table import ABSTAINED, MICRO, RewardRows
 from bandit.models import LedgerEntry
 from bandit.reading import policy_of, rows_of
 from bandit.selection import HypotheticalReward, Outlook, what_if_many, what_if_without
@@ -186,17 +186,17 @@ def _undone(
     )
 
 
-def judge_means(rows: Sequence[RewardRow]) -> dict[str, float]:
+def judge_means(rows: RewardRows) -> dict[str, float]:
     """The mean of what the judge gave each arm, as it gave it, for arms that it graded."""
     sums: dict[str, tuple[int, int]] = {}
-    for row in rows:
-        if row.source == Source.JUDGE:
-            n, s = sums.get(row.arm, (0, 0))
-            sums[row.arm] = (n + row.n, s + row.s)
+    for kind, (own_n, own_s, *_) in rows.totals():
+        if kind.source == Source.JUDGE:
+            n, s = sums.get(kind.arm, (0, 0))
+            sums[kind.arm] = (n + own_n, s + own_s)
     return {arm: s / n / MICRO for arm, (n, s) in sums.items() if n > 0}
 
 
-def as_judged(entries: Sequence[LedgerEntry], rows: Sequence[RewardRow]) -> list[HypotheticalReward]:
+def as_judged(entries: Sequence[LedgerEntry], rows: RewardRows) -> list[HypotheticalReward]:
     """The fallback grades among the entries as what the judge usually gives their arm, where it ever did."""
     usual = judge_means(rows)
     return [

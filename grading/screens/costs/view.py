@@ -22,6 +22,7 @@ from grading.screens.exports import view as exports
 from grading.templatetags.gradingsite_tags import usd
 
 PAGE_SIZE = 50
+MOST_DAYS = 90
 DAYS = 30
 COLUMNS = (
     "started_at", "finished_at", "agent", "session", "purpose", "judge", "model", "batch", "outcome", "reason",
@@ -45,7 +46,9 @@ class CostFilterForm(forms.Form):
 
     def __init__(self, data: Any) -> None:
         super().__init__({"days": DAYS, **{name: data[name] for name in data}})
-        models = JudgeAttempt.objects.exclude(model="").order_by("model").values_list("model", flat=True).distinct()
+        # No older ones can be shown.
+        asked = costs.since(start_of_day(timezone.now()) - dt.timedelta(days=MOST_DAYS)).exclude(model="")
+        models = asked.order_by("model").values_list("model", flat=True).distinct()
         choices = [("", "any"), *((name, name) for name in models)]
         self.fields["model"].choices = choices  # type: ignore[attr-defined] # a ChoiceField, declared above
         self.is_valid()
@@ -71,13 +74,21 @@ def show(request: HttpRequest) -> TemplateResponse:
     rows = attempts.select_related("job__session__category", "job__session__agent").order_by("-started_at", "-pk")
     query = request.GET.copy()
     query.pop("page", None)
-    by_day = costs.spend_by(attempts, day=TruncDate("started_at"))
+    spends = costs.spend_by(
+        attempts,
+        day=TruncDate("started_at"),
+        agent=F("job__session__agent__name"),
+        asked=F("model"),
+        purpose=F("job__purpose"),
+        batched=Q(batch__isnull=False),
+    )
+    by_day = costs.added_up(spends, 0)
     context = {
         "title": "Costs",
         "filters": filters,
-        "total": costs.spend(attempts),
+        "total": dict(costs.added_up(spends)).get((), Spend()),
         "chart": chart(by_day, timezone.localdate(filters.start)),
-        "tables": tables(attempts),
+        "tables": tables(spends),
         "days": _table("day", [(f"{day:%-d %b %Y}", spend) for (day,), spend in reversed(by_day)]),
         "page": Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page")),
         "query": query.urlencode(),
@@ -100,16 +111,15 @@ def chart(by_day: list[tuple[tuple[Any, ...], Spend]], first: dt.date) -> Any:
     return charts.costs(bars)
 
 
-def tables(attempts: QuerySet[JudgeAttempt]) -> list[dict[str, Any]]:
+def tables(spends: costs.Spends) -> list[dict[str, Any]]:
     """The same figures by agent, model and purpose."""
-    by_agent = costs.spend_by(attempts, name=F("job__session__agent__name"))
     by_purpose = []
-    for (each, batched), spend in costs.spend_by(attempts, purpose=F("job__purpose"), batched=Q(batch__isnull=False)):
+    for (each, batched), spend in costs.added_up(spends, 3, 4):
         words = Purpose(each).words.capitalize()
         by_purpose.append((f"{words}, in a batch at half price" if batched else words, spend))
     return [
-        _table("agent", [(name, spend) for (name,), spend in by_agent]),
-        _table("model", [(name or "not said", spend) for (name,), spend in costs.spend_by(attempts, name=F("model"))]),
+        _table("agent", [(name, spend) for (name,), spend in costs.added_up(spends, 1)]),
+        _table("model", [(name or "not said", spend) for (name,), spend in costs.added_up(spends, 2)]),
         _table("purpose", by_purpose),
     ]
 

@@ -20,6 +20,7 @@ from grading.models import JudgeAttempt, JudgeJob, JudgePolicy, JudgeRun, Rubric
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring import standstill
 from grading.screens.charts import runs as pictures
+from grading.screens.sessions import paging
 from grading.screens.sessions.view import SessionFilterForm, listed
 
 LISTED = 50
@@ -44,7 +45,7 @@ def show(request: HttpRequest) -> TemplateResponse:
 def plan(request: HttpRequest) -> HttpResponse:
     """What would be asked and what it would cost; posted, it is done, unless it has grown since it was looked at."""
     sessions, words, problem = selection(request.GET)
-    found = None if problem else plans.plan(sessions, Rubric.objects.in_force())
+    found = None if problem else plans.plan(paging.older(sessions, request.GET), Rubric.objects.in_force())
     if request.method == "POST" and found is not None:
         # Nobody is charged for more than they saw.
         seen = request.POST.get("seen", "")
@@ -66,6 +67,10 @@ def plan(request: HttpRequest) -> HttpResponse:
         "plan": found,
         "why": request.POST.get("why", ""),
     }
+    if found is not None and found.rest is not None:
+        query = request.GET.copy()
+        query["before"] = paging.named(found.rest)
+        context["rest"] = query.urlencode()
     if found is not None:
         # The budget and the time that the plan meets.
         limit, spent = JudgePolicy.objects.current().daily_budget_usd, budget.spent_today(timezone.now())

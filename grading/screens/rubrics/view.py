@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from grading.judging.core.rubric import difference
 from grading.judging.rubrics import kinds, plans, versions
-from grading.judging.rubrics.verdicts import maybe_stale, verdicts, with_verdict
+from grading.judging.rubrics.verdicts import has_stale, verdicts, with_verdict
 from grading.judging.rubrics.versions import Figures
 from grading.models import Grade, Rubric, RubricActivation, Session
 from grading.models.judging import Purpose
@@ -79,7 +79,7 @@ def detail(request: HttpRequest, pk: int) -> TemplateResponse:
 
 def stale() -> QuerySet[Session]:
     """The sessions whose verdict is stale."""
-    return with_verdict(Session.objects.filter(maybe_stale())).filter(Q(is_stale=True))
+    return with_verdict(Session.objects.filter(has_stale())).filter(Q(is_stale=True))
 
 
 def of_kind(sessions: QuerySet[Session], kind: WorkKind) -> QuerySet[Session]:

@@ -40,19 +40,19 @@ class SessionsPage:
 
 def page(sessions: SessionQuerySet, asked: Mapping[str, str], *, path: str) -> SessionsPage:
     """The page that `before` or `after` names, or `page=last`; else the first. `path` leads to the columns that the
-    sessions are ordered by: "" for their own, or "state__". Two queries.
+    sessions are ordered by: "" for their own, or "state__". Three queries.
     """
-    moment, key = f"{path}ended_at", f"{path}pk"
+    # By the state's own columns: "state__pk" would be the order of sessions, and ask for these.
+    moment, key = f"{path}ended_at", f"{path}session_id" if path else "pk"
     place = _place(asked.get("before") or asked.get("after") or "")
     backwards = asked.get("page") == "last" or (bool(asked.get("after")) and place is not None)
     rows, order = sessions, (moment, key) if backwards else (f"-{moment}", f"-{key}")
     if place is not None:
-        than = "gt" if backwards else "lt"
-        further = Q(**{f"{moment}__{than}": place[0]}) | Q(**{moment: place[0], f"{key}__{than}": place[1]})
-        # Said once more in the way that an index understands.
-        rows = rows.filter(further, **{f"{moment}__{than}e": place[0]})
-    found = list(rows.order_by(*order)[: PAGE_SIZE + 1])
-    more, held = len(found) > PAGE_SIZE, found[:PAGE_SIZE]
+        rows = rows.filter(_further(place, moment, key, "gt" if backwards else "lt"))
+    # Which they are first, and then all that is shown of them: what is sorted is small.
+    keys = list(rows.order_by(*order).values_list("pk", flat=True)[: PAGE_SIZE + 1])
+    shown = {session.pk: session for session in sessions.filter(pk__in=keys[:PAGE_SIZE])}
+    more, held = len(keys) > PAGE_SIZE, [shown[key] for key in keys[:PAGE_SIZE] if key in shown]
     if backwards:
         held.reverse()
     if place is not None and not held:  # a place beyond the end
@@ -60,13 +60,26 @@ def page(sessions: SessionQuerySet, asked: Mapping[str, str], *, path: str) -> S
     is_newer, is_older = (more, place is not None) if backwards else (place is not None, more)
     return SessionsPage(
         object_list=held,
-        newer=f"after={_named(held[0])}" if is_newer else "",
-        older=f"before={_named(held[-1])}" if is_older else "",
+        newer=f"after={named(held[0])}" if is_newer else "",
+        older=f"before={named(held[-1])}" if is_older else "",
         count=sessions.order_by()[: COUNTED + 1].count(),
     )
 
 
-def _named(session: Session) -> str:
+def older(sessions: SessionQuerySet, asked: Mapping[str, str]) -> SessionQuerySet:
+    """Those of the sessions that come after the place `before`; all, where that names none."""
+    place = _place(asked.get("before", ""))
+    return sessions if place is None else sessions.filter(_further(place, "ended_at", "pk", "lt"))
+
+
+def _further(place: tuple[dt.datetime, int], moment: str, key: str, than: str) -> Q:
+    further = Q(**{f"{moment}__{than}": place[0]}) | Q(**{moment: place[0], f"{key}__{than}": place[1]})
+    # Said once more in the way that an index understands.
+    return further & Q(**{f"{moment}__{than}e": place[0]})
+
+
+def named(session: Session) -> str:
+    """The place of this session, as `before` and `after` have it."""
     return f"{session.ended_at.astimezone(dt.UTC):%Y-%m-%dT%H:%M:%S.%fZ}_{session.pk}"
 
 

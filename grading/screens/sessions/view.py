@@ -7,7 +7,7 @@ from django.template.response import TemplateResponse
 
 from bandit.models import Arm
 from grading.judging.outlook.outages import waited_during
-from grading.judging.rubrics.verdicts import maybe_stale, with_verdict
+from grading.judging.rubrics.verdicts import has_stale, with_verdict
 from grading.models import Agent, JudgeJob, Session
 from grading.models.judging import Purpose
 from grading.models.review import FilteredList
@@ -87,7 +87,7 @@ class SessionFilterForm(forms.Form):
                     "none": Q(state__isnull=False, state__value__isnull=True),
                 }[choice]
             elif name in {"flagged", "stale"}:
-                sessions = sessions.filter(maybe_stale()) if (name, choice) == ("stale", "yes") else sessions
+                sessions = sessions.filter(has_stale()) if (name, choice) == ("stale", "yes") else sessions
                 condition = {
                     "flagged": Q(state__flags__gt=0) if choice == "yes" else Q(state__flags=0),
                     "stale": Q(is_stale=choice == "yes"),
