@@ -28,6 +28,13 @@ class JudgeState:
     trouble: bool = False
     open: bool = False
 
+    @property
+    def look(self) -> str:
+        """Which mark stands before the words."""
+        if self.trouble:
+            return "trouble"
+        return "open" if self.open else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Banner:
