@@ -311,7 +311,10 @@ PROGRAMS: dict[str, Address] = {
     "api:openapi-json": Address(opens=ANYONE, kind=FILE),
 }
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
-TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit"}
+TOKENS = {
+    "api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit",
+    "api:read_token",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

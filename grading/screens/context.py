@@ -42,8 +42,8 @@ SELECT (SELECT MAX(id) FROM grading_session), (SELECT MAX(id) FROM grading_settl
 class SiteNow:
     """What holds for everybody, whatever page they have open: the judge, the alarms, what waits for review.
 
-    `latest` are the keys of the latest rows, by LATEST. `stopped` says what of the site itself does not work, in a few words;
-    empty where all of it does. `cannot_write`: why this process could not write to the database a moment ago.
+    `latest` are the keys of the latest rows, by LATEST. `stopped` says what of the site itself does not work, in a few
+    words; empty where all of it does. `cannot_write`: why this process could not write to the database a moment ago.
     """
 
     alarms: tuple[Alarm, ...]
