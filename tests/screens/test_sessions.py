@@ -121,6 +121,7 @@ def test_walking_from_page_to_page_shows_each_session_once(viewer, monkeypatch, 
     made = [settled(ended_at=cast.NOON - dt.timedelta(hours=number // 3)).pk for number in range(11)]
     seen, address = [], begin
     while address:
+        assert len(seen) <= len(made), seen
         page = viewer.get(f"/sessions/{address}").context_data["page"]
         keys = [session.pk for session in page.object_list]
         seen += keys if further == "older" else keys[::-1]
