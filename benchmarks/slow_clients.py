@@ -159,7 +159,7 @@ def visitors() -> tuple[str, str]:
 
 
 @contextmanager
-def served(port: int) -> Iterator[None]:
+def served(port: int) -> Iterator[subprocess.Popen]:
     """The site's web processes, in this process' environment."""
     process = subprocess.Popen(
         [sys.executable, "-m", "gradingsite.web"],
@@ -170,7 +170,7 @@ def served(port: int) -> Iterator[None]:
     try:
         if not (process.stdout and process.stdout.readline().startswith("serving")):
             raise RuntimeError("the site did not start")
-        yield
+        yield process
     finally:
         process.terminate()
         process.communicate(timeout=30)

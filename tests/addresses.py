@@ -208,6 +208,8 @@ SCREENS: dict[str, Address] = {
         data=lambda world: {"session": world["named"]},
         queries=("?session={named}", "", "?session=eve", "?state=yes&session={named}"),
     ),
+    "admin:feed": Address(opens=VIEWER, kind=DATA, away="403", queries=("", "?session=1&since=0")),
+    "admin:feed_top": Address(opens=VIEWER, kind=PART),
     "admin:runs": Address(opens=VIEWER),
     "admin:run": Address(opens=VIEWER, of="run"),
     "admin:run_progress": Address(opens=VIEWER, kind=PART, of="run"),
@@ -309,7 +311,10 @@ PROGRAMS: dict[str, Address] = {
     "api:openapi-json": Address(opens=ANYONE, kind=FILE),
 }
 # Opened by a token and by nothing else: the matrix has tests of their own for them.
-TOKENS = {"api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit"}
+TOKENS = {
+    "api:api-root", "api:submit_session", "api:read_session", "api:select", "api:assign", "api:read_bandit",
+    "api:read_token",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,8 @@ for name in (
 os.environ |= {"GRADINGSITE_STATE": str(STATE), "REDIS_URL": BROKER.url, "SECRET_KEY": "tests", "DATABASE_CLOCK": "no"}
 # A worker of some test would tell of the web server that it does not have.
 os.environ["HEARTBEAT_SECONDS"] = "0"
+# Pages ask for what is new in their own tests alone: in others nobody expects them to.
+os.environ["FEED_SECONDS"] = "0"
 
 # Settings are loaded now, and pytest-django finds them loaded. The variable is taken away again because pytest-xdist's
 # processes would inherit it and load the settings of this process before they come here.
@@ -108,6 +110,7 @@ def no_connections_left() -> Iterator[None]:
         "grading.judging.allowance.limiter": "forget",
         "grading.remembered": "forget",
         "bandit.buckets": "forget",
+        "grading.screens.feed": "forget",
     }.items():
         if name in sys.modules:
             getattr(sys.modules[name], forget)()

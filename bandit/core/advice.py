@@ -240,8 +240,8 @@ def drained(facts: BanditFacts) -> Advice | None:
     return Advice(
         kind=AdviceKind.DRAINED,
         arms=_names(found),
-        seen=f"Of many rewards little is left: "
-        f"{_listed(found, lambda arm: f'{arm.evidence:.1f} observations of {arm.rewards} rewards')}.",
+        seen=f"Old rewards have faded: "
+        f"{_listed(found, lambda arm: f'{arm.rewards} rewards have decayed to the weight of {arm.evidence:.1f}')}.",
         do="Lengthen the half-life, or give it a session now and then.",
     )
 

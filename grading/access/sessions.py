@@ -16,7 +16,7 @@ from django.utils import timezone
 SEEN = "seen"
 SEEN_EVERY = 600
 # What an open page asks for by itself, whether or not anybody is there.
-ASKED_BY_PAGES = {"review_renew", "run_progress", "rubric_try"}
+ASKED_BY_PAGES = {"feed", "feed_top", "review_renew", "run_progress", "rubric_try"}
 
 
 class SessionStore(DatabaseSessions):

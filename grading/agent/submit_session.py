@@ -6,6 +6,14 @@ and ends, well within two seconds; what the site cannot take now is sent with a 
 
     submit_session.py             a hook: its JSON on standard input (Claude Code, Codex), or gptme's environment
     submit_session.py --codex {}  Codex's older `notify`, which hands its JSON over as an argument
+    submit_session.py --install claude-code
+                                  put the hook into the settings of claude-code, codex or gptme: shows what it would
+                                  change, and asks. --yes: does not ask. --token-file FILE: keep the token that is in
+                                  FILE, or in standard input for -
+    submit_session.py --uninstall claude-code
+                                  take it out again; the token, and what waits to be sent, stay
+    submit_session.py --check     the site, the token, the hooks and the last receipt, a line each; exit status 1 where
+                                  one of them is not as it should be
     submit_session.py --flush     send what waits in the spool now, and say what became of each
     submit_session.py --resend 2026-03-31T02:30:00Z
                                   send again what was sent since then, to a site that was restored from a backup; what
@@ -28,10 +36,13 @@ Environment, all optional but the token:
 from __future__ import annotations
 
 import contextlib
+import difflib
+import hashlib
 import http.client
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -52,13 +63,13 @@ SITE = "http://127.0.0.1:8000"  # the site that served this file
 HOME = Path.home() / ".gradingsite"
 STDIN_SECONDS, STDIN_BYTES = 0.6, 1 << 20
 GIT_SECONDS, GIT_SECONDS_LATER, MOST_COMMITS = 0.9, 30, 500
-SEND_SECONDS = 60
+SEND_SECONDS, CHECK_SECONDS = 60, 10
 MOST_BYTES = 256 << 20  # of one file
 MOST_COPIED = 1 << 30  # of all transcripts that are kept for a site that is away; and of all that were sent
 KEEP_DAYS, MOST_SENT = 7, 5000
 RESEND_SLACK = 600  # seconds by which this clock and the site's may differ
 MOST_REFUSED, MOST_LOGGED = 200, 200_000
-SERVER_ERROR = 500
+OK, UNAUTHORIZED, SERVER_ERROR = 200, 401, 500
 # Tells the site that it may have had this before: what was erased there since is not taken again.
 RESENT = "X-Gradingsite-Resent"
 # It may be the site, or this one session: others are tried before it is believed of the site.
@@ -82,6 +93,10 @@ def main(arguments: list[str]) -> int:
         return send_all(say=tell)
     elif "--resend" in arguments:
         return resend(arguments[arguments.index("--resend") + 1 :], say=tell)
+    elif "--install" in arguments or "--uninstall" in arguments:
+        return set_up(arguments)
+    elif "--check" in arguments:
+        return check()
     else:
         hook(arguments)
     return 0
@@ -543,10 +558,7 @@ def send(session: Session) -> tuple[bool | None, str]:
 
 def post(session: Session) -> tuple[int, str]:
     """The request itself, files streamed from disk. Returns the status and the beginning of the answer."""
-    address = urllib.parse.urlsplit(site())
-    make = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(address.scheme)
-    if make is None or not address.hostname:
-        raise SetupError(f"cannot send to {site()!r}: expected http://… or https://…; mend GRADINGSITE_URL")
+    address, make = parted_address()
     headers = {"Authorization": f"Bearer {token()}", **({RESENT: "yes"} if session.get("resent") else {})}
     with contextlib.ExitStack() as files:
         try:
@@ -623,6 +635,15 @@ def exactly(file: IO[bytes], length: int) -> Iterator[bytes]:
         yield chunk
 
 
+def parted_address() -> tuple[urllib.parse.SplitResult, type[http.client.HTTPConnection]]:
+    """The site's address, and what connects to it."""
+    address = urllib.parse.urlsplit(site())
+    make = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(address.scheme)
+    if make is None or not address.hostname:
+        raise SetupError(f"cannot send to {site()!r}: expected http://… or https://…; mend GRADINGSITE_URL")
+    return address, make
+
+
 def site() -> str:
     return (os.environ.get("GRADINGSITE_URL") or SITE).rstrip("/")
 
@@ -637,6 +658,279 @@ def token() -> str:
             f"no token: set GRADINGSITE_TOKEN, or write it to {HOME / 'token'}; {site()} makes one for you"
         )
     return found
+
+
+# --- setting up
+
+
+# By harness: the settings file, the event after which it calls a hook, and the most seconds it waits for one.
+HOOKED = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", "~/.claude", "settings.json", "SessionEnd"),
+    "codex": ("CODEX_HOME", "~/.codex", "hooks.json", "Stop"),
+    "gptme": ("", "~/.config/gptme", "config.toml", "session.end"),
+}
+HOOK_SECONDS = 10
+BEGIN, END = "# >>> gradingsite", "# <<< gradingsite"
+
+
+def set_up(arguments: list[str]) -> int:
+    """Install or uninstall, after showing the change and asking. 0: done, or no need to; 1: not; 2: asked wrongly."""
+    verb = "--install" if "--install" in arguments else "--uninstall"
+    harness = next(iter(arguments[arguments.index(verb) + 1 :]), "")
+    if harness not in HOOKED:
+        tell(f"expected {', '.join(HOOKED)} after {verb}, not {harness!r}")
+        return 2
+    try:
+        changes = installing(harness, arguments) if verb == "--install" else [(settings_of(harness), without(harness))]
+    except (SetupError, OSError) as problem:
+        tell(str(problem))
+        return 1
+    changes = [(path, text) for path, text in changes if text != read_text(path)]
+    for path, text in changes:
+        show_change(path, text)
+    if not changes:
+        tell(f"nothing to do: {harness} is as it should be")
+    elif not ("--yes" in arguments or agreed()):
+        tell("nothing was changed")
+        return 1
+    for path, text in changes:
+        replace(path, text)
+    if verb == "--install":
+        if harness == "codex":
+            tell("Codex runs a new hook once you have trusted it there: type /hooks")
+        return check()
+    return 0
+
+
+def installing(harness: str, arguments: list[str]) -> list[tuple[Path, str]]:
+    """The files that an installation writes, with their contents: the token, this program, and the settings."""
+    changes = []
+    if "--token-file" in arguments:
+        name = next(iter(arguments[arguments.index("--token-file") + 1 :]), "")
+        text = (sys.stdin.read() if name == "-" else Path(name).expanduser().read_text()).strip()
+        if not re.fullmatch(r"gs_[!-~]+", text):
+            raise SetupError(
+                f"expected a token, gs_…, in {'standard input' if name == '-' else name}; nothing was done"
+            )
+        changes.append((HOME / "token", text))
+    changes.append((own_place(), Path(__file__).read_text()))
+    return [*changes, (settings_of(harness), with_hook(harness))]
+
+
+def own_place() -> Path:
+    return HOME / "submit_session.py"
+
+
+def settings_of(harness: str) -> Path:
+    """The file itself where the harness's is a link to it."""
+    variable, folder, name, _event = HOOKED[harness]
+    return Path(os.path.realpath(Path(os.environ.get(variable) or folder).expanduser() / name))
+
+
+def command() -> str:
+    """How a harness calls this program: by the Python of the system, for one of a virtual environment goes with it."""
+    folder = Path(sys.base_prefix) / "bin"
+    names = (f"python{sys.version_info[0]}.{sys.version_info[1]}", "python3")
+    python = next((str(folder / name) for name in names if (folder / name).exists()), sys.executable)
+    return " ".join(map(shlex.quote, [python, str(own_place())]))
+
+
+def is_ours(line: object) -> bool:
+    return isinstance(line, str) and ".gradingsite/submit_session.py" in line
+
+
+def with_hook(harness: str) -> str:
+    """The harness's settings with the hook in them, once; whatever else stands there stays."""
+    text = without(harness)
+    if harness == "gptme":
+        event = HOOKED[harness][3]
+        lines = [
+            BEGIN,
+            "[[hooks.scripts]]",
+            f'event = "{event}"',
+            f"command = {json.dumps(command())}",
+            f"timeout = {HOOK_SECONDS}",
+            END,
+        ]
+        return text + ("\n" if text and not text.endswith("\n\n") else "") + "\n".join(lines) + "\n"
+    settings = parsed(settings_of(harness), text)
+    entry = {"hooks": [{"type": "command", "command": command(), "timeout": HOOK_SECONDS}]}
+    settings.setdefault("hooks", {}).setdefault(HOOKED[harness][3], []).append(entry)
+    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
+
+
+def without(harness: str) -> str:
+    """The harness's settings without the hook; as they are where it is not in them."""
+    path = settings_of(harness)
+    text = read_text(path)
+    if harness == "gptme":
+        return re.sub(rf"\n?{re.escape(BEGIN)}\n.*?{re.escape(END)}\n", "", text, flags=re.DOTALL)
+    event = HOOKED[harness][3]
+    settings = parsed(path, text)
+    groups = settings.get("hooks", {}).get(event, [])
+    kept = []
+    for group in groups:
+        others = [hook for hook in group["hooks"] if not (isinstance(hook, dict) and is_ours(hook.get("command")))]
+        if len(others) == len(group["hooks"]):
+            kept.append(group)
+        elif others:
+            kept.append({**group, "hooks": others})
+    if kept == groups:
+        return text
+    settings["hooks"][event] = kept
+    if not kept:
+        del settings["hooks"][event]
+    if not settings["hooks"]:
+        del settings["hooks"]
+    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n" if settings else ""
+
+
+def parsed(path: Path, text: str) -> dict[str, Any]:
+    """Settings with hooks as JSON. Raises SetupError where they are anything else: they are nobody's to overwrite."""
+    settings = json_object(text) if text.strip() else {}
+    if settings is None:
+        raise SetupError(f"{path} is not a JSON object; mend it first, nothing was changed")
+    hooks = settings.get("hooks", {})
+    groups = [group for each in hooks.values() for group in each] if isinstance(hooks, dict) else [None]
+    if not all(isinstance(group, dict) and isinstance(group.get("hooks"), list) for group in groups):
+        raise SetupError(f'"hooks" in {path} is not what was expected, lists of {{"hooks": […]}}; nothing was changed')
+    return settings
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file whole or not at all, readable as it was; a new one by its owner alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+            file.write(text)
+        os.chmod(draft, mode)
+        os.replace(draft, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+
+
+def show_change(path: Path, text: str) -> None:
+    """What would be written: of the token only that; of this program the change, with its checksum; else the change."""
+    old = read_text(path)
+    if path == HOME / "token":
+        tell(f"would write the token to {path}, readable by you alone")
+        return
+    if path == own_place():
+        tell(f"would write {path}, sha256 {hashlib.sha256(text.encode()).hexdigest()}")
+        if not old:
+            return
+    lines = difflib.unified_diff(old.splitlines(), text.splitlines(), str(path), str(path), "now", "then", lineterm="")
+    print("\n".join(lines))
+
+
+def agreed() -> bool:
+    """Whether whoever sits there says yes; no where nobody can be asked."""
+    try:
+        with open("/dev/tty") as terminal:
+            print("gradingsite: Change that? [y/N] ", end="", flush=True)
+            return terminal.readline().strip().lower() in ("y", "yes")
+    except OSError:
+        tell("nobody to ask here: --yes does it without asking")
+        return False
+
+
+# --- checking
+
+
+def check() -> int:
+    """Say of each part whether it is as it should be; 1 where one is not."""
+    hooks = [found for found in map(checked_hook, HOOKED) if found]
+    if not hooks:
+        hooks = [(False, f"hook: in the settings of no agent; --install puts it there, for {', '.join(HOOKED)}")]
+    findings = [*checked_site(), *hooks, checked_receipt()]
+    for is_good, line in findings:
+        tell(f"{'ok ' if is_good else 'BAD'} {line}")
+    return 0 if all(is_good for is_good, _ in findings) else 1
+
+
+def checked_site() -> Iterator[tuple[bool, str]]:
+    try:
+        status, answer = get("/api/v1/token")
+    except SetupError as problem:
+        yield False, f"token: {problem}"
+        return
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        yield False, f"site: {site()} does not answer ({type(error).__name__}: {error})"
+        return
+    said = json_object(answer) or {}
+    if status == UNAUTHORIZED:
+        yield True, f"site: {site()} answers"
+        yield False, "token: the site does not know it; make another one on its page Connect"
+    elif status != OK or "agent" not in said:
+        yield False, f"site: {site()} answered {status}, and not as a gradingsite does; mend GRADINGSITE_URL"
+    else:
+        yield True, f"site: {site()} answers"
+        yield said.get("may_submit") is True, f"token: of {said['agent']}, held by {said.get('held_by')}"
+        own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+        is_new = said.get("hook_sha256") in (own, None)
+        yield True, f"program: {'as the site serves it' if is_new else 'the site serves another version of it'}"
+
+
+def checked_hook(harness: str) -> tuple[bool, str] | None:
+    """None for a harness whose settings do not call this program."""
+    path = settings_of(harness)
+    try:
+        line = hook_line(path, path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, SetupError) as problem:
+        return False, f"hook: {problem}"
+    if line is None:
+        return None
+    for needed in shlex.split(line)[:2]:
+        if not shutil.which(os.path.expanduser(needed)) and not os.path.exists(os.path.expanduser(needed)):
+            return False, f"hook: {path} calls {needed}, which is not there"
+    return True, f"hook: {harness}, in {path}"
+
+
+def hook_line(path: Path, text: str) -> str | None:
+    """The command in these settings that calls this program."""
+    if path.suffix == ".toml":
+        lines = [
+            json_object(f'{{"command": {found}}}') for found in re.findall(r'^command = (".*")$', text, re.MULTILINE)
+        ]
+        return next((line["command"] for line in lines if line and is_ours(line["command"])), None)
+    groups = [group for each in parsed(path, text).get("hooks", {}).values() for group in each]
+    lines = [hook.get("command") for group in groups for hook in group["hooks"] if isinstance(hook, dict)]
+    return next((line for line in lines if is_ours(line)), None)
+
+
+def checked_receipt() -> tuple[bool, str]:
+    folder = spool_folder()
+    sent, left = sent_entries(folder), len(waiting(folder))
+    refused = sorted(folder.glob("refused/*/answer.txt"), key=lambda file: file.stat().st_mtime)
+    at = sent[-1][0] if sent else 0.0
+    last = f"the last {datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC" if sent else "none so far"
+    if left:
+        return False, f"receipts: {last}; {left} waiting in {folder}: --flush sends them and says what is wrong"
+    if refused and refused[-1].stat().st_mtime > at:
+        return False, f"receipts: {last}; the site did not take the latest session: {refused[-1].read_text()[:300]}"
+    return True, f"receipts: {last}; nothing waits"
+
+
+def get(path: str) -> tuple[int, str]:
+    """Ask the site something. Returns the status and the beginning of the answer."""
+    address, make = parted_address()
+    with contextlib.closing(make(address.netloc, timeout=CHECK_SECONDS)) as connection:
+        headers = {"Authorization": f"Bearer {token()}"}
+        connection.request("GET", f"{address.path.rstrip('/')}{path}", headers=headers)
+        response = connection.getresponse()
+        return response.status, response.read(20_000).decode(errors="replace")
 
 
 # --- words

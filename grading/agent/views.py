@@ -1,5 +1,6 @@
 """Serving the hook file."""
 
+import hashlib
 from pathlib import Path
 
 from django.conf import settings
@@ -22,3 +23,8 @@ def site_address(request: HttpRequest) -> str:
 
 def hook_for(address: str) -> str:
     return SOURCE.read_text().replace(PLACEHOLDER, f"{address!r}  # the site that served this file")
+
+
+def hook_checksum(request: HttpRequest) -> str:
+    """The SHA-256 of the hook file as it is served, in hexadecimal."""
+    return hashlib.sha256(hook_for(site_address(request)).encode()).hexdigest()

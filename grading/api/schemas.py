@@ -58,6 +58,17 @@ class ReceiptOut(Schema):
     problems: list[ProblemOut]
 
 
+class TokenOut(Schema):
+    """A token: whose it is, who holds it in words, and whether sessions may be submitted with it."""
+
+    agent: str
+    scope: str
+    held_by: str
+    may_submit: bool
+    expires_at: dt.datetime | None
+    hook_sha256: str
+
+
 class ErrorOut(Schema):
     """What was wrong, in words. `stored` names the parts that were stored all the same, under session `id`."""
 

@@ -12,6 +12,7 @@ from ninja.security import HttpBearer
 from bandit import holdout, selection
 from bandit.models import Bandit
 from grading import intake
+from grading.agent.views import hook_checksum
 from grading.api import entry, uploads
 from grading.api.docs import Pages
 from grading.api.errors import AGAIN, ReadOnly, answer_errors
@@ -27,12 +28,14 @@ from grading.api.schemas import (
     SelectionIn,
     SelectionOut,
     SessionOut,
+    TokenOut,
     multipart,
 )
 from grading.intake import erased
 from grading.intake.first_word import Speaker
 from grading.intake.submission import TOO_LARGE, Problem
 from grading.models import Agent, ApiToken, Grade, Session, Settlement
+from grading.models.agents import TokenScope
 from grading.reward import lessons, one_scale
 from grading.reward.rewards import live
 from gradingsite import telemetry
@@ -192,6 +195,20 @@ def assign(request: HttpRequest, asked: AssignmentIn) -> Status[dict[str, Any]]:
     except ValueError as error:
         return _error(422, "invalid assignment", "a valid assignment", str(error), AGAIN)
     return Status(200, {"decision_id": drawn.decision_id, "lessons": list(lessons_of(drawn))})
+
+
+@api.get("/token", response={200: TokenOut, frozenset({401, 429}): ErrorOut}, summary="Check a token")
+def read_token(request: HttpRequest) -> dict[str, Any]:
+    """Whose token this is and what may be done with it; and the checksum of the hook file that this site serves now."""
+    row: ApiToken = request.auth  # type: ignore[attr-defined]
+    return {
+        "agent": row.agent.name,
+        "scope": row.scope,
+        "held_by": TokenScope(row.scope).words,
+        "may_submit": row.may_write,
+        "expires_at": row.expires_at,
+        "hook_sha256": hook_checksum(request),
+    }
 
 
 @api.get("/bandits/{name}", response={200: BanditOut, frozenset({401, 404, 429}): ErrorOut}, summary="Read a bandit")

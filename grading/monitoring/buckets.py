@@ -12,14 +12,14 @@ class BucketsDiffer(Rule):
     """A33. Buckets are the ledger's sums; whatever else wrote to them taught what nobody graded."""
 
     id = "A33"
-    title = "The bandits read what the ledger does not say"
+    title = "Bandit state differs from the ledger"
     means = (
-        "Raises where, at night, a bucket of rewards is not exactly the sum of its ledger entries, or a session has "
-        "rewarded two arms of a bandit that chooses one."
+        "Opens when the nightly audit finds a bucket of rewards that isn’t exactly the sum of its ledger entries, "
+        "or a session that has rewarded two arms of a bandit that chooses one."
     )
     todo = (
-        "Find out what wrote to the buckets (a restored copy, a script, a hand in the database), then run "
-        "`manage.py replay --write`: it puts the ledger's sums in their place, and leaves a session its latest reward."
+        "Find out what wrote to the buckets (a restored copy, a script, a manual edit of the database), then run "
+        "`manage.py replay --write`: it rebuilds them from the ledger and leaves each session its latest reward."
     )
     every = dt.timedelta(days=1)
     nightly = True
@@ -43,14 +43,15 @@ class StatesDiffer(Rule):
     """A49. What lists, filters and counts read of a session is written where its reward moves, and nowhere else."""
 
     id = "A49"
-    title = "Lists show what the rewards do not say"
+    title = "Lists don’t match the rewards"
     means = (
-        "Raises where, at night, the row that lists and counts read of a session is not what its rewards, verdicts and "
-        "flags say. It looks at every session in which something moved in two days, and at a hundredth of the others."
+        "Opens when the nightly audit finds that the row behind a session’s entry in lists and counts disagrees "
+        "with its rewards, verdicts and flags. It checks every session that changed within two days and one in a "
+        "hundred of the rest."
     )
     todo = (
-        "Find out what wrote to the database beside the site (a script, a hand), then run `manage.py rebuild_state`, "
-        "which puts right what differs. Rewards and bandits do not depend on these rows."
+        "Find out what else wrote to the database (a script, a manual edit), then run `manage.py rebuild_state`, "
+        "which repairs the rows. Rewards and bandits don’t depend on them."
     )
     severity = Severity.ADVISORY
     every = dt.timedelta(days=1)

@@ -77,11 +77,11 @@ class Uncalibrated(Rule):
     id = "A30"
     title = "Judge not calibrated"
     means = (
-        f"Raises where a judge whose verdicts decided in the last 14 days (by model, route, rubric and digest) has "
-        f"fewer than {ENOUGH} sessions of the random slice that a person graded without seeing its answer, in the "
-        "random order."
+        "Opens when a judge that decided rewards in the last 14 days (by model, route, rubric and digest) has "
+        f"fewer than {ENOUGH} sessions from the random slice that a person graded in the random order before "
+        "seeing its answer."
     )
-    todo = "Grade sessions of the random slice in the review queue, before you reveal the judge's answer."
+    todo = "In the review queue, grade sessions from the random slice before you reveal the judge’s answer."
     severity = Severity.ADVISORY
     every = SOMETIMES
 

@@ -53,14 +53,14 @@ class Collapse(RuleOfSessions):
     id = "A9"
     title = "Rewards have collapsed"
     means = (
-        f"Raises where, within seven days, the last {ALIKE} rewards that machines gave, of at least {LEAST_ARMS} "
-        f"categories, are within {HAIR:.2f} of each other; the last {ZEROS} or more, of several, are zero; or one "
-        f"number makes up {100 * SHARE:.0f} % or more of at least {LEAST_GRADES} grades of the judge (before any cap) "
-        f"or the trajectory. And where categories that differed in the {BEFORE.days} days before do not "
-        f"in the last {NOW.days}. Floors, abstentions and sessions that looked and found nothing to do are "
-        "no grades here."
+        f"Opens when, within seven days, the last {ALIKE} machine rewards across at least {LEAST_ARMS} categories "
+        f"lie within {HAIR:.2f} of each other; when the last {ZEROS} or more, across several categories, are zero; "
+        f"when a single number makes up {100 * SHARE:.0f} % or more of at least {LEAST_GRADES} grades from the "
+        f"judge (before any cap) or the trajectory; or when categories that differed over the {BEFORE.days} days "
+        f"before no longer do over the last {NOW.days}. Floors, abstentions and sessions that found nothing to do "
+        "don’t count."
     )
-    todo = "Open a few of these sessions: does the grader still read what they did?"
+    todo = "Open a few of these sessions: is the grader still reading what they did?"
     every = dt.timedelta(hours=1)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:

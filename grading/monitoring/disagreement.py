@@ -25,13 +25,17 @@ class Disagreement(FlagRule):
     id = "A3"
     title = "Judge and trajectory disagree"
     means = (
-        f"Flags a session whose verdict is {GAP:.1f} or more from what its trajectory, which saw the whole log, lets "
-        "expect: from that on the judge's scale, or, as long as there is no map to it, by what the two usually differ "
-        f"by (the median of at least {pairs.LEAST_PAIRS} pairs, of the category or else of all). Raises where the "
-        "difference in one harness and category, between the same judge and trajectory rules, moves away from what it "
-        f"was (a CUSUM, set to less than one false alarm a year and site), for {pairs.HOLDS.days} days."
+        f"Flags a session whose verdict is {GAP:.1f} or more away from what its trajectory predicts, provided the "
+        "trajectory saw the whole log. The prediction uses the map to the judge’s scale; until there is one, the "
+        f"usual difference between the two (the median of at least {pairs.LEAST_PAIRS} pairs, of the category if "
+        "possible, otherwise of all). Opens when, for one harness and category, that difference drifts from its "
+        f"past level (a CUSUM tuned to under one false alarm per site and year; stays open for {pairs.HOLDS.days} "
+        "days)."
     )
-    todo = "Compare log and verdict of some of them: did the rules miss what was done, or the judge what was not?"
+    todo = (
+        "Compare logs and verdicts for some of these sessions: did the rules miss what was done, or did the judge "
+        "see what wasn’t?"
+    )
     settled = "they agree now"
     every = dt.timedelta(hours=6)
 

@@ -24,12 +24,12 @@ class UnsteadyJudge(FlagRule):
     """Three readings of one session, and as many opinions: its verdict says little about it."""
 
     id = "A37"
-    title = "The judge’s readings of one session are far apart"
+    title = "The judge’s readings of a session are far apart"
     means = (
-        f"Flags a session of which three readings of the judge are more than {number(READINGS_AGREE)} apart; their "
-        "median is the verdict. Raises at the third such session in seven days."
+        f"Flags a session with three readings more than {number(READINGS_AGREE)} apart; the median is the verdict. "
+        "Opens at the third such session in seven days."
     )
-    todo = "Grade them. If it goes on, see what the readings say differently: the rubric may not cover such work."
+    todo = "Grade them. If it keeps happening, look at where the readings differ: the rubric may not cover such work."
     severity = Severity.ADVISORY
     settled = "its verdict is another one now"
     every = SOMETIMES
@@ -58,13 +58,13 @@ class Contested(FlagRule):
     id = CONTESTED
     title = "What a session left behind contradicts the judge"
     means = (
-        f"Flags a session that left behind what would be worth more than {number(CONTESTED_ABOVE)} above its fresh "
-        "verdict, once the judge has read it three times, or will not read it again. Raises at the third such session "
-        "of an agent in seven days, and where one waits for the judge for two days."
+        f"Flags a session whose artifacts would be worth more than {number(CONTESTED_ABOVE)} above its current "
+        "verdict, once the judge has read it three times or won’t read it again. Opens at an agent’s third such "
+        "session in seven days, or when one has been waiting for the judge for two days."
     )
     todo = (
-        "Look at what was left behind. If it is filler, ask more of the artifact rules; if it is good, the rubric for "
-        "such work misses it."
+        "Look at what it left behind. If it is filler, make the artifact rules stricter; if it is good, the "
+        "rubric misses such work."
     )
     settled = "judge and artifacts agree now, or the judge is to read it again"
     every = SOMETIMES
@@ -105,10 +105,14 @@ class ClaimedAbove(FlagRule):
     id = CLAIMED_ABOVE
     title = "An agent claims far more than the judge saw"
     means = (
-        f"Flags a session whose agent alone vouches for what would be worth more than {number(CONTESTED_ABOVE)} above "
-        "its verdict. The verdict stands. Raises at the third such session of an agent in seven days."
+        "Flags a session whose artifacts, vouched for by its agent alone, would be worth more than "
+        f"{number(CONTESTED_ABOVE)} above its verdict. The verdict stands. Opens at an agent’s third such session "
+        "in seven days."
     )
-    todo = "Look whether the claims are true: the agent invents them, or the judge is not shown what it left behind."
+    todo = (
+        "Check whether the claims are true. Either the agent makes them up, or the judge isn’t shown what it left "
+        "behind."
+    )
     severity = Severity.ADVISORY
     settled = "judge and claims agree now"
     every = SOMETIMES

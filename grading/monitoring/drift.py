@@ -27,14 +27,13 @@ class Drift(RuleOfSessions):
     """A mean may fall because the work got worse, or because there is more of the harder work."""
 
     id = "A10"
-    title = "The level of judged sessions has changed"
+    title = "Verdicts have shifted"
     means = (
-        "Raises where the verdicts on the sessions of one harness, model and category move away from what they were; "
-        "and where those on all sessions do, saying whether it is the mix of work that changed, the levels within it, "
-        "or that nobody can tell. By CUSUMs, set to less than one false alarm a year and site; for "
-        f"{pairs.HOLDS.days} days."
+        "Opens when verdicts for one harness, model and category drift from their past level, or when verdicts "
+        "overall do. It says whether the mix of work changed, the levels within it, or whether that can’t be told "
+        f"apart. CUSUMs tuned to under one false alarm per site and year; stays open for {pairs.HOLDS.days} days."
     )
-    todo = "See what changed on that day: the model, the prompt, the tools, the judge or the kind of work."
+    todo = "Find out what changed that day: the model, the prompt, the tools, the judge or the kind of work."
     every = dt.timedelta(hours=6)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:

@@ -36,10 +36,10 @@ class Contended(FlagRule):
     """Two agents claim one thing. The first receipt holds; people look at both."""
 
     id = "A34"
-    title = "Another agent's work is claimed"
+    title = "Another agent’s work is claimed"
     means = (
-        "Raises at the third session in seven days that claims a commit, a pull request or a log which another agent's "
-        "session had claimed before. The earlier session keeps it; the later one is flagged."
+        "Opens at the third session in seven days that claims a commit, pull request or log already claimed by "
+        "another agent’s session. The earlier session keeps it; the later one is flagged."
     )
     settled = "nothing of it is another agent's now"
 
@@ -64,13 +64,16 @@ class UnreadableLog(FlagRule):
     """A harness changed its log's format, and nobody noticed: its sessions would all look alike."""
 
     id = "A4"
-    title = "A log cannot be read"
+    title = "A log can’t be read"
     means = (
-        "Raises at once where more than 30 % of a log's calls could not be read, none of its shell calls shows a "
-        "command, or none of its results says whether its call worked and no effect shows either. Only facts and patch "
-        "are then graded by rules."
+        "Opens as soon as one log has more than 30 % unreadable calls, no shell call that shows its command, or "
+        "no result that says whether its call worked and no visible effect either. Rules then grade from facts "
+        "and patch only."
     )
-    todo = "Compare the harness's version with the one that was read before; update the site, then grade again."
+    todo = (
+        "Check whether the harness’s version has changed since logs were last readable; update the site, then "
+        "grade again."
+    )
     settled = "its log can be read now"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
@@ -93,10 +96,10 @@ class UnsupportedOutcome(FlagRule):
     """An agent may not take its own session out of the bandits."""
 
     id = "A35"
-    title = "A session says that it does not count, and nothing supports it"
+    title = "A session says it doesn’t count, without evidence"
     means = (
-        "Raises at the third session in seven days that was submitted as infrastructure or refused, while neither its "
-        "log nor its exit status shows that. It is graded as usual."
+        "Opens at the third session in seven days submitted as infrastructure or refused although neither its log "
+        "nor its exit status shows that. Such sessions are graded as usual."
     )
     severity = Severity.ADVISORY
     settled = "its log or its exit status supports it now"

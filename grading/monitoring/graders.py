@@ -59,10 +59,10 @@ class Monoculture(Rule):
     """A16. With one family judging, its bias cannot be told from its calibration."""
 
     id = "A16"
-    title = "One family of models judges nearly everything"
+    title = "One model family judges nearly everything"
     means = (
-        "Raises where one family of models gave more than 80 % of at least 50 verdicts in 14 days; and where a judge "
-        "rates sessions of its own family more than .05 above the others (at least 20 of each)."
+        "Opens when one model family gave more than 80 % of at least 50 verdicts in 14 days, or when a judge "
+        "rates its own family’s sessions more than .05 above the rest (at least 20 of each)."
     )
     severity = Severity.ADVISORY
     every = SOMETIMES
@@ -117,10 +117,10 @@ class Unresolving(Rule):
     """A26. A judge that says nearly the same of everything cannot tell arms apart."""
 
     id = "A26"
-    title = "A judge cannot tell sessions apart"
+    title = "A judge can’t tell sessions apart"
     means = (
-        "Raises where one judge under one rubric gave fewer than 10 distinct grades, or grades that spread by less "
-        "than .05 (standard deviation), over at least 50 sessions of 14 days."
+        "Opens when a judge, under one rubric, gave fewer than 10 distinct grades over at least 50 sessions in 14 "
+        "days, or grades with a standard deviation below .05."
     )
     every = SOMETIMES
     at_least, values, sd = 50, 10, 0.05
@@ -139,10 +139,10 @@ class UnlikeLevels(Rule):
     """A27. Where two instruments are mixed, arms learn who graded them."""
 
     id = "A27"
-    title = "Graders at unlike levels are mixed"
+    title = "Graders with different baselines are mixed"
     means = (
-        "Raises where the verdicts of two graders (model, route, rubric, digest; at least 20 of each in 14 days) "
-        "differ by .10 or more on average, and by two standard errors."
+        "Opens when the verdicts of two graders (model, route, rubric, digest; at least 20 each in 14 days) "
+        "differ by .10 or more on average, and by at least two standard errors."
     )
     severity = Severity.ADVISORY
     every = SOMETIMES

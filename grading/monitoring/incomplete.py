@@ -49,13 +49,13 @@ class Incomplete(Rule):
     """A field that one harness stops sending would go unnoticed: nothing fails, there is only less to learn from."""
 
     id = "A12"
-    title = "Sessions come without what they must say"
+    title = "Sessions arrive without required fields"
     means = (
-        f"Raises where more than {100 * USUAL:.0f} % of the sessions of seven days, of an agent with one harness or of "
-        "an agent in all, lack their category, harness or model, beyond chance (p < .001): the first three of "
-        "all, 6 of 20, 14 of 100. What infrastructure ended does not count."
+        f"Opens when more than {100 * USUAL:.0f} % of an agent’s sessions in seven days (overall, or with one "
+        "harness) lack a category, harness or model, beyond chance (p < .001): for example the first three of "
+        "all, 6 of 20, or 14 of 100. Sessions ended by infrastructure don’t count."
     )
-    todo = "Have the agent send the field; nothing that came without it can be put right afterwards."
+    todo = "Have the agent send the field."
     severity = Severity.ADVISORY
     every = dt.timedelta(hours=1)
 

@@ -17,10 +17,10 @@ class Unforeseen(Rule):
     """A25. Never a grade, never silent: an answer that no row of the table of errors knows."""
 
     id = "A25"
-    title = "The judge's service answered what nobody expected"
+    title = "Unknown answer from the judge’s service"
     means = (
-        "Raises at the first answer of a judge's service that the site cannot place (an unknown 400, say), in its own "
-        "words; holds for seven days, or until its session has a verdict."
+        "Opens at the first answer from a judge’s service that the site doesn’t recognise (an unknown 400, for "
+        "example), and quotes it. Stays open for seven days, or until that session has a verdict."
     )
     window = dt.timedelta(days=7)
 
@@ -45,8 +45,8 @@ class LeftUnasked(Rule):
     """A28. A quota that is believed gone for days, though nobody asked: is it the key that is paid for?"""
 
     id = "A28"
-    title = "A judge is marked out and nobody has asked it"
-    means = "Raises where a judge has been out for three days without a single call, while jobs wait."
+    title = "Judge marked down but never rechecked"
+    means = "Opens when a judge has been down for three days without a single call while jobs are waiting."
     window = dt.timedelta(days=3)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
@@ -70,8 +70,8 @@ class WastedJudging(Rule):
     id = "A15"
     title = "The judge was asked twice for the same verdict"
     means = (
-        "Raises at the first session of a day whose unchanged evidence was judged again for the chain by the same "
-        "model under the same rubric. A repeat that measures the judge is none, and neither are the numbered "
+        "Opens at the day’s first session that the same model judged again for the chain, under the same rubric "
+        "and on unchanged evidence. Deliberate repeats that test the judge don’t count, nor do the numbered "
         "readings of a session whose verdict is in doubt."
     )
     every = dt.timedelta(minutes=1)

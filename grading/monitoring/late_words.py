@@ -17,14 +17,14 @@ class LateWord(FlagRule):
     """Whoever is graded tries to take a session out, move it or date it once it is known what it is worth."""
 
     id = LATE_WORD
-    title = "An agent says something else of a session afterwards"
+    title = "An agent changes its story about a session"
     means = (
-        "Flags a session of which its agent, or the hook beside it, says something new after a verdict or after its "
-        "first hour: another outcome or category, other facts, dates or lessons; or whose end is dated before its "
-        "decision or more than a week back. Nothing of it holds until somebody adopts it. Raises at an "
-        "agent’s third in seven days."
+        "Flags a session about which its agent, or the hook beside it, says something new after a verdict or "
+        "after the first hour: another outcome or category, other facts, dates or lessons. Also one whose end is "
+        "dated before its decision or more than a week back. None of it counts until somebody adopts it. Opens at "
+        "an agent’s third in seven days."
     )
-    todo = "Adopt what is true, turn down the rest: each stands on its session’s page."
+    todo = "On each session’s page, adopt what is true and reject the rest."
     severity = Severity.ALARM
     settled = "all of it was answered"
 

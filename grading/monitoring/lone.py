@@ -19,16 +19,16 @@ class LoneAgent(RuleOfSessions):
     """Who would have an arm chosen, or dropped, needs only to make its own sessions of it look so."""
 
     id = "A41"
-    title = "One agent says of an arm what no other does"
+    title = "One agent’s rewards for an arm differ from everyone else’s"
     means = (
-        f"Raises where machines' rewards of an agent's sessions of one category, {LEAST_OWN} or more in {WINDOW.days} "
-        f"days, are {LEAST_DIFFERENCE:g} or more above or below those of all other agents there ({LEAST_OTHERS} or "
-        f"more), beyond what they are in other categories (t test, p < {LEVEL:g} over all that is compared). With one "
-        "agent there is nobody to compare it with."
+        f"Opens when the machine rewards of one agent’s sessions in a category ({LEAST_OWN} or more in "
+        f"{WINDOW.days} days) are {LEAST_DIFFERENCE:g} or more above or below those of all other agents there "
+        f"({LEAST_OTHERS} or more), beyond how much they differ in other categories (t test, p < {LEVEL:g} over "
+        "everything compared). With a single agent there is nothing to compare."
     )
     todo = (
-        "Open a few of its sessions beside another agent's: is the work really another, or only what it says of it? "
-        "The cap on agents, and its tokens, are an operator's to change."
+        "Open a few of its sessions next to another agent’s. Is the work really different, or only what the agent "
+        "says about it? An operator can change the cap on agents and its tokens."
     )
     every = dt.timedelta(hours=1)
 

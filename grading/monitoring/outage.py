@@ -57,10 +57,10 @@ class JudgeOut(Rule):
     id = "A2"
     title = "The judge is out"
     means = (
-        "Raises at once while a judge's quota is gone, its budget is spent or its key is refused. Else at the third "
-        "failed call of one judge within 60 minutes whose session still waits (calls that went well in between change "
-        "nothing), or where 2 of its last 10 answered calls failed. At the first call that gets no answer in time, "
-        "where none was answered while it waited. After a day of being paused."
+        "Opens at once when a judge’s quota is gone, its budget is spent or its key is refused. Otherwise: at a "
+        "judge’s third failed call within 60 minutes whose session is still waiting (successful calls in between "
+        "don’t matter); when 2 of its last 10 answered calls failed; at the first call that times out, if nothing "
+        "was answered meanwhile; or after it has been paused for a day."
     )
     window = dt.timedelta(minutes=60)
     failures, share, of_the_last = 3, 0.2, 10

@@ -28,10 +28,10 @@ class ProgramStopped(Rule):
     """A46. A worker that does nothing looks like one that has nothing to do."""
 
     id = "A46"
-    title = "A program of the site stands still"
+    title = "A part of the site has stopped responding"
     means = (
-        "Raises where the heartbeat of the web server, the worker, the scheduler or the broker has not come for 20 "
-        "seconds, by the clock of whoever watches; not before he has watched for a minute without a gap."
+        "Opens when the web server, the worker, the scheduler or the broker has sent no heartbeat for 20 seconds, "
+        "measured by whoever is watching, once it has watched for a minute without a gap."
     )
     todo = LOOK
     every = dt.timedelta(minutes=1)
@@ -53,12 +53,12 @@ class MissedTurns(Rule):
     """A47. Programs that run, and a job that is not done."""
 
     id = "A47"
-    title = "A periodic job misses its turns"
+    title = "A scheduled job is overdue"
     means = (
-        "Raises where a job has not ended well for three of its intervals and a minute, or one of the night for 26 "
-        "hours; not in the first minute after a start or a pause of the machine."
+        "Opens when a job hasn’t finished successfully for three of its intervals plus a minute (26 hours for "
+        "nightly jobs); not in the first minute after a start or after the machine was suspended."
     )
-    todo = "Look into the worker's log for the job's name: it fails, or the worker is busy with something else."
+    todo = "Look for the job’s name in the worker’s log: it is failing, or the worker is busy with something else."
     every = dt.timedelta(minutes=1)
     is_attended = True
 

@@ -25,13 +25,13 @@ class Repeated(FlagRule):
     """Whoever takes "the last log" instead of a session's own grades one session by the work of another."""
 
     id = "A5"
-    title = "The same evidence for two sessions"
+    title = "Two sessions share the same evidence"
     means = (
-        "Flags a session whose only log, journal or patch is, byte for byte, what had come for another session before "
-        "(from 200 bytes on), or whose only log says that it is another session's; a subagent's log may stand under "
-        "its parent's too. Raises at an agent's third in seven days."
+        "Flags a session whose only log, journal or patch (200 bytes or more) is byte for byte the same as "
+        "another session’s, or whose only log says it belongs to another session. A subagent’s log may also "
+        "appear under its parent. Opens at an agent’s third in seven days."
     )
-    todo = "See where the agent takes its files from: each session has a log of its own, found by the session's id."
+    todo = "Check where the agent takes its files from: each session has its own log, named after the session’s id."
     settled = "it has evidence of its own now"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike

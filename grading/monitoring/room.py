@@ -13,12 +13,12 @@ class NoRoomLeft(Rule):
     """A43. A full disk stops intake, judging and people alike, and sometimes what would have told of it."""
 
     id = "A43"
-    title = "The disk is nearly full, and no sessions are taken in"
+    title = "The disk is nearly full; no sessions are accepted"
     means = (
-        "Raises while less is free for the state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if that is "
-        "less). Sessions are refused in words then; hooks keep them and send them later."
+        "Opens while less space is free for the state folder than FREE_SPACE_FLOOR (1 GiB, or 5 % of the disk if "
+        "that is less). Sessions are then refused with an explanation; hooks keep them and send them later."
     )
-    todo = "Make room where the state folder is, or move it to a larger disk. Sessions come in again by themselves."
+    todo = "Free some space, or move the state folder to a larger disk. Sessions are accepted again automatically."
     every = dt.timedelta(minutes=1)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature

@@ -35,17 +35,17 @@ class SilentFailure(RuleOfSessions):
     """A14. Where failures leave no trace and successes do, an arm looks good by what is missing."""
 
     id = "A14"
-    title = "Sessions of an arm leave nothing to grade"
+    title = "An arm’s sessions leave nothing to grade"
     means = (
-        "Raises where sessions of one arm of the category bandit that could not be graded, or that infrastructure "
-        "ended, come in a run too long for chance at the rate of the other arms and its own before (p < .001 among all "
-        f"arms' sessions of {WINDOW_DAYS} days); or where infrastructure ends an arm's sessions more often than the "
-        "others' (Fisher's exact test, p < .001 for any arm). Sessions that wait for the judge do not count. An outage "
-        "that hits several arms at once is one alarm."
+        "Opens when one arm of the category bandit has a run of sessions that could not be graded, or that "
+        "infrastructure ended, too long for chance given the other arms and its own past (p < .001 over all arms’ "
+        f"sessions of {WINDOW_DAYS} days); or when infrastructure ends its sessions more often than the others’ "
+        "(Fisher’s exact test, p < .001 for any arm). Sessions waiting for the judge don’t count. An outage that "
+        "hits several arms at once is one alarm."
     )
     todo = (
-        "Look at the sessions, and say what it was: infrastructure (they stay without a reward), really bad (a grade "
-        "for each), or pause the arm."
+        "Look at the sessions and decide: infrastructure (they stay without a reward), really bad (grade each), "
+        "or pause the arm."
     )
     every = dt.timedelta(hours=1)
 

@@ -99,13 +99,13 @@ class StalledVerdicts(RuleOfSessions):
     """A44. Nothing is given up because of us; so what stands still because of us must be seen."""
 
     id = "A44"
-    title = "Verdicts stand still"
+    title = "Verdicts are stuck"
     means = (
-        "Raises while sessions wait for their verdict though judge and quota are there: their evidence cannot be read, "
-        "their calls failed JUDGE_MAX_ATTEMPTS times (8 unless set), an answer could not be written down; or an "
-        "earlier version gave them up for such a reason. It is one alarm with their number."
+        "Opens while sessions wait for a verdict although judge and quota are available: their evidence can’t be "
+        "read, their calls failed JUDGE_MAX_ATTEMPTS times (8 by default), or an answer could not be saved; or an "
+        "earlier version gave up on them for such a reason. One alarm, with their number."
     )
-    todo = "Put right what it names; then “Try them now” on the quota page. They also go on by themselves."
+    todo = "Fix what it names, then choose “Try them now” on the quota page. They are also retried automatically."
     page = "admin:quota"
     every = dt.timedelta(seconds=15)
 
@@ -133,9 +133,9 @@ class UnreadableSession(RuleOfSessions):
     """A45. One session must not stop the others, and whoever stops the readers is worth a look."""
 
     id = "A45"
-    title = "A session's evidence breaks whoever reads it"
-    means = "Raises while a session is parked because three processes were lost while they read its evidence."
-    todo = "Look at the session's transcript and at the log; report what it is. “Try them now” is on the quota page."
+    title = "A session’s evidence crashes its reader"
+    means = "Opens while a session is parked because three processes died reading its evidence."
+    todo = "Look at the session’s transcript and at the log, and report it. “Try them now” is on the quota page."
     page = "admin:quota"
     every = dt.timedelta(seconds=15)
 

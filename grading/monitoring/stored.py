@@ -13,12 +13,12 @@ class DamagedEvidence(Rule):
     id = "A48"
     title = "Stored evidence is damaged"
     means = (
-        "Raises where stored bytes are missing or are not what was stored: a thirtieth of all is read in full every "
-        "night. Holds until they are back."
+        "Opens when stored bytes are missing or differ from what was stored. Every night a thirtieth of all "
+        "evidence is read in full. Closes when the bytes are back."
     )
     todo = (
-        "Look at the disk, and restore the evidence folder from a backup; or send those sessions again: the same bytes "
-        "take the place of the damaged ones."
+        "Check the disk and restore the evidence folder from a backup, or send those sessions again: identical "
+        "bytes replace the damaged ones."
     )
     every = dt.timedelta(minutes=1)
     named = 5

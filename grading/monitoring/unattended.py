@@ -21,15 +21,17 @@ class Unattended(Rule):
     """A40. What is fitted and never put in force helps nobody; what nothing new speaks for may no longer hold."""
 
     id = "A40"
-    title = "A calibration waits for a person, or rests on old pairs"
+    title = "A calibration needs a person’s decision"
     means = (
-        f"Raises where, at night, a bandit's new calibration moves an arm by more than {number(one_scale.BY_ITSELF)} "
-        "since somebody last looked at it, or a bandit with rewards never had one; and where no new judged session was "
-        f"added for {DAYS} days although sessions are read by one: what they weigh is halved then."
+        "Opens when, at night, a bandit’s new calibration would move an arm by more than "
+        f"{number(one_scale.BY_ITSELF)} from where it was when somebody last looked, or when a bandit with rewards "
+        f"has never had one. Also when a calibration is in use but no judged session has been added for {DAYS} "
+        "days; fallback grades then count half."
     )
     todo = (
-        "On the calibration page open the bandit, look at what the new version moves, and put it in force or switch "
-        "off. Where no pair comes, see why no session with a transcript or a journal is judged."
+        "On the calibration page, open the bandit and see what the new version would change; then put it in force "
+        "or turn calibration off. If no new pairs come in, find out why no session with a transcript or journal "
+        "is being judged."
     )
     page = "admin:calibration"
     severity = Severity.ADVISORY

@@ -52,14 +52,15 @@ class ImpossiblePair(FlagRule):
     """
 
     id = "A1"
-    title = "Pull request or commit, yet no real grade"
+    title = "No real grade for a pull request or commit"
     means = (
-        "Raises at the third session in seven days that left an independent commit or pull request, yet no judge and "
-        f"no person graded it {ORDINARY / dt.timedelta(hours=1):.0f} hours after a judge was asked, or the judge was "
-        "given up, whatever its trajectory or journal says. At once where the judge is out, and where none is asked at "
-        "all, if no trajectory saw the work either. It looks at the source of a grade, never at its value."
+        "Opens at the third session in seven days that left a pull request or commit of its own, yet has no grade "
+        f"from a judge or a person {ORDINARY / dt.timedelta(hours=1):.0f} hours after the judge was asked (or "
+        "after it was given up), whatever its trajectory or journal says. Opens at once if the judge is out, or "
+        "if there is no judge and no trajectory saw the work either. It looks at where a grade came from, never "
+        "at its value."
     )
-    todo = "Review them, and see on the quota page what keeps the judge from answering."
+    todo = "Review these sessions, and check the quota page for what keeps the judge from answering."
     settled = "a real grade accounts for it now, or is on its way"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:

@@ -15,14 +15,14 @@ class UnheardArm(Rule):
     """A36. Sessions that leave nothing to grade by may be the arm's worst, and nobody has looked at any."""
 
     id = "A36"
-    title = "Known only by what could be seen"
+    title = "An arm’s ungraded sessions could change its share"
     means = (
-        "Raises where neither judge nor person graded any of the sessions of an arm that left nothing to grade by, "
-        "and reading them at the lower of the arm's own mean and the bandit's would move the arm by more than 10 of "
-        "the next 100. Looked at every night, once an arm in 28 days: five of them, drawn at random, are flagged. "
-        "Verdicts asked for in the last day are waited for."
+        "Opens when neither a judge nor a person has graded any of an arm’s sessions that left nothing to grade "
+        "by, and counting them at the lower of the arm’s mean and the bandit’s would change its share by more "
+        "than 10 of the next 100. Checked every night; each arm at most once in 28 days, when five such sessions "
+        "are drawn at random and flagged. Verdicts requested within the last day are waited for."
     )
-    todo = "Grade them in the review queue: they speak for all the others."
+    todo = "Grade the five in the review queue: they stand for all the others."
     severity = Severity.ADVISORY
     every = SOMETIMES
     page = "admin:review"

@@ -19,16 +19,16 @@ class UnusedDecisions(Rule):
     """Who asks until the draw suits, or whose sessions of an arm die unseen, chooses instead of the bandit."""
 
     id = "A13"
-    title = "Decisions are asked for, and only some arms are used"
+    title = "An agent uses some of its decisions and drops others"
     means = (
-        f"Raises where, of an agent's decisions of the last {WINDOW.days} days, those without a session after "
-        f"{OPEN_FOR // dt.timedelta(hours=1)} hours are of other arms than chance would have. Where all agents drop "
-        f"decisions whatever their arm is, a window has any of them named with a chance of 1 in {ONE_IN:,} at most, "
-        "however often it is looked at. What somebody insisted on is not counted."
+        f"Opens when the decisions an agent received in the last {WINDOW.days} days but hadn’t used after "
+        f"{OPEN_FOR // dt.timedelta(hours=1)} hours are not for a random mix of arms. If agents drop decisions "
+        f"regardless of arm, the chance that any of them is named within such a window is at most 1 in {ONE_IN:,}, "
+        "however often it is checked. Arms that somebody insisted on don’t count."
     )
     todo = (
-        "See whether that arm's sessions die before they are sent; if not, the agent drops what it does not like. Its "
-        "decisions are on the bandit's page."
+        "Check whether that arm’s sessions die before they are sent; if not, the agent drops what it doesn’t "
+        "like. Its decisions are listed on the bandit’s page."
     )
     every = dt.timedelta(hours=1)
 

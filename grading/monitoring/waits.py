@@ -17,12 +17,12 @@ class ReviewWaits(Rule):
     """A31. What a rule put up and nobody looks at is a wrong reward that the bandit goes on learning from."""
 
     id = "A31"
-    title = "Review has waited too long"
+    title = "Review is overdue"
     means = (
-        "Raises where a session that a rule put into the review queue has waited there longer than REVIEW_WAITS_HOURS "
-        "(48 hours unless set)."
+        "Opens when a session flagged by a rule has been awaiting review for longer than REVIEW_WAITS_HOURS (48 "
+        "hours by default)."
     )
-    todo = "Open the review queue: the first ones move the bandit the most, and each takes ten seconds."
+    todo = "Open the review queue. The first sessions move the bandit most, and each takes about ten seconds."
     severity = Severity.ADVISORY
     every = SOMETIMES
     notify_externally = True
@@ -48,9 +48,9 @@ class NoticesFail(Rule):
     """A32. Who is told that nobody can be told?"""
 
     id = "A32"
-    title = "A notice could not be sent"
-    means = "Raises where the last e-mail, or the last call of the webhook, was given up; until one arrives."
-    todo = "Put the channel right (the page of notices says what it answered), restart, and send a test."
+    title = "A notice could not be delivered"
+    means = "Opens when the latest e-mail or webhook call was given up; closes when one gets through."
+    todo = "Fix the channel (the notices page shows what it answered), restart, and send a test."
     severity = Severity.ADVISORY
     every = SOMETIMES
     page = "admin:notices"

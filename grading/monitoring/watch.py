@@ -44,8 +44,8 @@ class SilentRule(Rule):
     """A29. Who watches the watch."""
 
     id = "A29"
-    title = "A rule has stopped looking"
-    means = "Raises where a rule that looks now and then has missed two of its turns, and ten minutes more."
+    title = "A rule has stopped running"
+    means = "Opens when a scheduled rule has missed two of its runs plus ten minutes."
     grace = dt.timedelta(minutes=10)
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:

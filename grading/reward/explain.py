@@ -200,7 +200,7 @@ def _hope(decision: Decision) -> str:
         return f" The judge's {verdict} can raise it, and does not lower it."
     if decision.judge_open:
         return f" The judge's {verdict} replaces it exactly."
-    return " No judge will be asked; a person can grade it."
+    return " The judge is off, so this stays provisional until someone reviews it."
 
 
 def _step(source: Source, decision: Decision) -> ChainStep:

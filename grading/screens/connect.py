@@ -2,8 +2,6 @@
 who holds each, and what can be done with it.
 """
 
-import hashlib
-
 from django import forms
 from django.conf import settings
 from django.contrib import messages
@@ -14,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from grading.access.recording import record
-from grading.agent.views import hook_for, site_address
+from grading.agent.views import hook_checksum, site_address
 from grading.intake import token_quota
 from grading.models import Agent, ApiToken
 from grading.models.agents import TokenScope
@@ -84,7 +82,7 @@ def show(request: HttpRequest) -> TemplateResponse:
         ],
         "quotas": {"usd": settings.TOKEN_DAILY_JUDGE_USD, **token_quota.limits()},
         "address": site_address(request),
-        "checksum": hashlib.sha256(hook_for(site_address(request)).encode()).hexdigest(),
+        "checksum": hook_checksum(request),
     }
     return TemplateResponse(request, "connect/connect.html", context)
 

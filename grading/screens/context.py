@@ -1,17 +1,20 @@
 """What stands on every page: navigation with its counts, the judge's state, open alarms, notices."""
 
 import datetime as dt
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
 from grading import monitoring
 from grading.health import pulse
-from grading.models import Alarm, ReviewItem, Session
+from grading.models import Alarm, Quota, ReviewItem, Session
 from grading.monitoring.outage import about_quota
 from grading.review import calibration
 from grading.review.calibration import CalibrationStatus
@@ -28,21 +31,100 @@ NAV = (
 )
 
 
+# The latest session, settlement, grade and attempt: whatever changes a figure on a page leaves a row in one of them.
+LATEST = """
+SELECT (SELECT MAX(id) FROM grading_session), (SELECT MAX(id) FROM grading_settlement),
+    (SELECT MAX(id) FROM grading_grade), (SELECT MAX(id) FROM grading_judgeattempt)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteNow:
+    """What holds for everybody, whatever page they have open: the judge, the alarms, what waits for review.
+
+    `latest` are the keys of the latest rows, by LATEST. `stopped` says what of the site itself does not work, in a few
+    words; empty where all of it does. `cannot_write`: why this process could not write to the database a moment ago.
+    """
+
+    alarms: tuple[Alarm, ...]
+    quota: Quota | None
+    stopped: str
+    cannot_write: str
+    judge: JudgeState
+    counts: dict[str, int]
+    latest: tuple[int, ...]
+
+    @property
+    def top(self) -> str:
+        """A mark that changes with the lines at the top of the pages."""
+        alarms = [(alarm.pk, alarm.detail, alarm.acknowledged_at) for alarm in self.alarms]
+        quota = self.quota and (self.quota.state, self.quota.reason, self.quota.detail, self.quota.until)
+        return mark([self.cannot_write, alarms, quota])
+
+    @property
+    def news(self) -> str:
+        """A mark that changes with what any page shows."""
+        return mark([self.top, self.latest, self.stopped, self.counts])
+
+
+def mark(things: object) -> str:
+    return hashlib.sha256(repr(things).encode()).hexdigest()[:12]
+
+
+def site_now() -> SiteNow:
+    """Four queries."""
+    alarms, quota = tuple(monitoring.open_alarms()), first_quota()
+    cannot_write = pulse.trouble()
+    stopped = "Nothing can be saved" if cannot_write else monitoring.standing_still(alarms)
+    return SiteNow(
+        alarms=alarms,
+        quota=quota,
+        stopped=stopped,
+        cannot_write=cannot_write,
+        judge=answering(judge_state(quota), alarms, stopped),
+        counts={"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)},
+        latest=latest_rows(),
+    )
+
+
+def latest_rows() -> tuple[int, ...]:
+    """The keys that LATEST asks for, 0 where there is no row."""
+    with connection.cursor() as cursor:
+        cursor.execute(LATEST)
+        return tuple(key or 0 for key in cursor.fetchone())
+
+
+def navigation(path: str, counts: dict[str, int]) -> list[dict[str, Any]]:
+    """The main entries, with what is open in each, as seen from the page at `path`."""
+    entries = []
+    for title, name, prefix in NAV:
+        url = reverse(name)
+        current = path == url or (prefix != "/" and path.startswith(url))
+        entries.append({"title": title, "url": url, "current": current, "count": counts.get(title, 0)})
+    return entries
+
+
+def unseen_outage(quota: Quota | None, alarms: Iterable[Alarm]) -> Alarm | None:
+    """The alarm of the first judge's outage, as long as nobody has put a name on it."""
+    if quota is None:
+        return None
+    unseen = (each for each in alarms if each.rule == monitoring.JUDGE_OUT and each.acknowledged_at is None)
+    return next((each for each in unseen if each.about == about_quota(quota)), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContext:
+    """What holds for everybody, as the one sees it who asked for this page."""
+
+    site: SiteNow
     now: dt.datetime
     nav: list[dict[str, Any]]
-    judge: JudgeState
     # Whether anybody knows how good its grades are; None before its first verdict.
     calibration: CalibrationStatus | None
     banner: Banner | None
-    # What of the site itself does not work, in a few words; empty where all of it does.
-    stopped: str
-    # Why this process could not write to the database a moment ago.
-    cannot_write: str
     # Said by the banner, and acknowledged there.
     judge_alarm: Alarm | None
-    alarms: tuple[Alarm, ...]
+    feed_seconds: float
     simulated: bool
     samples: bool
     may_correct: bool
@@ -61,32 +143,17 @@ class PageContext:
 
 
 def page_context(request: HttpRequest) -> PageContext:
-    """Five queries, whatever the page, and one more while grades wait for the judge."""
-    alarms, quota = tuple(monitoring.open_alarms()), first_quota()
-    cannot_write = pulse.trouble()
-    stopped = "Nothing can be saved" if cannot_write else monitoring.standing_still(alarms)
-    said = None if request.path == reverse("admin:quota") else banner(quota)
-    counts = {"Review": ReviewItem.objects.open().count(), "Alarms": len(alarms)}
-    nav = []
-    for title, name, prefix in NAV:
-        url = reverse(name)
-        current = request.path == url or (prefix != "/" and request.path.startswith(url))
-        nav.append({"title": title, "url": url, "current": current, "count": counts.get(title, 0)})
-    # The alarm of the first judge's outage, as long as nobody has put a name on it.
-    out = None
-    if said and quota is not None:
-        unseen = (each for each in alarms if each.rule == monitoring.JUDGE_OUT and each.acknowledged_at is None)
-        out = next((each for each in unseen if each.about == about_quota(quota)), None)
+    """Six queries, whatever the page, and one more while grades wait for the judge."""
+    now = site_now()
+    said = None if request.path == reverse("admin:quota") else banner(now.quota)
     return PageContext(
+        site=now,
         now=timezone.now(),
-        nav=nav,
-        judge=answering(judge_state(quota), alarms, stopped),
+        nav=navigation(request.path, now.counts),
         calibration=calibration.in_use(),
         banner=said,
-        stopped=stopped,
-        cannot_write=cannot_write,
-        judge_alarm=out,
-        alarms=alarms,
+        judge_alarm=unseen_outage(now.quota, now.alarms) if said else None,
+        feed_seconds=settings.FEED_SECONDS,
         simulated=settings.SIMULATED,
         samples=Session.objects.samples().exists(),
         may_correct=request.user.has_perm("grading.add_grade"),

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
-from grading.screens import connect, registry, sample_data, settings_page
+from grading.screens import connect, feed, registry, sample_data, settings_page
 from grading.screens.alarms import view as alarms
 from grading.screens.arms import model_names
 from grading.screens.arms import view as arms
@@ -51,6 +51,7 @@ METHODS = ("GET", "HEAD", "POST")
 
 # Address, name, view, and the permission without which it is a 403.
 SCREENS: tuple[tuple[str, str, View, str], ...] = (
+    ("feed/top/", "feed_top", feed.top, VIEW),
     ("sessions/", "sessions", sessions.show, VIEW),
     ("sessions/<int:pk>/", "session", session.show, VIEW),
     ("sessions/<int:pk>/events/", "events", transcript.events, VIEW),
@@ -133,7 +134,7 @@ class GradingAdminSite(admin.AdminSite):
         screens = [path(route, self.screen(view, need), name=name) for route, name, view, need in SCREENS]
         # Whoever is staff could ask it whether a row exists, role or not; and no page of ours links to it.
         pages = [page for page in super().get_urls() if getattr(page, "name", "") != "view_on_site"]
-        return [*screens, *pages]
+        return [path("feed/", feed.show, name="feed"), *screens, *pages]
 
     @method_decorator([never_cache, login_not_required])
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

@@ -74,7 +74,7 @@ def test_a_closed_tab_gives_its_session_back(people):
     rita, olga = people
     rita.open()
     olga.open()
-    assert "Nothing waits for you just now." in olga.page.inner_text("main")
+    assert "Nothing for you to review right now." in olga.page.inner_text("main")
     rita.page.close(run_before_unload=False)
     olga.page.wait_for_timeout(300)
     olga.open()

@@ -168,7 +168,7 @@ def test_nobody_is_asked_twice_for_the_same_evidence(sim):
     submit("s-1", log(MERGE))
     assert (work(), work()) == (1, 1)
     assert session.judge_jobs.filter(state=JobState.ABANDONED).count() == 1
-    assert "No judge will be asked" in reward(session).sentence
+    assert "The judge is off" in reward(session).sentence
     submit("s-1", journal="# Another\n\nSubmitted it.\n")
     assert (queued(), work(), reward(session).final) == ([], 0, False)
     submit("s-1", log(MERGE, PUSH))

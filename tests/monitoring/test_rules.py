@@ -475,4 +475,4 @@ def test_the_page_of_a_past_alarm_says_until_when_it_held(client):
     Session.objects.update(model="opus")
     monitoring.watch(timezone.now() + dt.timedelta(hours=1))
     client.force_login(cast.person("olga", "operator"))
-    assert "it no longer holds" in flat(client.get(f"/alarms/{alarm.pk}/"))
+    assert "now closed" in flat(client.get(f"/alarms/{alarm.pk}/"))

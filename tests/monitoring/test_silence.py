@@ -178,7 +178,7 @@ def test_a_viewer_is_offered_nothing(client):
     look()
     client.force_login(cast.person("vera", "viewer"))
     page = flat(client.get("/alarms/"))
-    assert "A14 · Sessions of an arm leave nothing to grade" in page
+    assert "A14 · An arm’s sessions leave nothing to grade" in page
     assert "It was infrastructure" not in page
     assert "Pause" not in page
 

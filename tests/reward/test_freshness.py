@@ -124,7 +124,8 @@ def test_a_stale_verdict_that_still_decides_says_so():
     assert beaten.why.startswith("Not used: the judge has scored")
     assert result.sentence == (
         "Reward .10, provisional. The judge decides, at weight .3. "
-        "The judge's .10 was given before the transcript came. No judge will be asked; a person can grade it."
+        "The judge's .10 was given before the transcript came. "
+        "The judge is off, so this stays provisional until someone reviews it."
     )
 
 

@@ -113,7 +113,7 @@ def test_the_money_leads_to_the_calls_and_an_unknown_cost_is_not_nothing(rita, c
     now = timezone.now()
     client.force_login(cast.person("olga", "operator"))
     html = flat(client.get("/"))
-    assert "no judge was asked today" in html
+    assert "no calls today" in html
     job = quota_cast.job(now)
     quota_cast.attempt(job, now, AttemptOutcome.GRADED, cost_usd=None, estimated_usd=0.05)
     html = flat(client.get("/"))
@@ -187,7 +187,7 @@ def test_the_queue_card_gives_no_answer_of_a_judge_away(rita, client):
     cast.grade(beside, Source.JUDGE, 0.91, parallel=True, **GRADER)
     item(beside)
     html = flat(client.get("/"))
-    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Starving arms</h2>")]
+    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded arms</h2>")]
     assert card.count('title="Hidden until you grade">?<') == 3
     assert re.findall(r">(\.\d\d)<", card) == [".27"]
 
@@ -199,8 +199,8 @@ def test_the_queue_card_shows_five_by_impact_and_counts_the_rest(rita, client):
         fields = {"entered_as": "slice", "why": ""} if by_chance else {}
         item(settled(journal=0.3), impact=number, entered_at=at, **fields)
     html = flat(client.get("/"))
-    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Starving arms</h2>")]
-    assert "7 waiting, 5 raised, oldest 5 h" in card
+    card = html[html.index("<h2>Review queue</h2>") : html.index("<h2>Under-graded arms</h2>")]
+    assert "7 waiting, 5 flagged, oldest 5 h" in card
     assert card.count("<li>") == 5
     assert "random slice" not in card
 
@@ -211,7 +211,7 @@ def test_a_starving_arm_links_to_exactly_its_missing_grades(rita, client):
     settled(days=20, fields={"category": "infra"})
     settled(fields={"category": "code"}, judge=0.5)
     found = {each.arm: each for each in starving(trust.trust(), timezone.now())}
-    assert found["infra"].why == "60 % of its grades in 14 days are missing, 3 of 5."
+    assert found["infra"].why == "3 of 5 grades in 14 days are provisional or missing."
     assert found["infra"].link == "Review these three"
     assert client.get(found["infra"].url).context_data["page"].count == 3
     assert "missing" not in found.get("code", found["infra"]).why or "code" not in found

@@ -129,7 +129,7 @@ def quota(state, **fields):
 
 def test_the_pill_says_what_the_judge_can_do(settings):
     settings.ANTHROPIC_API_KEY = ""
-    assert judge_state(None).words == "No judge configured"
+    assert judge_state(None).words == "No judge yet"
     settings.ANTHROPIC_API_KEY = "key"
     assert judge_state(None).words == "Judge open"
     assert judge_state(quota(QuotaState.PACING)).words == "Judge paced"

@@ -56,7 +56,7 @@ def test_the_dashboard_says_what_contradicts_the_rewards(reviewer):
     assert "Not fully." in html
     assert "Review the one</a>" in html
     assert session.short_id in html
-    assert "100 % of its grades in 14 days are missing, 1 of 1." in html
+    assert "1 of 1 grades in 14 days are provisional or missing." in html
     assert "url(#hatch)" in html
 
 

@@ -78,6 +78,8 @@ PAGES = {
     "admin:rubric_edit": 12,
     "admin:rubric_activate": 36,
     "admin:rubric_try": 51,
+    "admin:feed": 9,
+    "admin:feed_top": 9,
     "admin:runs": 9,
     "admin:run": 14,
     "admin:run_progress": 6,

@@ -142,7 +142,7 @@ def test_the_other_judges_have_a_line_each_and_decide_no_pill(viewer, settings):
     assert (second.trouble, second.quote) == (True, "402: pay first")
     assert "402: pay first" in flat(response)
     assert response.context["first"].heading == "Open"
-    assert response.context["common"].judge.open
+    assert response.context["common"].site.judge.open
     assert 'id="judge-banner"' not in shown(viewer, "/sessions/")
 
 

@@ -226,9 +226,10 @@ OPEN_TO_OTHERS = {
     "api:select": "200",
     "api:assign": "200",
     "api:read_bandit": "200",
+    "api:read_token": "200",
 }
 # Every operation of the API by a token of every scope, of the agent that the session is of: who reads may read alone.
-READS = {"api:read_session": "200", "api:read_bandit": "200"}
+READS = {"api:read_session": "200", "api:read_bandit": "200", "api:read_token": "200"}
 ACTS = {"api:submit_session": "200", "api:select": "200", "api:assign": "200"}
 BY_SCOPE = {
     TokenScope.UNSCOPED: {**READS, **ACTS},

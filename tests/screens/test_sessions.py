@@ -49,7 +49,7 @@ def test_a_provisional_reward_is_hatched_and_says_why(viewer):
     settled(Source.TRAJECTORY, 0.41)
     html = listed(viewer)
     assert '<span class="chip c-trajectory prov" title="provisional">.41</span>' in html
-    assert "No judge is configured" in html
+    assert "No judge yet" in html
 
 
 def test_a_session_at_the_floor_shows_a_dash_and_never_a_number(viewer):
@@ -121,6 +121,7 @@ def test_walking_from_page_to_page_shows_each_session_once(viewer, monkeypatch, 
     made = [settled(ended_at=cast.NOON - dt.timedelta(hours=number // 3)).pk for number in range(11)]
     seen, address = [], begin
     while address:
+        assert len(seen) <= len(made), seen
         page = viewer.get(f"/sessions/{address}").context_data["page"]
         keys = [session.pk for session in page.object_list]
         seen += keys if further == "older" else keys[::-1]

@@ -36,11 +36,11 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
     for arm, share in sorted(figures.missing_by_arm.items(), key=lambda each: -each[1].part):
         if share.part == 0 or share.part < MISSING_SHARE * share.whole:
             continue
-        percent, them = f"{share.percent:.0f} %", "this one" if share.part == 1 else f"these {count(share.part)}"
+        them = "it" if share.part == 1 else f"these {count(share.part)}"
         found.append(
             Starving(
                 arm=arm,
-                why=f"{percent} of its grades in {CHART_DAYS} days are missing, {share.part} of {share.whole}.",
+                why=f"{share.part} of {share.whole} grades in {CHART_DAYS} days are provisional or missing.",
                 link=f"Review {them}",
                 url=f"{reverse('admin:sessions')}?{urlencode({'category': arm, 'behind': Behind.MISSING})}",
             )
@@ -64,6 +64,6 @@ def starving(figures: Trust, now: dt.datetime) -> list[Starving]:
             lately = f"last ran {age(last[arm])} ago" if last.get(arm) else "never ran"
             # Whether the little that is known of it would justify that.
             known = outlook.arms[arm]
-            certain = f"Its mean is {number(known.mean)}, somewhere from {number(known.low)} to {number(known.high)}."
+            certain = f"Mean {number(known.mean)}, somewhere between {number(known.low)} and {number(known.high)}."
             found.append(Starving(arm=arm, why=f"{often} of the next 100 sessions{where}; {lately}. {certain}"))
     return found

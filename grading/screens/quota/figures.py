@@ -57,20 +57,30 @@ def arithmetic(outlook: QueueOutlook) -> str:
     return f"{rate} verdicts a minute: {weight(pace.share)} × {pace.limit:,.0f} ÷ {pace.each:,.0f} {what}"
 
 
+def arrivals(an_hour: float) -> str:
+    """How many sessions come, as one would say it: about 1 session every 5 hours."""
+    if an_hour == 0:
+        return "no session since yesterday"
+    if an_hour < 1:
+        hours = round(1 / an_hour)
+        return "about 1 session an hour" if hours == 1 else f"about 1 session every {hours} hours"
+    return f"about {an_hour:.0f} session{'s' * (round(an_hour) != 1)} an hour"
+
+
 def sentence(outlook: QueueOutlook) -> str:
     """The forecast in words."""
-    come = f"{outlook.arrivals:.1f} an hour come in" if outlook.arrivals else "none has come in since yesterday"
+    come = arrivals(outlook.arrivals)
     if outlook.forecast.ending is ForecastEnding.DRAINED:
-        return f"Gone at {moment(outlook.forecast.at)}; {come}."
+        return f"Backlog clears by {moment(outlook.forecast.at)}; {come}."
     rate = 0.0 if outlook.pace is None else 60 * outlook.pace.per_minute
     a_day, pays = DAY_HOURS * outlook.arrivals, 0.0 if outlook.allowance is None else outlook.allowance.daily
     return {
-        ForecastEnding.EMPTY: f"Nothing waits; {come}.",
-        ForecastEnding.NEVER: f"Never at this rate: {come}, and {rate:.1f} can be judged.",
-        ForecastEnding.BUDGET: f"Never on this budget: {a_day:.0f} a day come in, it pays for {pays:.0f}.",
-        ForecastEnding.SHUT: f"It grows until somebody lets the judge go on; {come}.",
-        ForecastEnding.UNKNOWN: f"Unknown: no limit and no verdict to go by yet; {come}.",
-        ForecastEnding.FAR: f"Not within thirty days; {come}.",
+        ForecastEnding.EMPTY: f"Queue empty; {come}.",
+        ForecastEnding.NEVER: f"The backlog never clears at this rate: {come}, but only {rate:.1f} can be judged.",
+        ForecastEnding.BUDGET: f"Never on this budget: it pays for {pays:.0f} of {a_day:.0f} sessions a day.",
+        ForecastEnding.SHUT: f"The backlog grows until the judge is resumed; {come}.",
+        ForecastEnding.UNKNOWN: f"No forecast yet, for lack of verdicts and limits; {come}.",
+        ForecastEnding.FAR: f"The backlog won’t clear within thirty days; {come}.",
     }[outlook.forecast.ending]
 
 

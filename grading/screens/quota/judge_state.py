@@ -16,7 +16,9 @@ from grading.vocabulary import Reason
 
 # Without a judge no job waits to be counted, so that sessions are: those that ended in so many days.
 RECENT_DAYS = 14
-SET_A_KEY = "Set ANTHROPIC_API_KEY and restart: until then trajectory and journal decide, provisionally."
+SET_A_KEY = (
+    "Set ANTHROPIC_API_KEY and restart. Until then rewards come from trajectory and journal, and stay provisional."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,13 @@ class JudgeState:
     title: str = ""
     trouble: bool = False
     open: bool = False
+
+    @property
+    def look(self) -> str:
+        """Which mark stands before the words."""
+        if self.trouble:
+            return "trouble"
+        return "open" if self.open else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +67,7 @@ def first_quota() -> Quota | None:
 def judge_state(quota: Quota | None) -> JudgeState:
     """The judge in a few words, from settings and the first judge's quota row."""
     if not settings.ANTHROPIC_API_KEY:
-        return JudgeState(words="No judge configured", title=SET_A_KEY)
+        return JudgeState(words="No judge yet", title=SET_A_KEY)
     simulated = ", simulated" if settings.SIMULATED else ""
     if quota is None or quota.state == QuotaState.OPEN:
         return JudgeState(words=f"Judge open{simulated}", title="Verdicts come in as sessions do.", open=True)
@@ -106,8 +115,8 @@ def banner(quota: Quota | None) -> Banner | None:
     """What to say on every page; None while verdicts come in, or while nothing lacks one for want of a judge."""
     if not settings.ANTHROPIC_API_KEY:
         sessions = never_judged()
-        what = Reason.NOT_CONFIGURED.words
-        return Banner(what=what, since=None, until="until a key is set", sessions=sessions) if sessions else None
+        todo = "Set ANTHROPIC_API_KEY and restart"
+        return Banner(what="No judge yet", since=None, until=todo, sessions=sessions) if sessions else None
     if quota is None or not quota.is_out:
         return None
     what = Reason(quota.reason).words or "The judge is out"

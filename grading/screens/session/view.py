@@ -31,6 +31,7 @@ from grading.reward.decide import (
     value_of,
 )
 from grading.reward.explain import StepState, number, weight
+from grading.screens.feed import marks_of
 from grading.screens.quota.judge_state import first_quota
 from grading.screens.quota.view import not_before
 from grading.screens.session import activity, history, reasons, transcript
@@ -128,6 +129,7 @@ def show(request: HttpRequest, pk: int) -> TemplateResponse:
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "title": session.title or f"Session {session.short_id}",
         "session": session,
+        "mark": marks_of([session.pk]).get(session.pk, ""),
         "settlement": settlement,
         "tiles": tiles(settlement, stale=stale, comes=comes, scaled=scaled),
         "reward_scaled": scaled.get(settlement.grade_id) if settlement else None,

@@ -13,7 +13,7 @@ def name_categories(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0036_parked_jobs")]
+    dependencies = [("grading", "0039_packed")]
 
     operations = [
         migrations.AddField("sessionstate", "category", models.BigIntegerField(null=True)),

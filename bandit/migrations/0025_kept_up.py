@@ -33,7 +33,7 @@ def number() -> models.PositiveBigIntegerField:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("bandit", "0021_recent_decisions")]
+    dependencies = [("bandit", "0024_packed")]
 
     operations = [
         migrations.AddField("bandit", "history", number()),

@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("grading", "0037_category_of_state")]
+    dependencies = [("grading", "0040_category_of_state")]
 
     operations = [
         migrations.RemoveIndex("sessionstate", "state_by_rubric"),

@@ -1,0 +1,130 @@
+"""Pages that are open stay true: state, counts and rewards change in place, and nothing that is typed is lost."""
+
+import pytest
+from django.db import OperationalError
+
+from grading.models import Alarm, Quota
+from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.screens import feed
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.browser.watch import Watch, signed_in
+from tests.casts import quota as quota_cast
+from tests.casts import review as review_cast
+
+pytestmark = pytest.mark.browser
+
+SECONDS = 0.2
+
+
+@pytest.fixture(autouse=True)
+def site(live_site, settings, monkeypatch):
+    settings.FEED_SECONDS = SECONDS
+    monkeypatch.setattr(feed, "FRESH_SECONDS", 0.05)
+    quota_cast.use(settings)
+    quota_cast.quota()
+    return live_site
+
+
+@pytest.fixture
+def context(chromium, site):
+    context = signed_in(chromium, site, cast.person("olga", "operator"))
+    yield context
+    context.close()
+
+
+def set_judge(state: QuotaState, reason: Reason) -> None:
+    Quota.objects.update(state=state, reason=reason)
+
+
+def wait_for_pill(page, words: str) -> None:
+    page.wait_for_function("words => document.querySelector('[data-live-judge]').innerText.trim() === words", arg=words)
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions/", "/review/", "/grading/agent/"])
+def test_an_outage_shows_on_an_open_page_and_so_does_its_end(context, site, path):
+    page = context.new_page()
+    watch = Watch(page, site)
+    page.goto(path)
+    wait_for_pill(page, "Judge open")
+    set_judge(QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
+    wait_for_pill(page, "Budget spent")
+    page.wait_for_selector("#judge-banner")
+    assert page.locator("[data-live-judge].c-alarm .if-trouble").is_visible()
+    set_judge(QuotaState.OPEN, Reason.NONE)
+    wait_for_pill(page, "Judge open")
+    page.wait_for_selector("#judge-banner", state="detached", timeout=20_000)
+    assert watch.heard == []
+
+
+def test_an_alarm_comes_up_where_somebody_types_and_the_words_stay(context):
+    session = review_cast.judged()
+    page = context.new_page()
+    page.goto(f"/review/{session.pk}/")
+    page.fill("textarea >> nth=0", "half a sentence")
+    Alarm.objects.create(rule="A2", about="code", detail="Ten of ten are out.")
+    page.wait_for_selector(".banner >> text=Ten of ten are out.")
+    assert page.input_value("textarea >> nth=0") == "half a sentence"
+    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    assert page.locator('[data-live-count="Alarms"] b').inner_text() == "1"
+
+
+def test_a_reward_that_changes_says_from_what_to_what(context):
+    session = review_cast.judged(0.63, Source.TRAJECTORY)
+    page = context.new_page()
+    page.goto(f"/sessions/{session.pk}/")
+    assert page.locator("[data-live-said]").is_hidden()
+    cast.grade(session, Source.JUDGE, 0.7)
+    rewards.settle(session)
+    page.wait_for_selector("[data-live-said]:has-text('.63 (trajectory) → .70 (judge)')", timeout=20_000)
+    assert ".70" in page.inner_text("[data-session] .rw")
+
+
+def test_a_list_says_that_sessions_came_in_and_does_not_move(context):
+    review_cast.judged()
+    page = context.new_page()
+    page.goto("/sessions/")
+    rows = page.locator("tbody tr").count()
+    review_cast.judged()
+    page.click("text=Show them")
+    page.wait_for_function("rows => document.querySelectorAll('tbody tr').length === rows", arg=rows + 1)
+    assert page.locator("[data-live-newer]").is_hidden()
+
+
+def test_twelve_tabs_of_a_browser_ask_as_one(chromium, context):
+    pages = [context.new_page() for _ in range(12)]
+    for page in pages:
+        page.goto("/sessions/")
+        wait_for_pill(page, "Judge open")
+    targets = chromium.new_browser_cdp_session().send("Target.getTargets")["targetInfos"]
+    assert [target["url"].rpartition("/")[2].partition(".")[0] for target in targets if "worker" in target["type"]] == [
+        "live-poller"
+    ]
+    set_judge(QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
+    for page in pages:
+        wait_for_pill(page, "Budget spent")
+
+
+def test_a_site_that_does_not_answer_is_said_and_caught_up_with(context, monkeypatch):
+    page = context.new_page()
+    page.goto("/sessions/")
+    wait_for_pill(page, "Judge open")
+
+    def unavailable(_snapshot):
+        raise OperationalError("the disk is full")
+
+    with monkeypatch.context() as away:
+        away.setattr(feed.Snapshot, "read", unavailable)
+        page.wait_for_selector("[data-live-state]:has-text('Not live since')", timeout=20_000)
+        set_judge(QuotaState.EXHAUSTED, Reason.BUDGET_SPENT)
+    page.wait_for_selector("[data-live-state]", state="hidden", timeout=20_000)
+    wait_for_pill(page, "Budget spent")
+
+
+def test_who_is_signed_out_meanwhile_is_told(context, monkeypatch):
+    page = context.new_page()
+    page.goto("/sessions/")
+    wait_for_pill(page, "Judge open")
+    monkeypatch.setattr(feed.Known, "may_look", lambda known, request: False)
+    page.wait_for_selector("[data-live-state]:has-text('Signed out')", timeout=20_000)

@@ -1,0 +1,145 @@
+"""The feed that open pages ask: what it says, to whom, and what it costs."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+
+from grading.models import Alarm, Quota, Settlement
+from grading.models.quota import QuotaState
+from grading.reward import rewards
+from grading.screens import feed
+from grading.vocabulary import Reason, Source
+from tests import cast
+from tests.casts import quota as quota_cast
+from tests.casts import review as review_cast
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def viewer(client):
+    client.force_login(cast.person("vera", "viewer"))
+    return client
+
+
+def later(seconds: float = 1.1):
+    """What a process found out is passed on for a second."""
+    feed.snapshot._read_at -= seconds
+
+
+def asked(client, **query):
+    later()
+    return client.get("/feed/", query)
+
+
+def test_it_says_what_the_top_bar_says(viewer, settings):
+    quota_cast.use(settings)
+    said = asked(viewer).json()
+    assert said["judge"] == {"words": "Judge open", "title": "Verdicts come in as sessions do.", "look": "open"}
+    assert said["counts"] == {"Review": 0, "Alarms": 0}
+    assert said["stopped"] == ""
+    page = viewer.get("/sessions/").content.decode()
+    assert f'data-news="{said["news"]}"' not in page  # FEED_SECONDS is 0 in tests: no script, no marks
+    settings.FEED_SECONDS = 2.5
+    page = viewer.get("/sessions/").content.decode()
+    assert f'data-news="{said["news"]}"' in page
+    assert f'data-mark="{said["top"]}"' in page
+
+
+def test_who_knows_the_version_gets_nothing(viewer):
+    version = asked(viewer).json()["version"]
+    again = asked(viewer, since=version)
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["Cache-Control"] == "no-store"
+    cast.session()
+    assert asked(viewer, since=version).status_code == 200
+
+
+def test_an_outage_and_its_end_change_the_state_and_the_top(viewer, settings):
+    quota_cast.use(settings)
+    quota = quota_cast.quota()
+    first = asked(viewer).json()
+    Quota.objects.filter(pk=quota.pk).update(state=QuotaState.EXHAUSTED, reason=Reason.BUDGET_SPENT)
+    out = asked(viewer).json()
+    assert (out["judge"]["look"], out["judge"]["words"]) == ("trouble", "Budget spent")
+    assert len({first["top"], out["top"]}) == len({first["news"], out["news"]}) == 2
+    Quota.objects.filter(pk=quota.pk).update(state=QuotaState.OPEN, reason=quota.reason)
+    over = asked(viewer).json()
+    assert (over["judge"], over["top"]) == (first["judge"], first["top"])
+
+
+def test_a_session_has_a_mark_that_changes_with_its_reward(viewer):
+    session = review_cast.judged()
+    before = asked(viewer, session=session.pk).json()["sessions"]
+    assert f'data-mark="{before[str(session.pk)]}"' in viewer.get(f"/sessions/{session.pk}/").content.decode()
+    cast.grade(session, Source.HUMAN, 0.9, author=cast.person("rita", "reviewer"))
+    rewards.settle(session)
+    after = asked(viewer, session=session.pk).json()["sessions"]
+    assert before.keys() == after.keys() == {str(session.pk)}
+    assert before != after
+    assert asked(viewer, session=session.pk + 1000).json()["sessions"] == {}
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"session": "twelve"}, "whole numbers"),
+        ({"session": [str(n) for n in range(51)]}, "at most 50"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_in_words(viewer, query, words):
+    reply = viewer.get("/feed/", query)
+    assert reply.status_code == 400
+    assert words in reply.json()["error"]
+
+
+def test_nobody_posts_to_it(viewer):
+    assert viewer.post("/feed/").status_code == 405
+
+
+def test_strangers_get_nothing(client):
+    assert client.get("/feed/").status_code == 403
+    client.force_login(User.objects.create_user("sam", is_staff=True))
+    assert client.get("/feed/").status_code == 403
+
+
+def test_who_is_signed_out_is_refused_within_ten_seconds(viewer, django_assert_num_queries):
+    assert asked(viewer).status_code == 200
+    with django_assert_num_queries(0):
+        assert viewer.get("/feed/").status_code == 200
+    User.objects.update(is_active=False)
+    feed.known._until = {cookie: until - feed.KNOWN_SECONDS for cookie, until in feed.known._until.items()}
+    assert asked(viewer).status_code == 403
+
+
+def test_many_ask_and_one_looks(viewer, django_assert_max_num_queries):
+    asked(viewer)
+    with django_assert_max_num_queries(0):
+        for _ in range(50):
+            viewer.get("/feed/")
+
+
+def test_asking_keeps_nobody_signed_in(viewer):
+    with time_machine.travel(dt.datetime.now(dt.UTC) + dt.timedelta(hours=1), tick=False):
+        feed.forget()
+        before = viewer.session.get("seen")
+        assert asked(viewer).status_code == 200
+        assert viewer.session.get("seen") == before
+
+
+def test_the_top_of_the_pages_can_be_had_alone(viewer):
+    Alarm.objects.create(rule="A2", about="code", detail="Ten of ten <b>are</b> out.")
+    html = viewer.get("/feed/top/").content.decode()
+    assert "Ten of ten &lt;b&gt;are&lt;/b&gt; out." in html
+    assert "<html" not in html
+
+
+def test_the_mark_of_news_follows_every_settlement(viewer):
+    session = review_cast.judged()
+    before, count = asked(viewer).json()["news"], Settlement.objects.count()
+    cast.grade(session, Source.HUMAN, 0.2, author=cast.person("rita", "reviewer"))
+    rewards.settle(session)
+    assert Settlement.objects.count() == count + 1
+    assert asked(viewer).json()["news"] != before
