@@ -108,6 +108,7 @@ def _drop_index(app_label: str, model: str, name: str, apps: Apps, schema_editor
     column, connection = meta.get_field(name).column, schema_editor.connection
     with connection.cursor() as cursor:
         found = connection.introspection.get_constraints(cursor, meta.db_table)
+    declared = {index.name for index in meta.indexes}  # for a part of the rows, say
     for index, said in found.items():
-        if said["columns"] == [column] and said["index"] and not said["unique"]:
+        if said["columns"] == [column] and said["index"] and not said["unique"] and index not in declared:
             schema_editor.execute(f'DROP INDEX "{index}"')
