@@ -60,6 +60,7 @@ KEPT = {
     "grading.Alarm.rule", "grading.Flag.rule", "grading.RuleRun.rule",
     "grading.ApiToken.digest", "grading.ApiToken.hint",
     "grading.Evidence.sha256", "grading.Grade.inputs_sha256", "grading.Grade.rubric", "grading.Rubric.sha256",
+    "grading.Grade.view", "grading.Grade.purpose",
     "grading.JudgeAttempt.inputs_sha256", "grading.JudgeAttempt.prompt_sha256", "grading.ReviewAnswer.evidence_sha256",
     "grading.Quota.key", "grading.Settlement.source", "grading.AbstentionDraw.key_id",
     "grading.SessionShares.key_id", "bandit.Selection.key_id", "bandit.Assignment.key_id",

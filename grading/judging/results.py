@@ -115,8 +115,7 @@ def apply(
             said = _unscored(coming, answer.result, purpose=str(job.purpose))
             record(session, said, parallel=not job.is_first, **identity)
         rewards.settle(session)
-        # Alarms about what is graded can wait for the sweep.
-        review.recheck(session, alarms=outcome is not AttemptOutcome.GRADED)
+        review.recheck(session)
     return outcome
 
 
