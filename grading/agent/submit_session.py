@@ -901,13 +901,12 @@ def checked_hook(harness: str) -> tuple[bool, str] | None:
 def hook_line(path: Path, text: str) -> str | None:
     """The command in these settings that calls this program."""
     if path.suffix == ".toml":
-        lines = [
-            json_object(f'{{"command": {found}}}') for found in re.findall(r'^command = (".*")$', text, re.MULTILINE)
-        ]
-        return next((line["command"] for line in lines if line and is_ours(line["command"])), None)
-    groups = [group for each in parsed(path, text).get("hooks", {}).values() for group in each]
-    lines = [hook.get("command") for group in groups for hook in group["hooks"] if isinstance(hook, dict)]
-    return next((line for line in lines if is_ours(line)), None)
+        written = re.findall(r'^command = (".*")$', text, re.MULTILINE)
+        lines = [(json_object(f'{{"command": {each}}}') or {}).get("command") for each in written]
+    else:
+        groups = [group for each in parsed(path, text).get("hooks", {}).values() for group in each]
+        lines = [hook.get("command") for group in groups for hook in group["hooks"] if isinstance(hook, dict)]
+    return next((str(line) for line in lines if is_ours(line)), None)
 
 
 def checked_receipt() -> tuple[bool, str]:
