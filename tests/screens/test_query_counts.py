@@ -31,6 +31,7 @@ from grading.models import Alarm, ApiToken, ArtifactRule, Rubric, SavedView, Ses
 from grading.models.judging import AttemptOutcome, JudgeRole
 from grading.models.quota import QuotaState
 from grading.models.review import Answer
+from grading.monitoring.watch import _refresh_in_turn
 from grading.review import answers, bulk, calibration, recalibration
 from grading.review.progress import progress
 from grading.review.unheard import VOICES
@@ -298,6 +299,7 @@ def queries(ask: Callable[[], object]) -> int:
         asked.append(sql)
         return execute(sql, *rest)
 
+    _refresh_in_turn.cache_clear()  # it is the turn of alarms to be looked at
     with cast.world(), connection.execute_wrapper(note):
         response = ask()
         if isinstance(response, HttpResponseBase):
