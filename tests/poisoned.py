@@ -6,9 +6,10 @@ import datetime as dt
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
 from django.apps import apps
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
@@ -17,7 +18,19 @@ from django.db import models
 from django.db.models.signals import pre_save
 from django.utils import timezone
 
-from bandit.models import Arm, ArmAlias, Bandit, BreakDecision, CalibrationVersion, PolicyVersion, Selection
+from bandit.ledger import GraderKey
+from bandit.models import (
+    Arm,
+    ArmAlias,
+    Bandit,
+    BreakDecision,
+    CalibrationVersion,
+    Grader,
+    LedgerEntry,
+    LedgerEntryQuerySet,
+    PolicyVersion,
+    Selection,
+)
 from grading.models import (
     Agent,
     Alarm,
@@ -129,9 +142,28 @@ def poisoning() -> Iterator[Poisoner]:
 
     pre_save.connect(spoil, weak=False)
     try:
-        yield poisoner
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                LedgerEntryQuerySet, "bulk_create", hostile_entries(poisoner, LedgerEntryQuerySet.bulk_create)
+            )
+            yield poisoner
     finally:
         pre_save.disconnect(spoil)
+
+
+def hostile_entries(poisoner: Poisoner, bulk_create: Callable) -> Callable:
+    """Ledger rows are made many at once, of which nobody is told; each gets a hostile grader of its own."""
+
+    def spoiled(query, entries, **options):
+        entries = list(entries)
+        for entry in entries:
+            poisoner.spoil(entry)
+            if entry.op == LedgerEntry.Op.APPLY:  # a reverse repeats the grader of its apply
+                said = {name: getattr(entry.grader, name) for name in GraderKey.__slots__}
+                entry.grader = Grader.objects.create(**said)
+        return bulk_create(query, entries, **options)
+
+    return spoiled
 
 
 def make() -> tuple[World, set[str]]:
