@@ -66,6 +66,7 @@
     const active = old.contains(document.activeElement) ? document.activeElement : null;
     const opened = Array.from(old.querySelectorAll('details')).map(function (each) { return each.open; });
     old.replaceChildren.apply(old, Array.from(fresh.childNodes));
+    Array.from(old.attributes).forEach(function (each) { if (!fresh.hasAttribute(each.name)) old.removeAttribute(each.name); });
     Array.from(fresh.attributes).forEach(function (each) { old.setAttribute(each.name, each.value); });
     old.querySelectorAll('details').forEach(function (each, at) { if (opened[at]) each.open = true; });
     if (!active) return;
