@@ -4,6 +4,7 @@ the simulated judge, some of them graded by a person, some of them given lessons
 
 import datetime as dt
 import io
+from contextlib import suppress
 from random import Random
 
 from benchmarks.intake import log, patch
@@ -20,7 +21,7 @@ def sow(sessions: int) -> None:
     from django.contrib.auth.models import User
 
     from bandit.models import Arm, Bandit
-    from bandit.selection import select
+    from bandit.selection import NothingEligible, select
     from grading import judging, monitoring, review
     from grading.models import Agent, JudgeJob, ReviewItem
     from grading.models.review import Answer
@@ -33,7 +34,8 @@ def sow(sessions: int) -> None:
         settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = "sk-pages", judge.url
         for number in range(sessions):
             agent = AGENTS[number % len(AGENTS)]
-            select(bandit="category", decision_id=f"d{number}", agent=agent, supply=None, now=now)
+            with suppress(NothingEligible):  # this agent's arms may be at their limits: a session without a decision
+                select(bandit="category", decision_id=f"d{number}", agent=agent, supply=None, now=now)
             take_in(number, now - dt.timedelta(minutes=20 * number), words=dice.randrange(40))
         JudgeJob.objects.open().update(next_attempt_at=now - dt.timedelta(hours=1))
         judging.pump(seconds=600)
