@@ -1,4 +1,4 @@
-"""The vocabulary of docs/words.md: words and sentences that were retired do not come back."""
+"""The style of docs/style.md: sentences that were retired do not come back."""
 
 import ast
 from collections.abc import Iterator
