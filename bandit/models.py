@@ -466,8 +466,8 @@ class Grader(models.Model):
     """
 
     source = models.CharField(max_length=20)
-    model = models.CharField(max_length=100, blank=True, default="")
-    route = models.CharField(max_length=100, blank=True, default="")
+    model = models.CharField(max_length=120, blank=True, default="")
+    route = models.CharField(max_length=120, blank=True, default="")
     rubric = models.CharField(max_length=64, blank=True, default="")
     stratum = models.CharField(max_length=40, blank=True, default="")
     context = models.CharField(max_length=100, blank=True, default="")

@@ -74,22 +74,28 @@ def correcting(scene: Scene, count: int = 6, people: Sequence[str] = ("rita",)) 
         with ExitStack() as stack, ThreadPoolExecutor(len(people)) as hands:
             browsers = [stack.enter_context(browser(scene.site, name)) for name in people]
             for pk in chosen:
-                list(hands.map(partial(until_answered, pk=pk), browsers))
-                scene.site.corrected.add(pk)
+                if any([*hands.map(partial(until_answered, pk=pk), browsers)]):
+                    scene.site.corrected.add(pk)
 
     yield from meanwhile(act, scene)
-    for session in Session.objects.filter(pk__in=chosen):
+    taken = scene.site.corrected & set(chosen)
+    for session in Session.objects.filter(pk__in=taken):
         held = rewards.live(session)
         if held is None or (held.source, held.value) != (Source.HUMAN, CORRECTED):
             scene.broken.append(f"a correction of {session.external_id} was answered and does not hold")
-    scene.remarks.append(f"{len(chosen)} corrections")
+    scene.remarks.append(f"{len(taken)} corrections")
+    if len(taken) < len(chosen):
+        scene.remarks.append(f"{len(chosen) - len(taken)} refused")
 
 
 disagreeing = partial(correcting, people=("rita", "ruth", "rolf", "rosa"))
 
 
-def until_answered(person: httpx2.Client, pk: int) -> None:
-    """Raises TimeoutError where no answer comes, and RuntimeError where it is that of a bug."""
+def until_answered(person: httpx2.Client, pk: int) -> bool:
+    """Whether it was taken; False where it was refused in words, for somebody else is at the session, say.
+
+    Raises TimeoutError where no answer comes, and RuntimeError where it is that of a bug.
+    """
     deadline = time.monotonic() + 60
     said = {"answer": "grade", "value": str(CORRECTED), "reason": "drill"}
     while time.monotonic() < deadline:
@@ -100,7 +106,7 @@ def until_answered(person: httpx2.Client, pk: int) -> None:
         if status == 500:  # noqa: PLR2004
             raise RuntimeError("a correction was answered with a 500")
         if status < UNAVAILABLE:
-            return
+            return status < 400  # noqa: PLR2004 - it leads on to the next
         time.sleep(0.3)
     raise TimeoutError("a correction was not answered within a minute")
 

@@ -126,7 +126,7 @@ def test_optimism_is_said_and_caution_is_not_a8_i75():
 def test_an_arm_whose_evidence_ran_out_is_drained_a7():
     """I73: 261 selections, and Beta(1.26, 1.15) was left."""
     assert kinds(arm(rewards=261, evidence=2.4)) == [AdviceKind.DRAINED]
-    assert "code 2.4 observations of 261 rewards" in seen(arm(rewards=261, evidence=2.4))
+    assert "code 261 rewards have decayed to the weight of 2.4" in seen(arm(rewards=261, evidence=2.4))
     assert kinds(arm(rewards=261, evidence=5.0)) == []
     assert kinds(arm(rewards=49, evidence=2.4)) == []
 

@@ -76,7 +76,7 @@ def today(part, whole):
         (
             {"alarms": ("A26", "A30"), "today": today(0, 9)},
             "Not fully.",
-            "Alarm A26 is open: a judge cannot tell sessions apart; no reward of today is provisional.",
+            "Alarm A26 is open: a judge can’t tell sessions apart; no reward of today is provisional.",
             "Look at alarm A26",
             "alarms",
         ),
