@@ -16,7 +16,7 @@ class Phase:
     `is_out`: the judge is out for everybody, so an order is promised, and an alarm where `alarms`; meanwhile `probes`
     are expected. `alone` phases are left out of a quick drill: their faults are in the last phase too, or
     take their time. `rule` is the alarm by which people are told of the fault, and `sign` what is on every page
-    meanwhile, if not the rule's name; both are empty where there is nothing to notice.
+    meanwhile on SQLite, if not the rule's name; both are empty where there is nothing to notice.
     """
 
     name: str

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
 from benchmarks.drill import checks, findings, noticing
@@ -78,7 +79,8 @@ class Drill:
             listener=self.listener,
             rule=phase.rule,
         )
-        sign = phase.sign or phase.rule
+        # A database server writes for itself: no limit on the web server's files keeps it from saving.
+        sign = (phase.sign if connection.vendor == "sqlite" else "") or phase.rule
         scene.need(not sign or noticing.over(scene, sign), "an earlier fault is still on every page")
         began = timezone.now()
         scripts = [script(scene) for script in phase.scripts]
