@@ -25,7 +25,10 @@ COOKIES, WATCHED = 10_000, 50
 
 
 class Snapshot:
-    """What holds for everybody, read by one thread at a time and at most once in FRESH_SECONDS."""
+    """What holds for everybody, read by one thread at a time and at most once in FRESH_SECONDS.
+
+    Meanwhile the others pass on what was read before: a database that is slow to answer keeps one thread, not all.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,10 +36,15 @@ class Snapshot:
         self._now: SiteNow | None = None
 
     def read(self) -> SiteNow:
-        with self._lock:
+        last = self._now
+        if not self._lock.acquire(blocking=last is None):
+            return last  # type: ignore[return-value] # nobody but the first waits
+        try:
             if self._now is None or time.monotonic() - self._read_at >= FRESH_SECONDS:
                 self._now, self._read_at = site_now(), time.monotonic()
             return self._now
+        finally:
+            self._lock.release()
 
     def forget(self) -> None:
         with self._lock:
@@ -58,7 +66,7 @@ class Known:
             self._until.pop(cookie, None)
             return False
         if len(self._until) >= COOKIES:
-            self._until = {key: until for key, until in self._until.items() if until > now}
+            self._until = {key: until for key, until in list(self._until.items()) if until > now}
         self._until[cookie] = now + KNOWN_SECONDS
         return True
 

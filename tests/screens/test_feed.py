@@ -121,6 +121,15 @@ def test_many_ask_and_one_looks(viewer, django_assert_max_num_queries):
             viewer.get("/feed/")
 
 
+def test_a_slow_database_keeps_one_thread_and_the_others_get_what_was_read_last(viewer):
+    before = asked(viewer).json()
+    cast.session()
+    later()
+    with feed.snapshot._lock:  # as while another thread reads
+        assert viewer.get("/feed/").json()["news"] == before["news"]
+    assert viewer.get("/feed/").json()["news"] != before["news"]
+
+
 def test_asking_keeps_nobody_signed_in(viewer):
     with time_machine.travel(dt.datetime.now(dt.UTC) + dt.timedelta(hours=1), tick=False):
         feed.forget()
