@@ -16,7 +16,7 @@ from grading.redaction import private_keys, random_runs
 from grading.redaction.random_runs import is_drawn
 from grading.redaction.secret_shapes import SHAPES, WORDS, named
 
-VERSION = "2"
+VERSION = "3"
 """Raised whenever the same text would come out otherwise. It is in the names of caches, and in no grade's inputs."""
 
 MARK = re.compile(r"\[redacted [A-Za-z][\w ]{0,40}\]")

@@ -254,11 +254,15 @@ def _is_said(match: re.Match[str], value: str) -> bool:
     return is_drawn(value) or has_digits or not is_word
 
 
-def _is_header(_: re.Match[str], value: str) -> bool:
-    """The value of an Authorization header, and not the next word of a sentence or of code."""
+def _is_header(match: re.Match[str], value: str) -> bool:
+    """The value of an Authorization header, and not the next word of a sentence or of code.
+
+    A long value behind its scheme ("Bearer …") is one even where a draw of letters alone could be read as a name.
+    """
     value = value.rstrip(",;.)")
-    is_code = "(" in value or LOWER_WORDS.fullmatch(value) or WORDS.fullmatch(value) or HOLDER.fullmatch(value)
-    return is_drawn(value) or not (is_code or value.startswith("$"))
+    is_code = "(" in value or value.startswith("$") or LOWER_WORDS.fullmatch(value) or HOLDER.fullmatch(value)
+    is_long = match["scheme"] is not None and len(value) >= WEAK_LENGTH and "." not in value
+    return is_drawn(value) or not (is_code or (WORDS.fullmatch(value) and not is_long))
 
 
 def _is_option(_: re.Match[str], value: str) -> bool:
@@ -286,7 +290,7 @@ SAID = (
     ("password", r"(?:identified by|password)\s{1,3}'(?P<v>[^'\n]{4,200})'", None),
     (
         "credentials",
-        rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?:[a-z][\w-]{{2,20}} {{1,3}})?{HEADER_VALUE}",
+        rf"authorization{QUOTE}?\s{{0,3}}[:=,]\s{{0,3}}{QUOTE}?(?P<scheme>[a-z][\w-]{{2,20}} {{1,3}})?{HEADER_VALUE}",
         _is_header,
     ),
     ("credentials", r"bearer\s{1,3}(?P<v>[\w.~+/=-]{12,4000})", _is_mixed),
