@@ -1,8 +1,10 @@
 """Serves the site: `python -m gradingsite.web`. Loads it once, binds a socket, keeps WEB_CONCURRENCY processes on it.
 
-The parent serves nothing. It starts a process again that died, and ends all of them at a signal.
+With `--with-worker` it keeps a worker, too, the same that `celery worker --with-scheduler` runs: what all of them have
+loaded is in memory once. The parent serves nothing. It starts a process again that died, and ends all at a signal.
 """
 
+import argparse
 import errno
 import gc
 import logging
@@ -13,7 +15,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 
 from gradingsite.ports import taken
@@ -28,6 +32,9 @@ PAUSE_SECONDS = 1.0
 
 def main() -> None:
     """Serve until a signal. Exits with 1 and a line that says why where the site cannot start or the port is taken."""
+    parser = argparse.ArgumentParser(prog="python -m gradingsite.web", description="Serves the site.")
+    parser.add_argument("--with-worker", action="store_true", help="keep a worker with the scheduler, too")
+    with_worker = parser.parse_args().with_worker
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gradingsite.settings")
     from django.conf import settings
     from django.db import connections
@@ -73,7 +80,21 @@ def main() -> None:
         monitoring.attend(Component.WEB)
         server.run()
 
-    keep_running(settings.WEB_CONCURRENCY, serve)
+    def work() -> None:
+        sock.close()
+        for number in (*STOPS, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOPS, signal.SIGCHLD})
+        warnings.filterwarnings(
+            "ignore", "You're running the worker"
+        )  # as root: meant for brokers that strangers reach
+        options = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+        worker = celery.app.Worker(loglevel=logging.WARNING, quiet=True, with_scheduler=True, **options)
+        worker.start()
+        sys.exit(worker.exitcode)
+
+    programs = {f"web process {process}": partial(serve, process) for process in range(settings.WEB_CONCURRENCY)}
+    keep_running(programs | ({"worker": work} if with_worker else {}))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -86,18 +107,18 @@ def listen(host: str, port: int) -> socket.socket:
         sys.exit(taken(port) if error.errno == errno.EADDRINUSE else f"Cannot listen at {host}, port {port}: {error}")
 
 
-def keep_running(processes: int, serve: Callable[[int], None]) -> None:
-    """Fork so many processes, each with `serve(its number)`; start one again that ends; at a signal, end all."""
+def keep_running(programs: Mapping[str, Callable[[], None]]) -> None:
+    """Fork a process for each of these, by name; start one again that ends; at a signal, end all."""
     signal.signal(signal.SIGCHLD, lambda *_: None)  # one that is ignored would not be waited for everywhere
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPS, signal.SIGCHLD})
-    running = {fork(serve, number): number for number in range(processes)}
+    running = {fork(run): name for name, run in programs.items()}
     while signal.sigwait({*STOPS, signal.SIGCHLD}) == signal.SIGCHLD:
         for process, status in ended():
-            number = running.pop(process)
+            name = running.pop(process)
             how = os.waitstatus_to_exitcode(status)
-            print(f"web process {number} FELL (status {how}); starting it again", flush=True)  # noqa: T201
+            print(f"{name} FELL (status {how}); starting it again", flush=True)  # noqa: T201
             time.sleep(PAUSE_SECONDS)
-            running[fork(serve, number)] = number
+            running[fork(programs[name])] = name
     for process in running:
         os.kill(process, signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS + 1
@@ -110,8 +131,8 @@ def keep_running(processes: int, serve: Callable[[int], None]) -> None:
         time.sleep(0.02)
 
 
-def fork(serve: Callable[[int], None], number: int) -> int:
-    """A new process that runs `serve(number)` and ends with it; its id."""
+def fork(run: Callable[[], None]) -> int:
+    """A new process that runs this and ends with it; its id."""
     parent = os.getpid()
     process = os.fork()
     if process:
@@ -120,7 +141,7 @@ def fork(serve: Callable[[int], None], number: int) -> int:
     try:
         die_with_parent()
         if os.getppid() == parent:
-            serve(number)
+            run()
             status = 0
     except BaseException:  # noqa: BLE001  nothing of the parent's may run on in the child
         traceback.print_exc()

@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -102,19 +103,18 @@ def poisoned_python(state: Path) -> Path:
 
 
 def commands(state: Path, ours: Broker) -> dict[str, list[str]]:
-    """The programs of `manage.py up`, with a broker, a judge to practise with and a second worker, by name."""
-    from grading.management.commands.up import DJANGO, Command
+    """The programs of a site with two workers, with a broker and a judge to practise with, by name."""
+    from grading.management.commands import up
 
-    up = {program.name: list(program.command) for program in Command().programs()}
     judge_port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
-    with_scheduler = [*up["worker"], "--loglevel=INFO"]
-    without = [word for word in with_scheduler if word != "--with-scheduler"]
-    workers = zip(WORKERS, (without, with_scheduler), strict=True)
+    worker = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]
+    worker += ["worker", "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=INFO"]
+    workers = zip(WORKERS, (worker, [*worker, "--with-scheduler"]), strict=True)
     limits = [word for name, limit in LIMITS.items() for word in (f"--{name}", str(limit))]
     return {
         BROKER: broker.command(ours, state / "broker"),
-        JUDGE: [*DJANGO, "judge_simulator", "--port", judge_port, "--latency", "0.6", *limits],
-        WEB: up["web"],
+        JUDGE: [*up.DJANGO, "judge_simulator", "--port", judge_port, "--latency", "0.6", *limits],
+        WEB: up.WEB,
         **{name: [*command, "-n", f"{name.replace(' ', '')}@drill"] for name, command in workers},
     }
 

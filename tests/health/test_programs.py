@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -13,16 +14,17 @@ from django.conf import settings
 from django.test import Client
 
 from grading.health.liveness import Component
-from grading.management.commands.up import CELERY
 from grading.models import Alarm, Heartbeat, Notice
 from gradingsite import broker
 from tests import cast
 from tests.casts.notice import WebServer, serving
+from tests.infra.test_supervisor import children_of, wait_until_dead
 from tests.processes import for_the_site, started, wait_for
 
 pytestmark = [pytest.mark.worker, pytest.mark.django_db(transaction=True)]
 
 WEB = [sys.executable, "-m", "gradingsite.web"]
+CELERY = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]
 WORKER = [*CELERY, "worker", "--without-gossip", "--without-mingle", "--without-heartbeat"]
 BEAT = [*CELERY, "beat", "--pidfile="]
 
@@ -114,7 +116,7 @@ def test_a_frozen_web_server_is_told_by_the_worker(programs, hook):
     wait_for(lambda: ("opened", "web") in told(hook), 60)
     programs.signal("web", signal.SIGCONT)
     wait_for(lambda: ("resolved", "web") in told(hook), 60)
-    wait_for(lambda: not Notice.objects.queued().exists(), 10)  # marked as sent once the receiver has answered
+    wait_for(lambda: not Notice.objects.queued().exists(), 60)  # marked as sent once the receiver has answered
 
 
 def test_a_broker_that_is_away_is_told_by_the_web_server(redis_url, hook, tmp_path):
@@ -131,3 +133,23 @@ def test_a_broker_that_is_away_is_told_by_the_web_server(redis_url, hook, tmp_pa
         wait_for(lambda: ("opened", "broker") in told(hook), 60)
         server.send_signal(signal.SIGCONT)
         wait_for(lambda: ("resolved", "broker") in told(hook), 60)
+
+
+def test_a_web_server_keeps_a_worker_of_its_own_and_starts_it_again(redis_url):
+    with ExitStack() as stack:
+        programs = Programs(stack)
+        programs.start("web", [*WEB, "--with-worker"])
+        wait_for(programs.serves)
+        wait_for(lambda: set(counts()) == set(Component) and min(counts().values()) > 2)
+        web = programs.running["web"]
+        children = children_of(web.pid)
+        [worker] = [child for child in children if b"celeryd" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        os.kill(worker, signal.SIGKILL)
+        wait_until_dead([worker])
+        before = counts()[Component.WORKER]
+        wait_for(lambda: counts()[Component.WORKER] > before + 2, 60)
+        children = children_of(web.pid)
+        assert worker not in children
+        web.terminate()
+        assert web.wait(30) == 0
+        wait_until_dead(children)

@@ -21,8 +21,7 @@ from gradingsite.ports import taken
 from gradingsite.supervisor import Program, become, die_with_parent
 
 DJANGO = [sys.executable, str(settings.BASE_DIR / "manage.py")]
-# Celery's advice against root is for brokers that strangers can reach.
-CELERY = [sys.executable, "-W", "ignore:You're running the worker", "-m", "celery", "-q", "-A", "gradingsite"]
+WEB = [sys.executable, "-m", "gradingsite.web"]
 
 
 class Command(BaseCommand):
@@ -84,13 +83,10 @@ class Command(BaseCommand):
 
     def programs(self) -> list[Program]:
         """What runs, in the order of starting; prepares the environment that all of them share."""
-        web = [sys.executable, "-m", "gradingsite.web"]
-        worker = [*CELERY, "worker", "--with-scheduler", "--without-gossip", "--without-mingle", "--without-heartbeat"]
         return [
             *own_broker(),
             *judge_simulator(),
-            Program(name="web", command=web),
-            Program(name="worker", command=worker),
+            Program(name="web", command=[*WEB, "--with-worker"]),
             *samples(),
         ]
 
