@@ -93,7 +93,7 @@ class Uncalibrated(Rule):
             if n < ENOUGH:
                 yield Finding(
                     about=str(each)[:150],
-                    detail=f"{each} is uncalibrated: {n} of {ENOUGH} blind grades. Nobody knows how far its grades are "
-                    "from people's; flagged sessions and those picked for their impact cannot tell. "
+                    detail=f"{each} is not calibrated: {n} of {ENOUGH} blind grades, so how far its grades are from "
+                    "people's is unknown. Flagged sessions and those picked for impact aren't a fair sample. "
                     f"Grade {ENOUGH - n} more of the random slice blind, in its order.",
                 )

@@ -83,7 +83,7 @@ def found(
         yield Finding(
             about="all alike",
             detail=f"The last {ALIKE} rewards, of {arms} categories, are all between {span[0]:.2f} and {span[1]:.2f}: "
-            "no category can be told from another by them.",
+            "they can’t tell one category from another.",
             sessions=_keys(latest[-ALIKE:]),
         )
     recent = [(each.arm, each.value) for each in rewards if each.ended_at > now - NOW]

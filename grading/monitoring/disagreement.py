@@ -117,9 +117,9 @@ def backwards(source: str, view: str, slope: tuple[float, float]) -> Finding:
     """
     low, high = slope
     about = f"{source}, view {view}" if view else source
-    how = "ranks backwards here" if high < 0 else "does not rank arms as the judge does, or ranks backwards here"
+    how = "ranks backwards here" if high < 0 else "doesn’t rank arms as the judge does, or ranks them backwards here"
     return Finding(
         about=about,
         detail=f"The {about} {how}: its slope over arms is between {low:+.2f} and {high:+.2f}, and above 0 was "
-        "expected. It counts for nothing until that changes.",
+        "expected. It is ignored until that changes.",
     )

@@ -31,7 +31,7 @@ class UnsteadyJudge(FlagRule):
     )
     todo = "Grade them. If it keeps happening, look at where the readings differ: the rubric may not cover such work."
     severity = Severity.ADVISORY
-    settled = "its verdict is another one now"
+    settled = "it has a different verdict now"
     every = SOMETIMES
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
@@ -39,7 +39,7 @@ class UnsteadyJudge(FlagRule):
         if judge is None or not judge.samples or judge.is_answered or Source.HUMAN in holds:
             return ""
         said = ", ".join(map(number, judge.samples))
-        return f"three readings of the judge are {number(judge.spread)} apart: {said}; the median counts"
+        return f"the judge’s three readings are {number(judge.spread)} apart: {said}; the median counts"
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         count = total(flags)
@@ -66,18 +66,18 @@ class Contested(FlagRule):
         "Look at what it left behind. If it is filler, make the artifact rules stricter; if it is good, the "
         "rubric misses such work."
     )
-    settled = "judge and artifacts agree now, or the judge is to read it again"
+    settled = "the judge and the artifacts agree now, or the judge will read it again"
     every = SOMETIMES
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
         if Source.HUMAN in holds or not _is_judged(holds) or session.outcome in NO_REWARD or not contests(holds):
             return ""
-        above = f"what it left behind would be worth {number(gap(holds))} more than the judge says"
+        above = f"its artifacts would be worth {number(gap(holds))} more than the judge says"
         if holds[Source.JUDGE].is_answered:
-            return f"{above}, three times; it adds {number(ADDED_AT_MOST)} to the verdict, and no more"
+            return f"{above}, after three readings; they add {number(ADDED_AT_MOST)} to the verdict, and no more"
         if rereading.is_coming(session):
             return ""
-        return f"{above}, and the judge is not asked again: until a person grades it, it counts little or nothing"
+        return f"{above}, and the judge won’t read it again: until a person grades it, it counts little or nothing"
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         for name, count in too_often_by_agent(flags):
@@ -94,8 +94,8 @@ class Contested(FlagRule):
             yield Finding(
                 about="readings",
                 detail=f"Sessions in doubt that have waited to be read again for more than two days: {count}. "
-                "Until then what is contested teaches the bandits little or nothing, and bad sessions may be among "
-                "it. Readings come after everything else: give the judge more budget or quota, or grade them.",
+                "Until then the bandits learn little or nothing from them, and bad sessions may be among them. Extra "
+                "readings come last: give the judge more budget or quota, or grade them yourself.",
             )
 
 
@@ -114,7 +114,7 @@ class ClaimedAbove(FlagRule):
         "behind."
     )
     severity = Severity.ADVISORY
-    settled = "judge and claims agree now"
+    settled = "the judge and the claims agree now"
     every = SOMETIMES
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - asked alike
@@ -123,7 +123,7 @@ class ClaimedAbove(FlagRule):
         if gap(holds) <= CONTESTED_ABOVE or not is_claimed(holds):
             return ""
         return (
-            f"the agent claims to have left behind what would be worth {number(gap(holds))} more than the judge says; "
+            f"the agent claims artifacts that would be worth {number(gap(holds))} more than the judge says; "
             "the verdict stands"
         )
 

@@ -106,12 +106,12 @@ def _judges(rows: Sequence[SessionVerdict], change: ChangePoint) -> str:
 def _because(why: Split) -> str:
     shares = f"levels {why.levels:+.2f}, mix {why.mix:+.2f}"
     if why.cause is Cause.MIX:
-        return f"A mix shift: there is more of other work, and no part of it got better or worse ({shares})."
+        return f"The mix of work shifted; no part of it got better or worse ({shares})."
     if why.cause is Cause.LEVELS:
-        return f"A drift spread over harnesses, models and categories ({shares})."
+        return f"The shift is spread over harnesses, models and categories ({shares})."
     return (
-        f"Nobody can tell whether the work or its mix changed: only {100 * why.evaluable:.0f} % of the sessions are of "
-        "a harness, model and category with enough of them before and since."
+        f"Whether the work or its mix changed can’t be told: only {100 * why.evaluable:.0f} % of the sessions have a "
+        "harness, model and category with enough sessions both before and since."
     )
 
 

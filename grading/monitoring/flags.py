@@ -28,7 +28,7 @@ from grading.reward.decide import Holds
 from grading.reward.rewards import settle
 from grading.vocabulary import NO_REWARD, Reason, Source
 
-GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person took it off the queue"
+GRADED_BY_A_PERSON, DISMISSED = "a person graded it", "a person removed it from the queue"
 SHOWN = 5
 
 
@@ -41,7 +41,7 @@ class Contended(FlagRule):
         "Opens at the third session in seven days that claims a commit, pull request or log already claimed by "
         "another agent’s session. The earlier session keeps it; the later one is flagged."
     )
-    settled = "nothing of it is another agent's now"
+    settled = "none of it belongs to another agent now"
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         count = total(flags)
@@ -74,7 +74,7 @@ class UnreadableLog(FlagRule):
         "Check whether the harness’s version has changed since logs were last readable; update the site, then "
         "grade again."
     )
-    settled = "its log can be read now"
+    settled = "its log is readable now"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         trajectory = holds.get(Source.TRAJECTORY)
@@ -102,7 +102,7 @@ class UnsupportedOutcome(FlagRule):
         "nor its exit status shows that. Such sessions are graded as usual."
     )
     severity = Severity.ADVISORY
-    settled = "its log or its exit status supports it now"
+    settled = "its log or exit status supports it now"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         if session.outcome_claimed not in NO_REWARD or session.outcome in NO_REWARD:

@@ -92,8 +92,8 @@ class Monoculture(Rule):
                 yield Finding(
                     about=model,
                     detail=f"{model} gives sessions of its own family {own:.2f} on average ({side.own}), others "
-                    f"{others:.2f} ({side.others}). They may be better, or favoured: compare with what a second family "
-                    "or people say of the same sessions.",
+                    f"{others:.2f} ({side.others}). They may be better, or favored: compare with how a second family "
+                    "or people grade the same sessions.",
                 )
 
 

@@ -19,17 +19,17 @@ WINDOW = dt.timedelta(days=7)
 FIELDS = {
     "category": (
         Q(category=None),
-        "they teach the category bandit nothing",
+        "the category bandit learns nothing from them",
         "Have the agent send `category`, under a name that the site knows; add the name, or an alias, if it should",
     ),
     "harness": (
         Q(harness=None),
-        "they teach the harness bandit nothing, and no change of a harness can be seen",
+        "the harness bandit learns nothing from them, and a change in the harness can’t be seen",
         "Have the agent send `harness`, or a transcript that shows it",
     ),
     "model": (
         Q(model="", model_arm=None),
-        "models cannot be told apart by them",
+        "they can’t be used to compare models",
         "Have the agent send `model` wherever no transcript shows it",
     ),
 }

@@ -58,9 +58,9 @@ class LeftUnasked(Rule):
         for quota in unasked if waiting else ():
             yield Finding(
                 about=about_quota(quota),
-                detail=f"{quota.model} is {quota.state} since {stamp(quota.changed_at)} and was not asked for three "
-                f"days, while {wait}. The key's fingerprint is {quota.key[:8]}: check at the provider "
-                "that this key and its limit are the ones that are paid for, then probe now on the quota page.",
+                detail=f"{quota.model} has been {quota.state} since {stamp(quota.changed_at)} and hasn’t been called "
+                f"for three days, while {wait}. The key's fingerprint is {quota.key[:8]}: check with the provider "
+                "that this is the key, and the limit, you are paying for, then probe now on the quota page.",
             )
 
 

@@ -26,18 +26,18 @@ class LateWord(FlagRule):
     )
     todo = "On each session’s page, adopt what is true and reject the rest."
     severity = Severity.ALARM
-    settled = "all of it was answered"
+    settled = "all of it has been answered"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:  # noqa: ARG002 - every rule is asked alike
         open_ = [row for row in session.proposals.all() if row.answered_at is None]
         said = [f"{ProposedField(row.field).words}: {row.said}" for row in open_ if row.field != ProposedField.TITLE]
-        return f"said afterwards, and not adopted: {'; '.join(said)[:SHOWN]}" if said else ""
+        return f"said afterwards, not adopted: {'; '.join(said)[:SHOWN]}" if said else ""
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         for agent, count in too_often_by_agent(flags):
             yield Finding(
                 about=agent,
                 detail=f"{agent} said something new of {count} of its sessions in seven days, after they had been "
-                "graded or dated out of bounds. Nothing of it holds. An agent that learns what it earns will try this: "
+                "graded or dated out of bounds. None of it counts. An agent that learns what it earns will try this: "
                 "compare what it wanted changed with what those sessions are worth.",
             )

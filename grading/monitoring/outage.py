@@ -73,11 +73,11 @@ class JudgeOut(Rule):
         for quota in out:
             if quota.state != QuotaState.PAUSED or quota.changed_at <= now - dt.timedelta(days=1):
                 reason = Reason(quota.reason)
-                until = "until it is put right" if quota.until is None else f"until {stamp(quota.until)}"
+                until = "until it is fixed" if quota.until is None else f"until {stamp(quota.until)}"
                 if quota.state == QuotaState.MISCONFIGURED and quota.until is not None:
                     until = f"asked again {stamp(quota.until)}"
                 said = (
-                    f"{quota.model}: {reason.words or 'it cannot be asked'}, since {stamp(quota.changed_at)}, {until}."
+                    f"{quota.model}: {reason.words or 'it can’t be called'}, since {stamp(quota.changed_at)}, {until}."
                 )
                 effect = WAITING if quota.model == settings.JUDGE_MODEL else WAITING_BESIDE
                 detail = " ".join(filter(None, (said, quota.detail, TODO.get(reason, TRY_AGAIN), effect)))
@@ -93,7 +93,7 @@ class JudgeOut(Rule):
             counts = ", ".join(f"{n} × {Reason(reason).words.lower()}" for reason, n in reasons.most_common())
             since = stamp(min(row["since"] for row in failed))
             todo = TODO.get(Reason(reasons.most_common(1)[0][0]), TRY_AGAIN)
-            detail = f"{', '.join(sorted(models))} ({about(judge)}) fails since {since}: {counts}. {todo}"
+            detail = f"{', '.join(sorted(models))} ({about(judge)}) has been failing since {since}: {counts}. {todo}"
             yield Finding(about=about(judge), detail=detail)
 
     def _waiting(self, now: dt.datetime) -> dict[str, list[Failures]]:

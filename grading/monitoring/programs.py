@@ -8,13 +8,13 @@ from grading.health.liveness import Component
 from grading.models import Alarm, Heartbeat
 from grading.monitoring.rule import Finding, Rule, stamp
 
-NOTHING_LOST = "Nothing is lost: sessions are taken in, and what is to be done waits in the database."
-LOOK = "See whether it runs on its machine (manage.py up starts it again when it falls), and what the log says of it."
+NOTHING_LOST = "Nothing is lost: sessions are still accepted, and the work waits in the database."
+LOOK = "Check that it is running (manage.py up restarts it when it fails), and what the log says about it."
 EFFECTS: Mapping[Component, str] = {
-    Component.WEB: "Pages and the API do not answer; hooks keep what they could not send.",
-    Component.WORKER: f"No verdict is asked for, no alarm looked for, no reward corrected by a verdict. {NOTHING_LOST}",
-    Component.SCHEDULER: f"Nothing that is done now and then is done: what was lost is not found again. {NOTHING_LOST}",
-    Component.BROKER: f"Workers are not told what is due, so that no verdict is asked for. {NOTHING_LOST}",
+    Component.WEB: "Pages and the API don’t answer; hooks keep what they can’t send.",
+    Component.WORKER: f"No verdicts are requested, no alarms checked, no rewards updated. {NOTHING_LOST}",
+    Component.SCHEDULER: f"Scheduled jobs don’t run: lost work is not found again. {NOTHING_LOST}",
+    Component.BROKER: f"Workers aren’t told what is due, so no verdicts are requested. {NOTHING_LOST}",
 }
 NAMES: Mapping[Component, str] = {
     Component.WEB: "The web server",
@@ -45,7 +45,7 @@ class ProgramStopped(Rule):
         seen = dict(Heartbeat.objects.values_list("name", "beat_at"))
         for part in silent:
             beat_at = seen.get(part)
-            since = "and has never been seen" if beat_at is None else f"since {stamp(beat_at)}"
+            since = "and has not been seen yet" if beat_at is None else f"since {stamp(beat_at)}"
             yield Finding(about=part, detail=f"{NAMES[part]} stands still {since}. {EFFECTS[part]} {LOOK}")
 
 
@@ -64,8 +64,8 @@ class MissedTurns(Rule):
 
     def look(self, now: dt.datetime) -> Iterable[Finding]:
         for job in periodic.missed(now):
-            why = f" Its last turn failed: {job.error}" if job.error else ""
-            yield Finding(about=job.name, detail=f"“{job.name}” last ended well {stamp(job.since)}.{why} {self.todo}")
+            why = f" Its last run failed: {job.error}" if job.error else ""
+            yield Finding(about=job.name, detail=f"“{job.name}” last succeeded {stamp(job.since)}.{why} {self.todo}")
 
 
 def standing_still(alarms: Iterable[Alarm]) -> str:

@@ -65,8 +65,8 @@ class Repeated(FlagRule):
         for agent, count in too_often_by_agent(flags):
             yield Finding(
                 about=agent,
-                detail=f"{count} sessions of {agent} in seven days came with what had been submitted for another "
-                "session, or with its log. They would be graded by work that is not theirs.",
+                detail=f"{count} sessions of {agent} in seven days came with files already submitted for another "
+                "session, or with its log. They would be graded on work that isn’t theirs.",
             )
 
 

@@ -24,7 +24,7 @@ class NoRoomLeft(Rule):
     def look(self, now: dt.datetime) -> Iterable[Finding]:  # noqa: ARG002 - a rule's signature
         if disk.is_short():
             yield Finding(
-                detail=f"{disk.free() // MIB:,} MiB are free for the state folder, and {disk.floor() // MIB:,} MiB are "
-                "kept for what is there already. No session is taken in until there is more. Nothing is lost: hooks "
-                "keep what they could not send."
+                detail=f"{disk.free() // MIB:,} MiB are free for the state folder; {disk.floor() // MIB:,} MiB are "
+                "reserved for what is already stored. No sessions are accepted until there is more space. Nothing is "
+                "lost: hooks keep what they can’t send."
             )

@@ -40,7 +40,7 @@ class Rule(ABC):
     id: ClassVar[str]
     title: ClassVar[str]
     means: ClassVar[str]
-    todo: ClassVar[str] = "Read what it found, put that right, and put your name on the alarm."
+    todo: ClassVar[str] = "Read what it found, fix that, then acknowledge the alarm."
     page: ClassVar[str] = "admin:alarms"
     severity: ClassVar[Severity] = Severity.ALARM
     every: ClassVar[dt.timedelta | None] = None

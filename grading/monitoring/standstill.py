@@ -26,8 +26,8 @@ WAITING = (JobState.QUEUED, JobState.PARKED)
 LATE = dt.timedelta(minutes=5)
 WHY = {
     Reason.TIMEOUT: "no answer in time",
-    Reason.NEEDS_ATTENTION: "an answer nobody expected",
-    Reason.UNREADABLE: "evidence that cannot be read",
+    Reason.NEEDS_ATTENTION: "an unexpected answer",
+    Reason.UNREADABLE: "unreadable evidence",
 }
 
 
@@ -113,9 +113,9 @@ class StalledVerdicts(RuleOfSessions):
         counts = Counter(dict(held_back().order_by().values_list("reason").annotate(n=Count("pk"))))
         said = [f"{n} × {WHY[Reason(reason)]}" for reason, n in counts.most_common()]
         others = {
-            "failed while others did not (parked: tried once a day for a week, then by the button)": parked().count(),
-            "answered, and the answer cannot be written down (the log says why)": unapplied(now).count(),
-            "given up by an earlier version (the quota page offers to ask again)": given_up().count(),
+            "failed while others succeeded (parked: retried daily for a week, then with the button)": parked().count(),
+            "answered, but the answer can’t be saved (the log says why)": unapplied(now).count(),
+            "given up on by an earlier version (the quota page offers to ask again)": given_up().count(),
         }
         said += [f"{n} × {words}" for words, n in others.items() if n]
         total = sum(counts.values()) + sum(others.values())
@@ -123,7 +123,7 @@ class StalledVerdicts(RuleOfSessions):
             jobs = [*held_back(), *parked(), *given_up()]
             sessions = "1 session has" if total == 1 else f"{total:,} sessions have"
             yield Finding(
-                detail=f"{sessions} no verdict for reasons that are not their own: {'; '.join(said)}. Their rewards "
+                detail=f"{sessions} no verdict, for reasons outside the session: {'; '.join(said)}. Their rewards "
                 "stay provisional; nothing is lost.",
                 sessions=tuple(sorted(job.session_id for job in jobs)),
             )
@@ -145,7 +145,7 @@ class UnreadableSession(RuleOfSessions):
             names = list(found.values())
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004
             yield Finding(
-                detail=f"{shown}: three processes were lost one after the other while they read the evidence. The "
-                "others go on without it; it is tried once a day for a week, and its reward stays provisional.",
+                detail=f"{shown}: three processes in a row died while reading the evidence. Everything else goes "
+                "on; this is retried once a day for a week, and the reward stays provisional.",
                 sessions=tuple(found),
             )

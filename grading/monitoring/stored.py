@@ -30,8 +30,8 @@ class DamagedEvidence(Rule):
             more = f" and {len(blobs) - self.named} more" if len(blobs) > self.named else ""
             files = "1 stored file is" if len(blobs) == 1 else f"{len(blobs)} stored files are"
             yield Finding(
-                detail=f"{files} damaged, found {stamp(blobs[0].found_at)}: {listed}{more}. Grades that rest on them "
-                f"stay as they are, and cannot be derived again. {self.todo}"
+                detail=f"{files} damaged, found {stamp(blobs[0].found_at)}: {listed}{more}. Grades based on them "
+                f"stay as they are, but can’t be derived again. {self.todo}"
             )
 
     def sessions(self, about: str, now: dt.datetime) -> Sequence[int]:  # noqa: ARG002 - there is one alarm

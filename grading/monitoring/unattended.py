@@ -45,14 +45,14 @@ class Unattended(Rule):
             if proposed.waits:
                 arm, move = proposed.largest
                 detail = (
-                    f"{bandit}: it has rewards and never had a calibration, so that every source is read as it stands. "
+                    f"{bandit}: it has rewards but has never been calibrated, so every source is taken at face value. "
                     "Look at what version 1 would move, then put it in force."
                 )
                 if proposed.held is not None:
                     detail = (
                         f"{bandit}: version {proposed.version}, from {proposed.pairs:,} judged sessions, moves {arm} "
                         f"by {number(abs(move))} since somebody last looked at it: over {number(one_scale.BY_ITSELF)}, "
-                        f"so it waits for a person. Until then version {proposed.held.version} holds."
+                        f"so it waits for a person. Until then, version {proposed.held.version} holds."
                     )
                 yield Finding(about=f"{bandit.name}: waits", detail=detail)
             stale = _stale(proposed, now)

@@ -61,7 +61,7 @@ class ImpossiblePair(FlagRule):
         "at its value."
     )
     todo = "Review these sessions, and check the quota page for what keeps the judge from answering."
-    settled = "a real grade accounts for it now, or is on its way"
+    settled = "it has a real grade now, or one is on its way"
 
     def finding(self, session: Session, holds: Holds, now: dt.datetime) -> str:
         if any(source in holds and holds[source].is_verdict for source in (Source.JUDGE, Source.HUMAN)):
@@ -73,16 +73,16 @@ class ImpossiblePair(FlagRule):
         if not speaks(asked, now, is_accounted=is_accounted(holds), fails=first_judge_fails):
             return ""
         if asked is None or not asked.is_overdue(now):
-            return f"{proof}, yet no judge, person or log above the floor graded it"
+            return f"{proof}, but no judge, person or log above the floor has graded it"
         waits = f"has waited for its verdict since {stamp(asked.at)}" if asked.is_open else "was given up"
-        return f"{proof}, yet no judge or person graded it; it {waits}"
+        return f"{proof}, but no judge or person has graded it; it {waits}"
 
     def told(self, flags: Sequence[Flagged]) -> Iterable[Finding]:
         count = total(flags)
         if is_too_often(count):
             yield Finding(
-                detail=f"{count} sessions in seven days left a commit or pull request that no real grade accounts for; "
-                f"{ALLOWED} would be usual. Something in the grading pipeline is broken: review them."
+                detail=f"{count} sessions in seven days left a commit or pull request without a real grade; "
+                f"{ALLOWED} would be normal. Something in the grading pipeline is broken: review them."
             )
 
 

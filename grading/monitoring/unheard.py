@@ -34,6 +34,6 @@ class UnheardArm(Rule):
             waits = "session waits" if row["n"] == 1 else "sessions wait"
             yield Finding(
                 about=row["arm"] or "",
-                detail=f"{row['n']} {waits} for a person, drawn at random to speak for those of {row['arm']} that left "
-                f"nothing to grade by. Nobody had graded any of them, and it matters. {self.todo}",
+                detail=f"{row['n']} {waits} for review, drawn at random to stand for all sessions of {row['arm']} that "
+                f"left nothing to grade by. None of them had been graded, and it matters. {self.todo}",
             )

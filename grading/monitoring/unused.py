@@ -60,10 +60,10 @@ def decisions(now: dt.datetime) -> dict[tuple[str, str], list[DrawnDecision]]:
 def said(agent: str, bandit: str, found: Picking, own: list[DrawnDecision]) -> str:
     """What was found, with its arithmetic."""
     dropped = sum(not each.used for each in own)
-    which = "came to a session" if found.kept else "came to nothing"
+    which = "led to a session" if found.kept else "were dropped"
     return (
         f"{agent} asked the bandit {bandit} {len(own)} times in {WINDOW.days} days; {dropped} of the decisions came to "
         f"nothing. Of the {found.n} that {which} {found.seen} were for {found.arm}; its chances say "
-        f"{found.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses the decisions "
-        "that suit it."
+        f"{found.expected:.1f}. Either sessions of some arms die before they are sent, or the agent uses only the "
+        "decisions that suit it."
     )

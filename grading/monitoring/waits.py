@@ -36,11 +36,11 @@ class ReviewWaits(Rule):
         if found["late"]:
             wait = "session has" if found["late"] == 1 else "sessions have"
             last = ReviewAnswer.objects.order_by("-created_at").values_list("created_at", flat=True).first()
-            reviewed = f"The last review was on {stamp(last)}." if last else "Nobody has reviewed anything yet."
+            reviewed = f"The last review was on {stamp(last)}." if last else "Nothing has been reviewed yet."
             yield Finding(
-                detail=f"{found['late']} {wait} waited longer than {settings.REVIEW_WAITS_HOURS:g} hours for a person, "
-                f"since {stamp(found['oldest'])}; {found['n']} are in the queue. {reviewed} Until somebody looks, "
-                "their rewards stay as they are and teach the bandit."
+                detail=f"{found['late']} {wait} been awaiting review for more than "
+                f"{settings.REVIEW_WAITS_HOURS:g} hours, since {stamp(found['oldest'])}; {found['n']} are queued. "
+                f"{reviewed} Until somebody looks, their rewards stay as they are and the bandit learns from them."
             )
 
 

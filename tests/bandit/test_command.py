@@ -36,7 +36,7 @@ def test_a_difference_fails_until_the_buckets_are_replaced(capsys):
         "productive = (1, 500000, 250000000000, 0, 0, 0), the bucket says (1, 0, 0, 0, 0, 0)" in capsys.readouterr().err
     )
     call_command("replay", write=True, noinput=True, verbosity=0)
-    assert "1 buckets were put right." in capsys.readouterr().out
+    assert "1 buckets were repaired." in capsys.readouterr().out
     call_command("audit_ledger", verbosity=0)
 
 

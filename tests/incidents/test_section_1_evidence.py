@@ -184,4 +184,4 @@ def test_a_mean_that_falls_while_no_part_of_it_does_is_a_mix_shift():
         cast.grade(session, Source.JUDGE, chance.gauss(0.4 if hard else 0.7, 0.1), model="judge", rubric="abcdef")
     monitoring.watch()
     (said,) = alarms("A10")
-    assert "A mix shift" in said
+    assert "The mix of work shifted" in said

@@ -181,7 +181,7 @@ def test_i93_failures_of_one_judge_are_not_thinned_by_another_s_successes(sim, s
         submit(f"s{number}")
         judging.pump()
     (said,) = alarms("A2")
-    assert said.startswith("gpt-6 (second judge) fails since")
+    assert said.startswith("gpt-6 (second judge) has been failing since")
     assert "3 × the judge's service is overloaded" in said
 
 

@@ -356,7 +356,7 @@ def test_ticking_none_means_none_and_not_all(sim, operator, olga):
     judged(sim)
     new_rubric(olga)
     page = flat(operator.get("/runs/plan/?ticked=yes"))
-    assert "Nobody of this selection needs to be asked about." in page
+    assert "No session in this selection needs judging." in page
 
 
 def test_of_a_large_selection_the_latest_are_planned_and_the_rest_after_them(sim, operator, olga, monkeypatch):

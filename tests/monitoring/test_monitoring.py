@@ -66,7 +66,7 @@ def test_a_flag_clears_itself_once_a_real_grade_accounts_for_the_work():
     rewards.settle(session)
     monitoring.inspect(session)
     assert not monitoring.flagged_sessions().exists()
-    assert Flag.objects.get().cleared_why == "a real grade accounts for it now, or is on its way"
+    assert Flag.objects.get().cleared_why == "it has a real grade now, or one is on its way"
 
 
 def test_a_correction_takes_a_session_off_the_list_and_its_undo_puts_it_back():

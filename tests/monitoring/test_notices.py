@@ -116,8 +116,8 @@ def test_advisories_are_not_told_except_of_a_queue_that_waits(web):
     said = json.loads(Notice.objects.get().body)
     assert said["rule"] == "A31"
     assert said["link"] == "https://grades.example.test/review/"
-    assert "1 session has waited longer than 48 hours" in said["detail"]
-    assert "Nobody has reviewed anything yet." in said["detail"]
+    assert "1 session has been awaiting review for more than 48 hours" in said["detail"]
+    assert "Nothing has been reviewed yet." in said["detail"]
     assert rita
 
 
@@ -316,11 +316,11 @@ def test_review_has_waited_too_long_only_for_what_a_rule_put_up(settings):
     assert list(rule.look(NOW())) == []
     waiting(hours=49)
     (found,) = rule.look(NOW())
-    assert "1 session has waited longer than 48 hours" in found.detail
-    assert "4 are in the queue" in found.detail
+    assert "1 session has been awaiting review for more than 48 hours" in found.detail
+    assert "4 are queued" in found.detail
     settings.REVIEW_WAITS_HOURS = 46
     (found,) = rule.look(NOW())
-    assert "2 sessions have waited longer than 46 hours" in found.detail
+    assert "2 sessions have been awaiting review for more than 46 hours" in found.detail
 
 
 def test_notices_that_fail_are_an_advisory_until_one_arrives(web):

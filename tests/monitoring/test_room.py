@@ -16,7 +16,7 @@ def test_too_little_room_is_an_alarm_until_there_is_more(settings):
     monitoring.watch(cast.NOON)
     told = Alarm.objects.get(rule="A43")
     assert told.resolved_at is None
-    assert "No session is taken in until there is more" in told.detail
+    assert "No sessions are accepted until there is more space" in told.detail
     settings.FREE_SPACE_FLOOR = 0
     monitoring.watch(cast.NOON + monitoring.RULES["A43"].every)
     told.refresh_from_db()

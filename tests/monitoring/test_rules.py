@@ -371,7 +371,7 @@ def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale():
     assert "0.20 (0.60 on the judge's scale)" in flags("A3")[session.external_id]
 
 
-@pytest.mark.parametrize(("low", "high", "words"), [(-0.2, 0.4, "or ranks backwards here"), (-0.9, -0.1, "full ranks")])
+@pytest.mark.parametrize(("low", "high", "words"), [(-0.2, 0.4, "or ranks them backwards here"), (-0.9, -0.1, "full ranks")])
 def test_a_fallback_that_ranks_backwards_is_told(low, high, words):
     calibrated(backwards=True, low=low, high=high)
     assert words in look(Disagreement())["trajectory, view full"]
@@ -416,13 +416,13 @@ def test_a_mix_shift_is_told_as_that():
     judged(300, {"code": (2, 0.8), "infra": (8, 0.4)}, first_day=30, seed=2)
     found = look(Drift())
     assert list(found) == ["all sessions"]
-    assert "A mix shift" in found["all sessions"]
+    assert "The mix of work shifted" in found["all sessions"]
 
 
 def test_nobody_can_tell_where_the_work_is_new():
     judged(600, {"code": (8, 0.8), "infra": (2, 0.7)}, first_day=60, seed=1)
     judged(300, {"news": (8, 0.4), "triage": (2, 0.4)}, first_day=30, seed=2)
-    assert "Nobody can tell" in look(Drift())["all sessions"]
+    assert "can’t be told" in look(Drift())["all sessions"]
 
 
 # --- the page of an alarm ---------------------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_an_alarm_has_a_page_with_what_came_what_to_do_and_its_sessions(client):
     for n in range(3):
         submit(f"s{n}", transcript=logs.claude("operator", logs.COMMIT, padding=6_000 + n))
     page = page_of(client, "A5")
-    assert "3 sessions of bob in seven days came with what had been submitted for another session" in page
+    assert "3 sessions of bob in seven days came with files already submitted for another session" in page
     assert Repeated.todo in page
     assert Repeated.means in page
     for session in Session.objects.all():

@@ -42,7 +42,7 @@ def test_evidence_that_cannot_be_read_is_one_alarm_until_it_can(sim, settings, t
     judging.sweep()
     (alarm,) = alarms("A44")
     assert "3 sessions have no verdict" in alarm.detail
-    assert "3 × evidence that cannot be read" in alarm.detail
+    assert "3 × unreadable evidence" in alarm.detail
     settings.MEDIA_ROOT = held
     for job in jobs:
         assert run(job) is AttemptOutcome.GRADED
@@ -102,11 +102,11 @@ def test_the_button_has_everything_tried_now_that_stands_still(sim, client):
     JudgeJob.objects.filter(pk=held.pk).update(reason=Reason.UNREADABLE, next_attempt_at=tomorrow)
     client.force_login(cast.person("olga", OPERATOR))
     page = client.get(reverse("admin:quota")).content.decode()
-    assert "Standing still" in page
+    assert "Stuck" in page
     assert "Try 2 now" in page
     client.post(reverse("admin:quota_try_now"))
     assert {run(job) for job in (parked, held)} == {AttemptOutcome.GRADED}
-    assert "Standing still" not in client.get(reverse("admin:quota")).content.decode()
+    assert "Stuck" not in client.get(reverse("admin:quota")).content.decode()
 
 
 def test_what_earlier_versions_gave_up_is_offered_with_its_price(sim, client):
@@ -116,7 +116,7 @@ def test_what_earlier_versions_gave_up_is_offered_with_its_price(sim, client):
     )
     judging.sweep()
     (alarm,) = Alarm.objects.filter(rule="A44")
-    assert "given up by an earlier version" in alarm.detail
+    assert "given up on by an earlier version" in alarm.detail
     client.force_login(cast.person("olga", OPERATOR))
     assert "given_up=yes" in client.get(reverse("admin:quota")).content.decode()
     plan = client.get(reverse("admin:run_plan"), {"given_up": "yes"}).content.decode()

@@ -156,7 +156,7 @@ def test_decisions_ground_online_stop_at_eight_and_are_told(eve):
                 break
     assert used <= 12
     assert alarm.about == "eve: category"
-    assert "the agent uses the decisions that suit it" in alarm.detail
+    assert "the agent uses only the decisions that suit it" in alarm.detail
 
 
 def test_an_agent_whose_runs_die_goes_on(alice):

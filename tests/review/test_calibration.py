@@ -134,7 +134,7 @@ def test_corrections_that_nobody_made_blind_leave_it_uncalibrated(rita):
 
 def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(rita, client):
     client.force_login(rita)
-    assert "No session of the random slice was graded blind yet" in flat(client.get("/calibration/"))
+    assert "No session from the random slice has been graded blind yet" in flat(client.get("/calibration/"))
     compared(rita, 0.1, 0.3)
     compared(rita, -0.1, stratum="flagged")
     judged(0.5, rubric="b" * 64)
@@ -143,7 +143,7 @@ def test_the_page_shows_each_judge_by_arm_and_flag_and_who_is_in_use(rita, clien
     assert "not in use, uncalibrated: 3 of 20 blind grades" in html
     assert "+.10" in html
     assert '<td class="dim">flagged</td>' in html
-    assert "rubric bbbb</b> gives the verdicts now, and is uncalibrated: 0 of 20" in html
+    assert "rubric bbbb</b> gives the verdicts now, and is not calibrated: 0 of 20" in html
 
 
 # ---- what counts over all
@@ -176,7 +176,7 @@ def test_a_judge_that_was_calibrated_by_what_looked_worst_is_not_and_says_why(ri
     assert "0 of 20 blind grades" in Alarm.objects.get(rule="A30", resolved_at=None).detail
     client.force_login(rita)
     html = flat(client.get("/calibration/"))
-    assert "none that was drawn by chance is graded yet" in html
+    assert "none drawn at random has been graded yet" in html
     assert "25 blind grades of the slice came out of turn" in html
     assert "25 blind grades, none in the random order yet" in flat(client.get("/"))
 

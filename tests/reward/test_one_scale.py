@@ -271,7 +271,7 @@ def test_nothing_comes_by_itself_where_nobody_ever_accepted_one():
     tasks.at_night()
     assert versions("moods") == []
     (detail,) = alarms("moods")
-    assert "it has rewards and never had a calibration" in detail
+    assert "it has rewards but has never been calibrated" in detail
     assert "version 1" in detail
 
 
@@ -297,7 +297,7 @@ def test_a_version_that_waits_is_an_advisory_until_somebody_looked(otto):
     arm, move = found.largest
     (detail,) = alarms("category")
     assert f"version 2, from 24 judged sessions, moves {arm} by {number(abs(move))} since somebody last" in detail
-    assert "over .05, so it waits for a person. Until then version 1 holds." in detail
+    assert "over .05, so it waits for a person. Until then, version 1 holds." in detail
     rule = monitoring.RULES["A40"]
     assert rule.severity == monitoring.Severity.ADVISORY
     assert reverse(rule.page) == "/calibration/"

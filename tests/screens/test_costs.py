@@ -178,7 +178,7 @@ def test_attempts_are_paged_and_lead_to_their_sessions(viewer):
 
 def test_an_empty_page_says_what_would_be_there(viewer):
     html = shown(viewer)
-    assert "Each call will stand here, with its outcome, tokens and cost." in html
+    assert "Each call will be listed here with its outcome, tokens and cost." in html
     assert "No attempt matches." in shown(viewer, "?outcome=lost")
 
 

@@ -454,7 +454,7 @@ def test_the_alarm_of_the_outage_is_acknowledged_in_the_same_line(operator):
     ("state", "fields", "reason", "until", "note"),
     [
         (QuotaState.PAUSED, {"detail": "moving"}, Reason.PAUSED, "until somebody resumes it", "moving"),
-        (QuotaState.MISCONFIGURED, {}, Reason.AUTH, "until it is put right", ""),
+        (QuotaState.MISCONFIGURED, {}, Reason.AUTH, "until it is fixed", ""),
         (
             QuotaState.EXHAUSTED,
             {"reason": Reason.BUDGET_SPENT, "until": MIDNIGHT},

@@ -24,7 +24,7 @@ class Command(Audit):
             if not options["noinput"]:
                 self.ask(len(wrong))
             written = self.replay(quiet=quiet, write=True)
-            self.stdout.write(f"{len(written.differences):,} buckets were put right.")
+            self.stdout.write(f"{len(written.differences):,} buckets were repaired.")
             if taken := undouble():
                 self.stdout.write(f"Rewards taken back because of a later one: {taken:,}.")
             found = self.replay(quiet=quiet)

@@ -125,7 +125,7 @@ def banner(quota: Quota | None) -> Banner | None:
     if quota.state == QuotaState.PAUSED:
         ends = "until somebody resumes it"
     elif quota.state == QuotaState.MISCONFIGURED:
-        ends = "until it is put right"
+        ends = "until it is fixed"
     elif quota.until is not None and quota.until > timezone.now():
         ends = until(quota.until).strip()
     # Sessions without a final reward that wait for a verdict.

@@ -161,7 +161,7 @@ def what_holds(bandit: Bandit, held: CalibrationVersion | None, today: dt.date) 
 def _todo(held: CalibrationVersion | None, pairs: int) -> str:
     if not pairs:
         return (
-            "No judged session yet that would have had a trajectory’s or a journal’s grade without its verdict. Each "
+            "No judged session has a trajectory or journal grade yet. Each "
             "one that is judged and has a transcript, facts or a journal is a pair, and nothing else is needed."
         )
     if held is None or not held.enabled:
