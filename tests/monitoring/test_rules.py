@@ -371,7 +371,9 @@ def test_where_there_is_a_map_the_two_are_compared_on_the_judges_scale():
     assert "0.20 (0.60 on the judge's scale)" in flags("A3")[session.external_id]
 
 
-@pytest.mark.parametrize(("low", "high", "words"), [(-0.2, 0.4, "or ranks them backwards here"), (-0.9, -0.1, "full ranks")])
+@pytest.mark.parametrize(
+    ("low", "high", "words"), [(-0.2, 0.4, "ranks them backwards here"), (-0.9, -0.1, "full ranks")]
+)
 def test_a_fallback_that_ranks_backwards_is_told(low, high, words):
     calibrated(backwards=True, low=low, high=high)
     assert words in look(Disagreement())["trajectory, view full"]

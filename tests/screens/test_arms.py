@@ -201,7 +201,7 @@ def test_viewers_read_and_may_not_act(client):
     client.force_login(cast.person("vera", "viewer"))
     assert "<form" not in read(client, PAGE).partition("<main")[2]
     assert "<form" not in read(client, page_of("news")).partition("<main")[2]
-    assert "An operator does this." in read(client, page_of("news"), do="retire")
+    assert "Only operators can do this." in read(client, page_of("news"), do="retire")
     assert client.post(PAGE, {"name": "x"}).status_code == 403
     assert client.post(page_of("news"), {"do": "pause"}).status_code == 403
     assert not ArmEvent.objects.exists()

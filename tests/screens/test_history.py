@@ -232,7 +232,7 @@ def test_calibration_data_are_the_blind_pairs_of_the_slice(viewer, rita):
 
 
 def test_the_empty_history_says_what_would_appear(viewer):
-    assert "Nobody has done anything yet" in listed(viewer)
+    assert "Nothing has been done yet" in listed(viewer)
 
 
 def test_what_people_wrote_is_text(viewer, rita):

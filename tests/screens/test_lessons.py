@@ -136,7 +136,7 @@ def test_a_lesson_shows_both_figures_its_sessions_and_its_draws(viewer):
     assert "By the draw" in page
     assert "Where the draw was heeded" in page
     assert "1 session drawn to be held out had it all the same and is left out here" in page
-    assert "Where it came as it came" in page
+    assert "Where nothing was drawn" in page
     assert "given although held out" in page
     assert "Given 1 × although held out: these count as held out" in page
     assert "“Helps” or “harmful” takes 100 to 1 among the lessons that were drawn" in page
@@ -210,7 +210,7 @@ def test_a_stretch_that_strikes_is_told_in_words(viewer):
         lesson_cast.session(0.6 + 0.01 * (-1) ** number, at=at)
     page = main(viewer)
     assert "needs a look" in page
-    assert "over 50 sessions with it, 21 Mar to 30 Mar 2026 (observational): look what these were." in page
+    assert "over 50 sessions with it, 21 Mar to 30 Mar 2026 (observational): look at what these were." in page
     assert "needs a look" in main(viewer, one("ask-first")).partition("<h2>Stretches of 50 sessions</h2>")[2]
 
 

@@ -78,7 +78,7 @@ def test_the_page_shows_each_number_with_what_it_does(operator):
     assert 'name="cap_journal"' in page
     assert "weight_floor" not in page
     assert "remembers 65.4 days of its traffic" in page
-    assert "the numbers it began with" in page
+    assert "initial settings" in page
     assert 'name="holdout"' not in page
 
 
@@ -204,9 +204,9 @@ def test_an_arm_without_work_is_marked_where_it_is_to_be_chosen_more_often(opera
 
 def test_what_acts_at_decisions_alone_says_so(operator):
     page = preview(operator, consumption_boost="1.5")
-    assert "they move no mean" in page
+    assert "they don’t move the means" in page
     assert "no arm moves by a digit that is shown" in page
-    assert "they move no mean" not in preview(operator, half_life_days="7")
+    assert "they don’t move the means" not in preview(operator, half_life_days="7")
 
 
 def test_costs_stand_with_their_coverage(operator):

@@ -162,10 +162,10 @@ def test_the_page_says_it_in_words_first(viewer, rita, omar):
 
 def test_without_a_pair_nothing_is_claimed(viewer, rita):
     grade(judged(), rita, 0.6)
-    assert "Nobody has yet graded a session of the random slice blind" in shown(viewer)
+    assert "No session from the random slice has been graded both by a judge and by a person blind" in shown(viewer)
 
 
 def test_the_empty_page_says_what_would_appear(viewer):
     html = shown(viewer)
-    assert "No answer in the last 30 days" in html
-    assert "Nobody has answered, and nothing is assigned to anybody." in html
+    assert "No answers in the last 30 days" in html
+    assert "No answers yet, and nothing is assigned." in html

@@ -142,7 +142,7 @@ def test_the_card_says_which_offsets_rest_and_why(operator):
         session = scale_cast.fell_back(0.2, arm="code")
         ReviewItem.objects.update_or_create(session=session, defaults={"slice_probability": 0.2, "entered_as": "slice"})
         review.submit(session, rita, answer=Answer.GRADE, value=0.9, reason="merged")
-    assert "Fallbacks are compared as calibration 2 reads them" in read(operator)
+    assert "Fallback grades are compared as calibration 2 reads them" in read(operator)
     messages(operator, hidden(read(operator)))
     assert "rest" not in re.findall(r'class="note">([^<]*)', read(operator))
     one_scale.switch_off("category", otto, version=3)

@@ -61,7 +61,7 @@ def test_without_nearly_all_rewards_the_card_tells_the_gain_alone(operator):
         select(bandit="category", decision_id=f"open-{number}", supply=None, now=START + timedelta(days=9))
     page = read(operator, preview="yes", log="yes")
     assert "This policy, less what ran" in page
-    assert "92 % of the draws have a reward; from 95 % on, levels are told" in page
+    assert "92 % of the draws have a reward; levels are shown from 95 % on" in page
     assert "SNIPS" not in page
 
 
