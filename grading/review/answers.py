@@ -149,7 +149,7 @@ def undo(answer: ReviewAnswer, reviewer: User, reason: str = "") -> ReviewAnswer
     with transaction.atomic():
         session = _locked(answer.session)
         if answer.answer == Answer.UNDO:
-            raise CorrectionError("An undo is not undone; give the answer anew.")
+            raise CorrectionError("An undo can’t be undone; give the answer again.")
         if ReviewAnswer.objects.filter(undoes=answer).exists():
             raise corrections.AlreadyUndone
         before = measure(session)

@@ -26,7 +26,7 @@ def comment(session: Session, author: User, text: str) -> Comment:
 def flag(session: Session, by: User, why: str) -> Flag:
     """Put a session up for review by hand. CorrectionError without a `why`, or where a person flagged it already."""
     if not why.strip():
-        raise CorrectionError("A flag needs a reason: say in a few words what others shall look at.")
+        raise CorrectionError("A flag needs a reason: say in a few words what others should look at.")
     with transaction.atomic():
         Session.objects.select_for_update(of=("self",)).get(pk=session.pk)
         held = Flag.objects.filter(session=session, rule=Flag.BY_A_PERSON).first()

@@ -134,7 +134,7 @@ def require_answers(item: ReviewItem, people: int) -> None:
 def dismiss(item: ReviewItem, by: User, why: str) -> ReviewAnswer:
     """Take an item off the queue, and its flags with it; no rule puts it back. ValueError without a `why`."""
     if not why.strip():
-        raise ValueError("say in a few words why nobody shall grade this: the history keeps it")
+        raise ValueError("say in a few words why nobody should grade this: the history keeps it")
     with transaction.atomic():
         session = Session.objects.select_for_update(of=("self",)).with_people().get(pk=item.session_id)
         return take_off(session, by, reason=why.strip())

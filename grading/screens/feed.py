@@ -88,9 +88,7 @@ def show(request: HttpRequest) -> HttpResponse:
     if request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
     if not known.may_look(request):
-        return JsonResponse(
-            {"error": "Nobody is signed in here, or not to look at sessions: sign in again."}, status=403
-        )
+        return JsonResponse({"error": "You are signed out, or may not see sessions: sign in again."}, status=403)
     try:
         watched = sorted({int(each) for each in request.GET.getlist("session")})
     except ValueError:

@@ -101,7 +101,7 @@ def test_a_name_that_is_taken_is_refused(operator):
     [
         ("pause", "news is paused: it is not chosen until it is resumed."),
         ("try", "news is on probation."),
-        ("retire", "news is retired; its record stays."),
+        ("retire", "news is retired; its record is kept."),
         ("resume", "news is not paused; nothing was changed"),
         ("dance", "Nothing was done: expected one of pause,"),
     ],

@@ -132,14 +132,14 @@ def test_the_policy_and_the_recalibration_are_those_in_force_then(reviewer):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("at=yesterday", "'yesterday' is no day; expected one like 2026-03-31"),
-        ("at=2026-04-01", "1 April 2026 has not come yet"),
+        ("at=yesterday", "'yesterday' is not a date; expected one like 2026-03-31"),
+        ("at=2026-04-01", "1 April 2026 is in the future"),
         ("at=1812-01-01", "'1812-01-01' is before any of this"),
-        ("at=9999-12-31", "has not come yet"),
-        ("known=soon", "'soon' is no moment; expected one like 2026-03-31T19:40"),
+        ("at=9999-12-31", "is in the future"),
+        ("known=soon", "'soon' is not a time; expected one like 2026-03-31T19:40"),
         ("known=0001-01-01T00:00", "is before any of this"),
-        ("known=9999-12-31T23:59%2B00:00", "has not come yet"),
-        ("known=2026-03-31T12:01", "31 Mar, 12:01 has not come yet"),
+        ("known=9999-12-31T23:59%2B00:00", "is in the future"),
+        ("known=2026-03-31T12:01", "31 Mar, 12:01 is in the future"),
         ("at=%00&known=%00", "'\\x00' is no day"),
         ("session=nobody&value=.5", "No session has the number or the id 'nobody'"),
         ("session=%00&value=.5", "Which session?"),
@@ -520,7 +520,7 @@ class TestBreaks:
         self.teach()
         assert self.of_code(reviewer).sentence == (
             "Since 21 March 2026 it is not what it was: the mean of its 60 rewards before was .700, that of the 30 "
-            "since is .200. What it earned before counts no more."
+            "since is .200. What it earned before no longer counts."
         )
         assert "Take it back" not in str(flat(reviewer.get(PAGE)))
 
@@ -561,10 +561,11 @@ def test_a_pair_says_what_it_shares_of_its_harness_and_its_model(reviewer):
     rows = {row.arm.name: row for row in opened(reviewer, HARNESS).context["rows"]}
     prior = rows["codex/opus"].posterior.shared
     assert prior.mean > 0.5
-    said = f"shares what is known of codex and opus: {charts.thousandths(prior.mean)}, counted as {prior.strength:.1f}"
+    mean = charts.thousandths(prior.mean)
+    said = f"shares what is known about codex and opus: {mean}, counted as {prior.strength:.1f}"
     assert rows["codex/opus"].shared == f"{said} observations"
     assert said in row_of(read(reviewer, HARNESS), "codex/opus")
-    assert rows["codex"].shared.startswith("shares what is known of codex: ")
+    assert rows["codex"].shared.startswith("shares what is known about codex: ")
     helpers.policy("harness", pooling=False)
     assert not any(row.shared for row in opened(reviewer, HARNESS).context["rows"])
 

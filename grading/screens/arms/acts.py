@@ -17,10 +17,10 @@ from grading.screens.moves import words
 PLAIN: dict[str, tuple[Callable[..., Any], str]] = {
     "pause": (arms.pause, "is paused: it is not chosen until it is resumed"),
     "resume": (arms.resume, "may be chosen again"),
-    "retire": (arms.retire, "is retired; its record stays"),
+    "retire": (arms.retire, "is retired; its record is kept"),
     "return": (arms.bring_back, "is back, with its record"),
     "try": (arms.put_on_probation, "is on probation"),
-    "pass": (arms.end_probation, "is not on probation any more"),
+    "pass": (arms.end_probation, "is no longer on probation"),
 }
 # Those on a break, each with whether it stands then.
 BREAKS = {"keep": True, "take_back": False}
@@ -41,7 +41,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         except ValueError:
             raise ValueError("name the day of the break, such as 2026-03-31; nothing was changed") from None
         said = breaks.decide(arm, day, kept=BREAKS[act], by=by, why=why)
-        counts = "counts no more, whatever its rewards say" if said.kept else "counts again"
+        counts = "no longer counts, whatever its rewards say" if said.kept else "counts again"
         return f"What {arm} earned before {said.day:%-d %B %Y} {counts}."
     if act == "rename":
         return f"It is called {arms.rename(arm, post.get('title', ''), by=by, why=why)} now."
@@ -50,7 +50,7 @@ def do(act: str, arm: Arm, post: Mapping[str, str], *, by: str, why: str) -> str
         return f"{made.alias} means {arm} from now on."
     if act == "unalias":
         arms.remove_alias(arm, post.get("alias", ""), by=by, why=why)
-        return f"{post.get('alias', '')} is unknown from now on; what came under it stays with {arm}."
+        return f"{post.get('alias', '')} is unknown from now on; what came in under it stays with {arm}."
     if act == "merge":
         into = _other(arm, post)
         merged = merging.merge(arm, into, by=by, why=why)

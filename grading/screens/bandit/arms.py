@@ -75,7 +75,7 @@ class ArmRow:
         if prior is None:
             return ""
         parts = " and ".join(part for part in prior.parts if part)
-        return f"shares what is known of {parts}: {mean3(prior.mean)}, counted as {prior.strength:.1f} observations"
+        return f"shares what is known about {parts}: {mean3(prior.mean)}, counted as {prior.strength:.1f} observations"
 
     @property
     def mapped(self) -> list[str]:

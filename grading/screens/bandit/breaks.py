@@ -42,12 +42,12 @@ def of_arms(belief: Belief, arms: Mapping[str, Arm]) -> dict[str, ArmBreak]:
     for name, each in changes.breaks.items():
         day, by = f"{each.day:%-d %B %Y}", kept.get((name, each.day))
         if each.kept and by is not None:
-            words = f"What it earned before {day} counts no more: {by.by} kept that break{_because(by)}."
+            words = f"What it earned before {day} no longer counts: {by.by} confirmed that break{_because(by)}."
         else:
             before, after = (thousandths(mean or 0) for mean in (each.before, each.after))
             words = (
-                f"Since {day} it is not what it was: the mean of its {each.n_before} rewards before was {before}, that "
-                f"of the {each.n_after} since is {after}. What it earned before counts no more."
+                f"Since {day} it has changed: the mean of its {each.n_before} rewards before was {before}, that "
+                f"of the {each.n_after} since is {after}. What it earned before no longer counts."
             )
         found[name] = ArmBreak(day=each.day, sentence=words, counts=True, may_keep=not each.kept)
     return {name: each for name, each in found.items() if name in arms}

@@ -148,7 +148,7 @@ class Belief:
         )
         parts += [f"fallbacks on the judge’s scale by calibration version {self.mapped_by}"] * self.is_mapped
         parts += [f"moved by recalibration version {self.rectifier and self.rectifier.version}"] * self.is_rectified
-        read = f"As read: {', '.join(parts)}." if parts else "The rewards are read as they were given."
+        read = f"As read: {', '.join(parts)}." if parts else "Rewards are read as given."
         return f"{read} Raw: as the graders gave them."
 
     @property
@@ -183,20 +183,20 @@ def moments(asked: Mapping[str, str], now: dt.datetime) -> Moments:
             day = dt.date.fromisoformat(text)
         except ValueError:
             expected = "expected one like 2026-03-31, or nothing for today"
-            raise QueryRefused(f"{shown(text)} is no day; {expected}.") from None
+            raise QueryRefused(f"{shown(text)} is not a date; {expected}.") from None
         _refuse_early(day, text)
     if text := asked.get("known", "").strip():
         try:
             known = dt.datetime.fromisoformat(text)
         except ValueError:
             expected = "expected one like 2026-03-31T19:40, or nothing for now"
-            raise QueryRefused(f"{shown(text)} is no moment; {expected}.") from None
+            raise QueryRefused(f"{shown(text)} is not a time; {expected}.") from None
         _refuse_early(known, text)
         known = known if timezone.is_aware(known) else timezone.make_aware(known)
     if day is not None and day > today:
-        raise QueryRefused(f"{day:%-d %B %Y} has not come yet; expected a day up to today.")
+        raise QueryRefused(f"{day:%-d %B %Y} is in the future; expected a day up to today.")
     if known is not None and known > now:
-        raise QueryRefused(f"{stamp(known)} has not come yet; expected a moment up to now, or nothing for now.")
+        raise QueryRefused(f"{stamp(known)} is in the future; expected a moment up to now, or nothing for now.")
     return Moments(now=now, day=day or today, known_by=known)
 
 

@@ -117,7 +117,7 @@ def _graded(belief: Belief, text: str, grade: str, titles: Mapping[str, str], no
     changes = every.get(belief.bandit.name)
     if not changes:
         raise QueryRefused(
-            f"Session {session.short_id} ran no known arm of this bandit, so that it teaches it nothing."
+            f"Session {session.short_id} ran no known arm of this bandit, so the bandit learns nothing from it."
         )
     before, after = what_if_many(belief.bandit.name, changes, now, beside=every)
     found = moves(belief.bandit.name, before, after, touched={change.arm for change in changes})

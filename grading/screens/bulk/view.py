@@ -95,7 +95,7 @@ def effect(chosen: Sequence[Chosen], form: BulkForm) -> dict[str, Any]:
     count = _sessions(len(chosen))
     panel: dict[str, Any] = {"names": f"Correct {count}", "count": len(chosen)}
     if not form.is_bound or not chosen:
-        return {**panel, "say": SAY if chosen else "Tick at least one session."}
+        return {**panel, "say": SAY if chosen else "Select at least one session."}
     if not form.is_valid():
         return {**panel, "say": next(str(error) for errors in form.errors.values() for error in errors)}
     told = bulk.preview(chosen, form.verdict, form.grade)

@@ -41,5 +41,5 @@ def test(request: HttpRequest) -> HttpResponse:
             messages.success(request, f"The {words} was sent.")
         else:
             notice.refresh_from_db()
-            messages.error(request, f"The {words} did not arrive: {notice.last_error}")
+            messages.error(request, f"The {words} didn’t arrive: {notice.last_error}")
     return redirect("admin:notices")

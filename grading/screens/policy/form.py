@@ -63,13 +63,13 @@ GROUPS = (
                 name="follows_change",
                 label="Breaks and drift",
                 switch=("followed", "not followed"),
-                help="What an arm earned before it broke does not count, and what drifts is forgotten sooner.",
+                help="What an arm earned before it broke doesn’t count, and drifting evidence is forgotten sooner.",
             ),
             Number(
                 name="long_run_half_life_days",
                 label="Long-run half-life",
                 unit="days",
-                help="The same for an arm’s long-run mean, to which it returns when nothing new comes.",
+                help="The same for an arm’s long-run mean, to which it returns without new evidence.",
             ),
             Number(
                 name="evidence_cap",
@@ -100,7 +100,7 @@ GROUPS = (
                 name="cost_weight",
                 label="Price of a dollar",
                 unit="reward",
-                help="Reward lost for each dollar that a session cost. An unknown cost is taken for the arm’s mean.",
+                help="Reward subtracted for each dollar a session cost. An unknown cost counts as the arm’s mean.",
             ),
             Number(
                 name="agent_cap",
@@ -130,13 +130,13 @@ GROUPS = (
                 label="Exploration",
                 unit="of 1",
                 empty="a floor for each arm",
-                help="The chance that all arms share, whatever is known of them: with 8 arms and .03 each has .004.",
+                help="The chance shared by all arms, whatever is known of them: with 8 arms and .03, each gets .004.",
             ),
             Number(
                 name="sharpness",
                 label="Sharpness",
                 unit="power of P(best)",
-                help="1 chooses as often as an arm may be the best; 2 as often as two draws agree that it is. To 4.",
+                help="1 chooses an arm as often as it may be the best; 2, as often as two draws agree on it. Up to 4.",
             ),
             Number(
                 name="floor",
@@ -149,7 +149,7 @@ GROUPS = (
                 label="A probation ends with",
                 unit="rewarded sessions",
                 whole=True,
-                help="Until then a new arm is tried in low-stakes work only.",
+                help="Until then, a new arm is tried only on low-stakes work.",
             ),
             Number(
                 name="probation_per_agent",

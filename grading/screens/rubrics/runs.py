@@ -139,7 +139,7 @@ def run_progress(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def run_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     count = rejudge.cancel(_run(pk), by=request.user)  # type: ignore[arg-type] # the screen needs a login
-    messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. What was asked goes on.")
+    messages.success(request, f"{count} queued question{'s' * (count != 1)} called off. Calls already sent go on.")
     return redirect("admin:run", pk=pk)
 
 

@@ -78,7 +78,7 @@ def _send(request: HttpRequest, address: str, role: str) -> None:
         log.warning("no invitation was sent: %r", error)
         if is_new:
             user.delete()
-        messages.error(request, f"Nobody was invited: the mail server did not take it ({type(error).__name__}).")
+        messages.error(request, f"No invitation was sent: the mail server refused it ({type(error).__name__}).")
         return
     record(AuditKind.PERSON, f"invited {address} as {role}")
     messages.success(request, f"Invited {address}. The link opens once, for three days.")
