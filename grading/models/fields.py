@@ -26,10 +26,10 @@ class Literal(models.Value):
     the word: it takes a rare one for usual, and never uses an index that holds rows with that word alone.
     """
 
-    def as_sql(self, *_: Any, **__: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, *_: Any, **__: Any) -> tuple[str, tuple[str | int, ...]]:
         if not isinstance(self.value, StrEnum) or not self.value.isalpha():
             raise ValueError(f"expected a word of an enum, of letters alone; got {self.value!r}")
-        return f"'{self.value}'", []
+        return f"'{self.value}'", ()
 
 
 class CopiedField(models.Field):  # type: ignore[type-arg]  # generic in the stubs only
