@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib.admin import AdminSite, ModelAdmin, TabularInline
 from django.contrib.admin.widgets import AdminSplitDateTime
-from django.db.models import DateTimeField, Field, Model
+from django.db.models import DateTimeField, Field, Model, QuerySet
 from django.http import HttpRequest
 
 from bandit import arms, ledger
@@ -130,7 +130,9 @@ class LedgerEntryAdmin(RecordAdmin):
     list_display = ["observation", "arm", "op", "revision", "value", "grader", "effective_day", "recorded_at"]
     list_filter = ["bandit", "op", "grader__source"]
     search_fields = ["=observation"]
-    list_select_related = ["bandit", "arm", "grader"]
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Any]":
+        return super().get_queryset(request).select_related("bandit", "arm", "grader", "policy")
 
 
 class BucketAdmin(RecordAdmin):

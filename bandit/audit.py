@@ -190,9 +190,8 @@ def _put(bandit: Bandit, sums: dict[Key, Sums], instead_of: list[int]) -> None:
 
 def fingerprint(using: str = "default") -> str:
     """SHA-256 over every row of the ledger, in order: the same on either database where every value is the same."""
-    columns = [field.attname for field in LedgerEntry._meta.concrete_fields]  # noqa: SLF001 - Django's documented API
+    rows, columns = LedgerEntry.objects.using(using).order_by("pk").columns()
     digest = hashlib.sha256()
-    rows = LedgerEntry.objects.using(using).order_by("pk").values_list(*columns)
-    for row in rows.iterator(chunk_size=5000):
+    for row in rows.values_list(*columns).iterator(chunk_size=5000):
         digest.update(repr([str(value) for value in row]).encode())
     return digest.hexdigest()

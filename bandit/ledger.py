@@ -14,7 +14,7 @@ from operator import add
 from typing import Any, Self
 
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Case, F, Max, When
+from django.db.models import BigIntegerField, Case, F, Max, Subquery, When
 
 from bandit.core.table import ABSTAINED
 from bandit.models import (
@@ -29,6 +29,7 @@ from bandit.models import (
     Grader,
     LedgerEntry,
     LedgerEntryQuerySet,
+    PolicyText,
     Selection,
 )
 
@@ -186,7 +187,8 @@ def _set(
         raise transaction.TransactionManagementError(
             "a reward was set outside a transaction; call it inside transaction.atomic(), with the settlement"
         )
-    bandits = {row.pk: row for row in Bandit.objects.locked_each(credited)}
+    known = PolicyText.objects.filter(text=policy_version).values("pk")
+    bandits = {row.pk: row for row in Bandit.objects.annotate(policy=Subquery(known)).locked_each(credited)}
     wanted = _resolved(bandits.values(), credited, observation)
     past = LedgerEntry.objects.filter(observation=observation, bandit__in=bandits).prefetch_related("arm", "grader")
     entries = list(past.order_by("bandit_id", "arm_id", "pk"))
@@ -202,7 +204,11 @@ def _set(
             del wanted[entry.arm]
         else:
             undone.append(entry)
-    context = {"settlement": settlement, "policy_version": policy_version, "provisional": provisional}
+    if not wanted and not undone:
+        return LedgerChange()
+    held = next(iter(bandits.values())).policy  # type: ignore[attr-defined]  # annotated
+    policy = held or _policy_saying(policy_version)
+    context = {"settlement": settlement, "policy_id": policy, "provisional": provisional}
     reverses = [LedgerEntry(**_key(entry, REVERSE), **_value(entry), **context) for entry in undone]
     graders = _graders({credit.grader for credit in wanted.values()})
     applies = [
@@ -322,6 +328,11 @@ def _resolved(
     return wanted
 
 
+def _policy_saying(text: str) -> int | None:
+    """The id of the row of that text, made where it is new; None for an empty one."""
+    return PolicyText.objects.get_or_create(text=text)[0].pk if text else None
+
+
 def _graders(keys: Collection[GraderKey]) -> dict[GraderKey, Grader]:
     """The rows of these keys, made where they are new."""
     if not keys:
@@ -424,6 +435,6 @@ def _gain(rows: Sequence[tuple[BucketKey, Sequence[int]]]) -> None:
 def _said(entry: LedgerEntry, settlement: str) -> dict[str, Any]:
     return {
         "settlement": settlement,
-        "policy_version": entry.policy_version,
+        "policy_id": entry.policy_id,
         "provisional": entry.provisional,
     }

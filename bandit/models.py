@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from bandit.core.table import ABSTAINED, MOMENTS
@@ -508,6 +509,18 @@ class Grader(models.Model):
         return " ".join(part for part in (*parts, *seen) if part)
 
 
+class PolicyText(models.Model):
+    """What the caller said of the policy that it made a reward by: once for all rows that name it, never changed."""
+
+    text = models.CharField(max_length=200, unique=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=~Q(text=""), name="bandit_policy_text_said")]
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
     def rewards(self) -> Self:
         """Without abstentions: what figures are made of."""
@@ -526,6 +539,12 @@ class LedgerEntryQuerySet(models.QuerySet["LedgerEntry"]):
             op=LedgerEntry.Op.REVERSE,
         )
         return self.filter(op=LedgerEntry.Op.APPLY).exclude(models.Exists(reverses))
+
+    def columns(self) -> "tuple[Self, tuple[str, ...]]":
+        """With `policy_version` as it was written, and the names of what a whole row says, to be read as values."""
+        written = self.annotate(policy_version=Coalesce("policy__text", Value("")))
+        names = (field.attname for field in self.model._meta.concrete_fields)  # noqa: SLF001 - Django's documented API
+        return written, tuple("policy_version" if name == "policy_id" else name for name in names)
 
 
 class LedgerEntry(models.Model):
@@ -554,7 +573,15 @@ class LedgerEntry(models.Model):
     effective_day = models.DateField()
     recorded_at = models.DateTimeField(default=timezone.now)
     settlement = models.CharField(max_length=100, blank=True)
-    policy_version = models.CharField(max_length=200, blank=True)
+    policy = models.ForeignKey(
+        PolicyText,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
+        verbose_name="policy version",
+    )
     provisional = models.BooleanField(default=False, help_text="What was known when this row was written.")
 
     objects = LedgerEntryQuerySet.as_manager()

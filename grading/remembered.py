@@ -42,6 +42,16 @@ class Memory(Generic[Key, Value]):
         self._held = dict(kept)
         return values
 
+    def get(self, key: Key) -> Value | None:
+        """The value of this key; None where it is not known."""
+        return self._held.get(key)
+
+    def put(self, key: Key, value: Value) -> None:
+        """Remember a newer value of this key."""
+        self._held = dict(
+            [*((each, held) for each, held in self._held.items() if each != key), (key, value)][-self.size :]
+        )
+
     def forget(self) -> None:
         self._held = {}
 

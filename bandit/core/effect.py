@@ -105,15 +105,11 @@ class Trials:
         weight = 1 / np.where(kept.taken, kept.chance, 1 - kept.chance)
         return cls(present=kept.taken, outcome=kept.outcome, day=kept.day, weight=weight)
 
-    def only(self, kept: NDArray[np.bool_]) -> "Trials":
-        """Those that are `kept` (n,)."""
+    def only(self, kept: NDArray[np.bool_] | Ints) -> "Trials":
+        """Those that are `kept` (n,), or those at these places."""
         return Trials(
             present=self.present[kept], outcome=self.outcome[kept], day=self.day[kept], weight=self.weight[kept]
         )
-
-    def during(self, first: int, last: int) -> "Trials":
-        """Those of the days `first` to `last`."""
-        return self.only((self.day >= first) & (self.day <= last))
 
     def groups(self) -> tuple[ComparisonGroup, ComparisonGroup]:
         """With the arm, and without it."""
@@ -279,12 +275,16 @@ def _windows(trials: Trials) -> Iterator[Window]:
     Days of sessions with the arm alone have no difference, and no window.
     """
     days, firings = np.unique(trials.day[trials.present], return_counts=True)
+    by_day = np.argsort(trials.day, kind="stable")
+    sorted_days = trials.day[by_day]
     total, first, seen, held = int(firings.sum()), int(trials.day.min()), 0, 0
     for day, count in zip(days.tolist(), firings.tolist(), strict=True):
         seen, held = seen + count, held + count
         if held >= FIRINGS and (total - seen >= FIRINGS or day == days[-1]):
             last = int(trials.day.max()) if seen == total else day
-            with_it, without = trials.during(first, last).groups()
+            # In the order in which they came, so that windows add up as the whole would.
+            start, end = np.searchsorted(sorted_days, (first, last + 1))
+            with_it, without = trials.only(np.sort(by_day[start:end])).groups()
             if len(without.value):
                 means = [float(np.average(group.value, weights=group.weight)) for group in (with_it, without)]
                 yield Window(first=first, last=last, firings=len(with_it.value), difference=means[0] - means[1])

@@ -165,18 +165,18 @@ class EvidenceTable:
         drift, decay = self.changes.drift, math.exp2(-1 / half_life)
         amount = self._before_decay() * table.n
         arms = len(table.names)
-        total, lost, lost_before = np.zeros(arms), np.zeros(arms), np.zeros(len(table.n))
-        order = np.argsort(-table.age, kind="stable")
-        days, first = np.unique(-table.age[order], return_index=True)
+        days, day = np.unique(-table.age, return_inverse=True)
+        given = np.bincount(day * arms + table.arm, weights=amount, minlength=len(days) * arms)
+        total, lost, lost_before = np.zeros(arms), np.zeros(arms), np.empty((len(days), arms))
         ages = np.append(-days, 0.0)
-        for number, rows in enumerate(np.split(order, first[1:])):
-            lost_before[rows] = lost[table.arm[rows]]
-            total += np.bincount(table.arm[rows], weights=amount[rows], minlength=arms)
+        for number, came in enumerate(given.reshape(len(days), arms)):
+            lost_before[number] = lost
+            total += came
             left = decay ** (ages[number] - ages[number + 1])
             fading = 1 + drift * total * (1 - left) / (1 - decay)
             lost += np.log(fading)
             total *= left / fading
-        kept: Floats = np.exp(lost_before - lost[table.arm])
+        kept: Floats = np.exp(lost_before[day, table.arm] - lost[table.arm])
         return kept
 
     def sums(self, weight: Floats) -> Sums:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from bandit.packed import PackedJSONField
 from grading.models.agents import ApiToken
-from grading.models.fields import enum_field, one_of
+from grading.models.fields import Literal, enum_field, one_of
 from grading.models.redacted import redacted_text
 from grading.models.rubrics import Rubric
 from grading.models.sessions import Session
@@ -73,7 +73,7 @@ OPEN_STATES = (JobState.QUEUED, JobState.LEASED, JobState.SENT, JobState.PARKED)
 class JudgeJobQuerySet(models.QuerySet["JudgeJob"]):
     def open(self) -> "JudgeJobQuerySet":
         """Those from which a verdict may still come."""
-        return self.filter(state__in=OPEN_STATES)
+        return self.filter(state__in=[Literal(state) for state in OPEN_STATES])
 
     def held_by(self, *tokens: UUID | str) -> "JudgeJobQuerySet":
         """Those whose lease is one of these: a worker's own, unless it came back too late."""

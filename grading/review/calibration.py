@@ -12,15 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import Count, Exists, F, OuterRef, Q, Sum
-
-from bandit.models import Bandit
 from grading.models import Grade, ReviewAnswer
 from grading.models.sessions import SessionQuerySet
 from grading.monitoring.calibration import ENOUGH, CalibrationStatus, JudgeInstrument, compared, in_use
 from grading.monitoring.graders import IDENTITY
-from grading.remembered import remembered
 from grading.review.agreement import Agreement, JudgeHumanPair, agreement
+from grading.review.judged import judged_sums
 from grading.review.ppi import ArmMean, GradeSums, arm_mean
 
 __all__ = [
@@ -124,7 +121,7 @@ def of(grader: JudgeInstrument) -> Calibration:
 
 def arm_means(held: Iterable[BlindPair]) -> dict[JudgeInstrument, dict[str, ArmMean]]:
     """The mean of each arm by each grader and people together: by the pairs that were drawn, and the grader's verdicts
-    on all the arm's other sessions. One query.
+    on all the arm's other sessions. As many queries as `judged_sums`.
     """
     drawn: dict[tuple[JudgeInstrument, str], list[JudgeHumanPair]] = defaultdict(list)
     for each in held:
@@ -156,33 +153,6 @@ def _calibration(grader: JudgeInstrument, held: list[BlindPair]) -> Calibration:
         early=len(held) - len(drawn),
         strata={stratum: agreement(found) for stratum, found in sorted(strata.items())},
     )
-
-
-def judged_sums() -> dict[tuple[JudgeInstrument, str], GradeSums]:
-    """Of each grader and arm, the grades of all its sessions: one a session, as in `pairs`. Three queries, two while no
-    verdict came and no reward of a category moved.
-    """
-    latest = Grade.objects.verdicts().order_by("-pk").values_list("pk", flat=True).first()
-    return _judged_sums(latest, Bandit.objects.named("category").revision)
-
-
-@remembered(1)
-def _judged_sums(_latest: int | None, _revision: int) -> dict[tuple[JudgeInstrument, str], GradeSums]:
-    same = {name: OuterRef(name) for name in ("session", *IDENTITY)}
-    newer = Q(parallel=OuterRef("parallel"), pk__gt=OuterRef("pk"))
-    better = Q(parallel__lt=OuterRef("parallel")) | newer
-    rows = (
-        Grade.objects.verdicts()
-        .first_readings()
-        .exclude(Exists(Grade.objects.verdicts().first_readings().filter(better, **same)))
-        .order_by()
-        .values_list(*IDENTITY, "session__category__name")
-        .annotate(n=Count("pk"), s=Sum("value"), q=Sum(F("value") * F("value")))
-    )
-    return {
-        (JudgeInstrument(**dict(zip(IDENTITY, identity, strict=True))), arm or ""): GradeSums(n=n, s=s, q=q)
-        for *identity, arm, n, s, q in rows
-    }
 
 
 def _identity(grader: JudgeInstrument) -> dict[str, str]:

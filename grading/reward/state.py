@@ -14,6 +14,8 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.db.models.functions import Mod
 
+from bandit import ledger
+from bandit.models import Bandit
 from grading.models import Flag, Grade, Session, SessionState, Settlement
 
 CHUNK = 500
@@ -39,6 +41,9 @@ def write(session: Session, settlement: Settlement, verdict: Grade | None, flags
     row = _derived(session, settlement, verdict, flags)
     held: SessionState | None = getattr(session, "state", None)
     if held is None or _differing(held, row):
+        if held is not None and held.category != row.category:
+            # What was added up by arms holds no more (`review.judged`).
+            ledger.touch(Bandit.objects.named("category"), rewritten=True)
         save([row])
         session.state = row
 

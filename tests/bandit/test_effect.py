@@ -208,3 +208,15 @@ def test_an_outcome_that_is_no_number_is_refused():
     """Missing is not zero, nor a NaN that spreads (I107)."""
     with pytest.raises(ValueError, match="finite number"):
         trials(20, gap=float("nan"))
+
+
+def test_a_windows_difference_is_that_of_its_days_alone_in_whatever_order_sessions_came():
+    rng = np.random.default_rng(8)
+    for size in (200, 1500):
+        present, outcome, day = rng.random(size) < 0.6, rng.random(size), rng.integers(740_000, 740_060, size)
+        for found in observational(Trials(present=present, outcome=outcome, day=day)).windows:
+            own = (day >= found.first) & (day <= found.last)
+            means = [
+                np.average(outcome[own & group], weights=np.ones((own & group).sum())) for group in (present, ~present)
+            ]
+            assert (found.firings, found.difference) == ((own & present).sum(), means[0] - means[1])

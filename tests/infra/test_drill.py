@@ -128,7 +128,7 @@ def test_two_live_rewards_in_one_bandit_are_double():
         value_micro=700_000,
         effective_day=NOW.date(),
         settlement="x",
-        policy_version="x",
+        policy=None,
     )
     bandit.update(kind=BanditKind.CHOICE)
     assert checks.double([NAME]) == {NAME}

@@ -90,7 +90,7 @@ PAGES = {
     "admin:review_session": 33,
     "admin:review_effect": 82,
     "admin:progress": 12,
-    "admin:calibration": 37,
+    "admin:calibration": 40,
     "admin:views": 10,
     "admin:view": 10,
     "admin:bulk": 13,

@@ -57,15 +57,16 @@ def _tables(agent: Agent) -> dict[str, list[dict[str, Any]]]:
         "agent": Agent.objects.filter(pk=agent.pk),
         "session": sessions,
         "judgeattempt": JudgeAttempt.objects.filter(job__session__agent=agent),
-        "ledgerentry": LedgerEntry.objects.filter(observation__in=observations),
         "selection": Selection.objects.filter(agent=agent.name),
         "assignment": Assignment.objects.filter(agent=agent.name),
     }
     for model in apps.get_app_config("grading").get_models():
-        columns = model._meta.concrete_fields  # noqa: SLF001 - Django's documented API
-        linked = {column.name: column.related_model for column in columns if column.is_relation}
+        fields = model._meta.concrete_fields  # noqa: SLF001 - Django's documented API
+        linked = {column.name: column.related_model for column in fields if column.is_relation}
         if linked.get("session") is Session and model not in {ArtifactSketch, RecordAnchor}:
             tables[model.__name__.lower()] = model.objects.filter(session__agent=agent)  # type: ignore[attr-defined]
     told = {name: list(rows.order_by("pk").values()) for name, rows in tables.items()}
+    entries, columns = LedgerEntry.objects.filter(observation__in=observations).order_by("pk").columns()
     names = ("id", "scope", "hint", "note", "created_at", "last_used_at", "revoked_at")
-    return {**told, "apitoken": list(ApiToken.objects.filter(agent=agent).order_by("pk").values(*names))}
+    tokens = ApiToken.objects.filter(agent=agent).order_by("pk")
+    return {**told, "ledgerentry": list(entries.values(*columns)), "apitoken": list(tokens.values(*names))}

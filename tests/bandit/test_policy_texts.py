@@ -1,0 +1,87 @@
+"""What a ledger row says of its policy is kept once, and said as it was written."""
+
+import datetime as dt
+import hashlib
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+
+from bandit.audit import fingerprint
+from bandit.ledger import Credit, GraderKey, set_reward
+from bandit.models import LedgerEntry, PolicyText
+from tests.databases import database
+
+BEFORE = ("bandit", "0026_longer_names")
+TEXTS = ("", "1 judge=1", "1 judge=1", "2 judge=.5", "")
+
+
+def said(index: int, policy: str, *, value: float = 0.5) -> None:
+    with transaction.atomic():
+        set_reward(
+            bandit="category",
+            observation=f"s{index}",
+            credits={"code": Credit(value=value, grader=GraderKey(source="judge"))},
+            effective_day=dt.date(2026, 1, 1),
+            settlement="s",
+            policy_version=policy,
+        )
+
+
+def written() -> list[str]:
+    rows, _columns = LedgerEntry.objects.order_by("pk").columns()
+    return list(rows.values_list("policy_version", flat=True))
+
+
+@pytest.mark.django_db
+def test_rows_that_say_the_same_share_one_text_and_each_says_it():
+    for index, text in enumerate(TEXTS):
+        said(index, text)
+    assert written() == list(TEXTS)
+    assert set(PolicyText.objects.values_list("text", flat=True)) == {*TEXTS} - {""}
+
+
+@pytest.mark.django_db
+def test_a_correction_says_the_policy_that_it_was_made_by():
+    said(1, "1 judge=1")
+    said(1, "2 judge=.5", value=0.7)
+    rows, columns = LedgerEntry.objects.order_by("pk").columns()
+    assert list(rows.values_list("op", "policy_version")) == [
+        ("apply", "1 judge=1"),
+        ("reverse", "2 judge=.5"),
+        ("apply", "2 judge=.5"),
+    ]
+    assert "policy_version" in columns
+    assert "policy_id" not in columns
+
+
+@pytest.mark.django_db
+def test_a_reward_that_is_there_already_adds_no_text():
+    said(1, "1 judge=1")
+    said(1, "2 judge=.5")
+    assert written() == ["1 judge=1"]
+    assert [row.text for row in PolicyText.objects.all()] == ["1 judge=1"]
+
+
+def test_a_ledger_that_upgrades_says_what_it_said_bit_for_bit(tmp_path, django_db_blocker):
+    with django_db_blocker.unblock(), database("policy-texts", tmp_path):
+        executor = MigrationExecutor(connection)
+        old = executor.migrate([BEFORE]).apps
+        entry = old.get_model("bandit.LedgerEntry")
+        arm = old.get_model("bandit.Arm").objects.filter(bandit__name="category").first()
+        grader = old.get_model("bandit.Grader").objects.create(source="judge")
+        key = {"bandit_id": arm.bandit_id, "arm": arm, "grader": grader, "effective_day": dt.date(2026, 1, 1)}
+        for index, text in enumerate(TEXTS):
+            each = {**key, "observation": f"s{index}", "revision": 1, "value_micro": index, "policy_version": text}
+            entry.objects.create(op="apply", **each)
+        _rows, columns = LedgerEntry.objects.columns()
+        rows = entry.objects.order_by("pk").values_list(*columns)
+        before = hashlib.sha256(b"".join(repr([str(value) for value in row]).encode() for row in rows)).hexdigest()
+        executor = MigrationExecutor(connection)
+        executor.migrate([each for each in executor.loader.graph.leaf_nodes() if each[0] == "bandit"])
+        assert written() == list(TEXTS)
+        assert fingerprint() == before
+        with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+            LedgerEntry.objects.update(value_micro=1)
+        with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+            LedgerEntry.objects.all().delete()
