@@ -121,8 +121,8 @@ class Boundary(Event):
 class TranscriptHeader:
     """What a transcript says of itself. Every field is None where the format does not carry it.
 
-    `session_id` identifies the session whose log this is; `title` is a short human name of the task. `repository` is the
-    address of the remote. `parent_id`: the session that started this one, where `is_subagent`.
+    `session_id` identifies the session whose log this is; `title` is a short human name of the task. `repository` is
+    the address of the remote. `parent_id`: the session that started this one, where `is_subagent`.
     """
 
     harness: str

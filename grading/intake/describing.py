@@ -105,7 +105,7 @@ def _state(session: Session) -> dict[str, Any]:
 
 
 def _is_first(session: Session, origin: CategoryOrigin, *, outranks: bool) -> bool:
-    """Whether a word on the category is heard: a person's and a runner's always, the graded's own if it is its first."""
+    """Whether a word on the category is heard: a person's and a runner's always, the graded's own the first time."""
     if outranks:
         return True
     is_from_before = session.category is not None and not session.category_from

@@ -65,7 +65,7 @@ class Speaker:
 
     @property
     def origin(self) -> CategoryOrigin:
-        """Whose word it is that a session is of a category: its runner's or the site's own operator's, or the agent's."""
+        """Whose word on a session's category it is: its runner's or the site's own operator's, or the agent's."""
         is_trusted = self.token is None or self.witness.is_runner
         return CategoryOrigin.RUNNER if is_trusted else CategoryOrigin.AGENT
 

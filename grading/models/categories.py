@@ -1,7 +1,6 @@
 """How sessions get their category: what was said of each and by whom, the rules that say it, and what people did."""
 
 import uuid
-from enum import StrEnum
 
 from django.conf import settings
 from django.core.exceptions import ValidationError

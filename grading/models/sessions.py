@@ -109,10 +109,10 @@ class Session(models.Model):
 
     `category` and `harness` are the arms that ran; None where they are not known (yet). `category_from` says whose word
     on the category holds, empty where there is none or where it is from before the site kept that. `category_claimed`
-    is what the caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and `model_arm` the
-    name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is ingestion time.
-    `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the caller said of it.
-    `exit_witness` saw its `exit_code`.
+    is what the caller said, kept so that an unknown name loses nothing. `model` is what the transcript shows, and
+    `model_arm` the name that people gave it. `ended_at` is event time and gives the effective day; `received_at` is
+    ingestion time. `outcome` is what the log or its runner shows; `outcome_claimed` and `claim_reason` are what the
+    caller said of it. `exit_witness` saw its `exit_code`.
     """
 
     # Other indexes begin with the agent and with the category.

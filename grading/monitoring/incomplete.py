@@ -20,7 +20,7 @@ FIELDS = {
     "category": (
         Q(category=None),
         "they teach the category bandit nothing",
-        "Have the agent send `category`, under a name that the site knows; add the name, or an alias, if it should",
+        "Add a rule under Settings, Categories; or have the runner send `category`, by a name that the site knows",
     ),
     "harness": (
         Q(harness=None),

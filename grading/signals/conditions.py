@@ -1,6 +1,6 @@
 """Conditions: what a rule asks of a session's traits. Plain words and globs, found in linear time whatever they are.
 
-In: conditions as a form or a row has them. Out: a `Matcher`, which says what of a session met them, or that nothing did.
+In: conditions as a form or a row has them. Out: a `Matcher`, which says what of a session met them, if anything did.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,13 +72,15 @@ def parse(rows: object) -> tuple[Condition, ...]:
 def _parsed(row: object) -> Condition:
     said = row if isinstance(row, Mapping) else {}
     try:
-        field, test = Field(said.get("field")), Test(said.get("test"))
+        field, test = Field(str(said.get("field"))), Test(str(said.get("test")))
     except ValueError as error:
         raise InvalidCondition(f"Choose what a condition looks at, and how: {error}.") from error
     values = said.get("values")
-    found = tuple(dict.fromkeys(value.strip() for value in values if isinstance(value, str) and value.strip())) if (
-        isinstance(values, list)
-    ) else ()
+    found = (
+        tuple(dict.fromkeys(value.strip() for value in values if isinstance(value, str) and value.strip()))
+        if (isinstance(values, list))
+        else ()
+    )
     if not found:
         raise InvalidCondition(f"Say what the {field.words} should be: a word, or several with commas between them.")
     if len(found) > MOST_VALUES or any(len(value) > LONGEST for value in found):
@@ -142,7 +144,9 @@ def _met(condition: Condition, regex: Any, text: str) -> str:
 
 def _regex(condition: Condition) -> Any:
     """One pattern for all values of a condition: RE2's, whose time is linear whatever stands in it."""
-    either = "|".join(_glob(value) if condition.test is Test.MATCHES else re2.escape(value) for value in condition.values)
+    either = "|".join(
+        _glob(value) if condition.test is Test.MATCHES else re2.escape(value) for value in condition.values
+    )
     whole_words = condition.field is Field.WORDS and condition.test is Test.CONTAINS
     pattern = {
         Test.IS: rf"^(?:{either})$",

@@ -42,7 +42,10 @@ class Traits:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+        said: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return cls(**said)
 
 
 class Watched:
@@ -50,21 +53,18 @@ class Watched:
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._events = events
-        self._restart()
+        self._task, self._tools = "", OrderedDict[str, None]()
 
     def events(self) -> Iterator[Event]:
         for event in self._events:
             if isinstance(event, Boundary) and event.kind == "session_change":
-                self._restart()
+                self._task, self._tools = "", OrderedDict[str, None]()
             elif isinstance(event, ToolCall) and len(self._tools) < MAX_TOOLS:
                 self._tools.setdefault(event.name[:MAX_TEXT])
                 self._tools.setdefault(event.kind)
             elif isinstance(event, Message) and not self._task and event.role is Role.USER and not event.sidechain:
                 self._task = " ".join(event.text[:MAX_TASK].split())
             yield event
-
-    def _restart(self) -> None:
-        self._task, self._tools = "", OrderedDict[str, None]()
 
     def traits(self, header: TranscriptHeader, found: Signals) -> Traits:
         """What the log shows, once it was read to its end and these signals were found in it."""

@@ -27,7 +27,11 @@ from tests.redteam.test_chance import Agent
 
 pytestmark = pytest.mark.django_db
 
-WRITE = ("Write", {"file_path": "/repo/infra/main.tf", "content": "x"}, "File created successfully at: /repo/infra/main.tf")
+WRITE = (
+    "Write",
+    {"file_path": "/repo/infra/main.tf", "content": "x"},
+    "File created successfully at: /repo/infra/main.tf",
+)
 
 
 def arm(name):
@@ -97,7 +101,9 @@ def test_an_agent_cannot_choose_its_category_above_a_rule(parts):
     for part in parts:
         metadata = intake.SubmittedSession.model_validate({"session_id": "s-1", "category": "code"})
         files = {} if part == "word" else {"transcript": __import__("io").BytesIO(log("s-1"))}
-        session = intake.submit(agent=eve.token.agent, metadata=metadata, speaker=Speaker(token=eve.token), **files).session
+        session = intake.submit(
+            agent=eve.token.agent, metadata=metadata, speaker=Speaker(token=eve.token), **files
+        ).session
     assert (session.category.name, session.category_from) == ("triage", "rule")
 
 
@@ -140,9 +146,7 @@ def test_a_rule_made_later_leaves_a_categorised_session_alone():
     assert not CategoryWord.objects.exists()
 
 
-@pytest.mark.parametrize(
-    ("witness", "origin"), [("observed", "runner"), ("claimed", "agent"), ("unknown", "agent")]
-)
+@pytest.mark.parametrize(("witness", "origin"), [("observed", "runner"), ("claimed", "agent"), ("unknown", "agent")])
 def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submissions(witness, origin):
     scope = {"observed": TokenScope.RUNNER, "claimed": TokenScope.AGENT, "unknown": TokenScope.UNSCOPED}[witness]
     session = Agent("eve", scope).send("s-1", category="news", journal="Done.").session
@@ -151,7 +155,9 @@ def test_whose_word_it_was_before_the_site_kept_that_is_read_from_the_submission
     session.refresh_from_db()
     said = given.given(session)
     assert (said.origin, said.why) == (origin, given.BEFORE)
-    changes.undo(changes.set_by_hand([session.pk], arm("code"), cast.person("ana", "reviewer")), cast.person("b", "viewer"))
+    changes.undo(
+        changes.set_by_hand([session.pk], arm("code"), cast.person("ana", "reviewer")), cast.person("b", "viewer")
+    )
     session.refresh_from_db()
     assert (session.category.name, session.category_from) == ("news", origin)
 
@@ -255,7 +261,7 @@ def test_each_rule_says_what_it_catches_and_what_goes_to_an_earlier_one():
     found = reach.uncategorised(rows)
     assert (found.total, found.count, found.left) == (4, 3, 1)
     assert [each.count for each in found.rules] == [2, 1]
-    assert dict(found.rules[1].earlier) == {1: 1}
+    assert found.rules[1].earlier == {1: 1}
 
 
 def test_a_rule_that_is_off_catches_nothing():
@@ -349,7 +355,8 @@ def test_the_preview_is_what_then_holds():
     changes.set_by_hand([each.pk for each in sessions], arm("code"), reviewer)
     assert {move.arm for move in told.arms if move.bandit == "category"} >= {"code", "infra"}
     for move in told.arms:
-        (then,) = moves(move.bandit, *what_if_moved(move.bandit, {}, now), touched=[move.arm])
+        held = moves(move.bandit, *what_if_moved(move.bandit, {}, now), touched=[move.arm])
+        (then,) = [each for each in held if each.arm == move.arm]
         assert (then.mean_before, then.share_before) == (move.mean_after, move.share_after)
     assert told.sessions == {"code": 6}
 
@@ -357,7 +364,9 @@ def test_the_preview_is_what_then_holds():
 def test_undoing_in_any_order_leaves_every_bit_as_it_was():
     """What people set and take back, in random orders, over words of agents, runners and rules."""
     people = [cast.person("ana", "reviewer"), cast.person("bo", "operator")]
-    sessions = [submit(f"s-{n}", log(f"s-{n}"), category=category).session for n, category in enumerate([None, "code", None])]
+    sessions = [
+        submit(f"s-{n}", log(f"s-{n}"), category=category).session for n, category in enumerate([None, "code", None])
+    ]
     sessions += [graded(0.3), graded(0.9, category="news"), graded(0.5, category="infra")]
     rule()
     before, words = bits(), dict(Session.objects.values_list("pk", "category"))

@@ -5,7 +5,7 @@ transaction; what a change did is undone the same way. Nothing of it asks a judg
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -22,6 +22,8 @@ from grading.models.sessions import CategoryOrigin
 
 # So many by hand at once; so many while somebody waits; so many in one transaction, and in one go of a worker.
 MOST, SYNC_LIMIT, CHUNK, BATCH = 200, 100, 20, 400
+# So many logs from before are read in one go.
+LOGS = 60
 
 
 class ChangeRefused(ValueError):
@@ -39,17 +41,16 @@ def set_by_hand(ids: Iterable[int], category: Arm, by: User, *, reason: str = ""
     if not 0 < len(wanted) <= MOST:
         raise ChangeRefused(f"Choose from 1 to {MOST} sessions; {len(wanted)} were chosen.")
     known = Session.objects.filter(pk__in=wanted).order_by("pk").values_list("pk", flat=True)
-    rows = [[pk, category.current.pk, None, reason.strip()[:400]] for pk in known]
+    why = reason.strip()[:400]
+    rows: list[list[object]] = [[pk, category.current.pk, None, why] for pk in known]
     return _begin(CategoryOrigin.PERSON, rows, by, reason=reason, name=name)
 
 
-def apply_rules(
-    by: User, *, others: bool = False, expected: int | None = None, name: str = "", rules: Sequence[CategoryRule] = ()
-) -> CategoryChange:
-    """Let the rules that are on (or `rules`) say of what category the sessions without one are; with `others` also those
-    that have one by a rule or by the agent's word. ChangeRefused where they catch none, or not as many as `expected`.
+def apply_rules(by: User, *, others: bool = False, expected: int | None = None, name: str = "") -> CategoryChange:
+    """Let the rules that are on say of what category the sessions without one are; with `others` also of those that
+    have one by a rule or by the agent's word. ChangeRefused where they catch none, or not as many as `expected`.
     """
-    rows = rules or CategoryRule.objects.select_related("category__merged_into")
+    rows = CategoryRule.objects.select_related("category__merged_into")
     reaches = [reach.uncategorised(rows), *([reach.others(rows)] if others else [])]
     todo = reach.todo(reaches)
     if expected is not None and expected != len(todo):
@@ -87,7 +88,7 @@ def catch_up(limit: int = BATCH) -> int:
         done += _work(change, limit - done)
         if done >= limit:
             return done
-    return done + reading.catch_up(CHUNK)
+    return done + reading.catch_up(LOGS)
 
 
 def _begin(
@@ -115,11 +116,11 @@ def _work(change: CategoryChange, limit: int) -> int:
             held = CategoryChange.objects.select_for_update().get(pk=change.pk)
             if held.undone_at is not None:
                 words = list(held.words.standing().order_by("pk")[: min(CHUNK, limit - done)])
-                flagged |= any([_take_back(word) for word in words])
+                flagged |= sum(map(_take_back, words)) > 0
                 some = len(words)
             else:
                 rows = held.todo[: min(CHUNK, limit - done)]
-                flagged |= any([_say(held, *row) for row in rows])
+                flagged |= sum(_say(held, *row) for row in rows) > 0
                 held.todo = held.todo[len(rows) :]
                 held.save(update_fields=["todo"])
                 some = len(rows)
@@ -141,9 +142,10 @@ def _say(change: CategoryChange, pk: int, arm: int, rule: int | None, why: str) 
     if session is None or category is None:
         return False
     origin = CategoryOrigin(change.origin)
-    said = {"why": why, "by": change.by if origin is CategoryOrigin.PERSON else None, "change": change}
-    said["rule"] = CategoryRule.objects.filter(pk=rule).first() if rule is not None else None
-    return given.say(session, origin, category.current, **said) and _settled(session)
+    by = change.by if origin is CategoryOrigin.PERSON else None
+    held = None if rule is None else CategoryRule.objects.filter(pk=rule).first()
+    said = given.say(session, origin, category.current, why=why, by=by, rule=held, change=change)
+    return said and _settled(session)
 
 
 def _take_back(word: CategoryWord) -> bool:

@@ -28,11 +28,11 @@ class GivenCategory:
         return self.origin.is_inferred
 
 
-def given(session: Session) -> GivenCategory | None:
-    """Whose word the session's category is; None where it has none. At most three queries."""
+def given(session: Session, words: list[CategoryWord] | None = None) -> GivenCategory | None:
+    """Whose word the session's category is, of these `words` or of all; None where it has none. Some three queries."""
     if session.category is None:
         return None
-    word = holding(words_of(session))
+    word = holding(words_of(session) if words is None else words)
     if word is None:
         return GivenCategory(origin=_origin_before(session), why=BEFORE)
     by = "" if word.by is None else word.by.get_username()
@@ -42,7 +42,7 @@ def given(session: Session) -> GivenCategory | None:
 def words_of(session: Session) -> list[CategoryWord]:
     """Everything that was said of the session's category, taken back or not, in order."""
     held = at_hand.rows(session, "category_words")
-    return list(session.category_words.select_related("category", "by")) if held is None else held
+    return list(session.category_words.select_related("category", "by", "change")) if held is None else held
 
 
 def holding(words: list[CategoryWord]) -> CategoryWord | None:

@@ -20,7 +20,7 @@ class RuleReach:
     """What one rule catches: sessions, the latest first, and how many more go to which earlier rule, by its number."""
 
     caught: list[int] = field(default_factory=list)
-    earlier: Counter[int] = field(default_factory=Counter)
+    earlier: dict[int, int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -87,7 +87,8 @@ def _reach(rows: Iterable[CategoryRule], sessions: SessionQuerySet, total: int) 
         found.rules[first.place].caught.append(pk)
         found.why[pk] = first
         for later in matches[1:]:
-            found.rules[later.place].earlier[first.rule.position] += 1
+            earlier, number = found.rules[later.place].earlier, first.rule.position
+            earlier[number] = earlier.get(number, 0) + 1
     return found
 
 
